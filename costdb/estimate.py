@@ -1,0 +1,108 @@
+"""What pricing gives: a formula whose coefficients stay symbolic, and estimates made from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NewType
+
+from costdb.expr import Expr
+from costdb.quantity import Provenance, Quantity
+
+Seconds = NewType("Seconds", float)
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Where a coefficient was calibrated: `quantity` should lie in ``low..high``."""
+
+    what: str
+    quantity: Expr
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of a formula that a person would name, in microseconds."""
+
+    label: str
+    model: str
+    microseconds: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """Work priced on a machine; sizes and coefficients are still symbols.
+
+    Attributes
+    ----------
+    microseconds : Expr
+        Over the sizes of the program and the keys of `coefficients`.
+    terms : tuple of Term
+        Named parts; for purely sequential work they add up to `microseconds`.
+    coefficients : mapping of str to Quantity
+        Every machine number used, by symbol.
+    domains : tuple of Domain
+        Ranges outside which the estimate is an extrapolation.
+    """
+
+    microseconds: Expr
+    terms: tuple[Term, ...] = ()
+    coefficients: Mapping[str, Quantity] = field(default_factory=dict)
+    domains: tuple[Domain, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An explicit "cannot price this": what is missing and how to get it."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class TermEstimate:
+    """One term's seconds, ``low <= mid <= high``."""
+
+    label: str
+    model: str
+    low: Seconds
+    mid: Seconds
+    high: Seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A predicted time in seconds with its interval and origin.
+
+    Attributes
+    ----------
+    low, mid, high : Seconds
+        ``low <= mid <= high``.
+    terms : tuple of TermEstimate
+        The named parts.
+    provenance : Provenance
+        That of the least trustworthy coefficient used.
+    in_range : bool
+        False when any coefficient was used outside the range that calibrated it.
+    remarks : tuple of str
+        One line for each such extrapolation.
+    """
+
+    low: Seconds
+    mid: Seconds
+    high: Seconds
+    terms: tuple[TermEstimate, ...]
+    provenance: Provenance
+    in_range: bool
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Predicted time before over after; the interval moves shared coefficients together."""
+
+    low: float
+    mid: float
+    high: float

@@ -1,0 +1,182 @@
+"""Work: what one rank does, in the words of the models, without any machine.
+
+Sizes and counts are symbolic (:class:`costdb.expr.Expr`), so that one description serves every
+problem size; units are in the names. Each class is priced by exactly one model
+(:mod:`costdb.pricing` holds the table).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from costdb.expr import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A strided block of an array in one rank's memory.
+
+    Attributes
+    ----------
+    itemsize_bytes : int
+        Size of one element.
+    counts : tuple of Expr
+        Elements along each dimension.
+    pitches_bytes : tuple of Expr
+        Distance in memory between neighbours along each dimension, same length as `counts`.
+    start_bytes : Expr or None
+        Address of the first element modulo the cache line, where it is known.
+    """
+
+    itemsize_bytes: int
+    counts: tuple[Expr, ...]
+    pitches_bytes: tuple[Expr, ...]
+    start_bytes: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message whose payload is gathered from (or scattered to) a region. Lines model."""
+
+    region: Region
+    label: str = "message"
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixScan:
+    """A prefix operation along one array axis, distributed over `ranks`. Lines model.
+
+    Attributes
+    ----------
+    ranks : Expr
+        Ranks along the scanned mesh dimension (1: purely local).
+    edge : Region
+        What one step sends: one slice of the block across the scanned axis.
+    block : Region
+        The local block, passed over about twice (once when `ranks` is 1).
+    """
+
+    ranks: Expr
+    edge: Region
+    block: Region
+    label: str = "scan"
+
+
+class CollectiveKind(StrEnum):
+    """Collective operations that the models know."""
+
+    REDUCE = "reduce"
+    ALLREDUCE = "allreduce"
+    BROADCAST = "broadcast"
+    ALLGATHER = "allgather"
+    ALLTOALL = "alltoall"
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A collective over `ranks`; `region` is what one rank contributes to one partner or step.
+
+    For ``allgather`` and ``alltoall`` that is one piece, sent (received) ``ranks - 1`` times.
+    """
+
+    kind: CollectiveKind
+    ranks: Expr
+    region: Region
+    label: str = "collective"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A traversal of a region by an array statement: all elements loaded, or all stored."""
+
+    region: Region
+    store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """Local computation of one whole-array statement or loop nest. Lines model (`phi`, memory).
+
+    Attributes
+    ----------
+    accesses : tuple of Access
+        Every array read or written.
+    operations : Expr
+        Arithmetic operations.
+    """
+
+    accesses: tuple[Access, ...]
+    operations: Expr
+    label: str = "statement"
+
+
+@dataclass(frozen=True, slots=True)
+class Superstep:
+    """A bulk-synchronous shared-memory superstep. SMP interval model.
+
+    Counts are of 4-byte elements: most reads and most writes of shared data by one processor,
+    and the reads and writes of all processors together.
+    """
+
+    processors: Expr
+    reads: Expr
+    writes: Expr
+    total: Expr
+    label: str = "superstep"
+
+
+class Pattern(StrEnum):
+    """Patterns of remote reference, worst first."""
+
+    BASELINE = "baseline"
+    COALESCE = "coalesce"
+    VECTOR = "vector"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteGroup:
+    """A group of references to shared data in a partitioned global address space. PGAS model.
+
+    Attributes
+    ----------
+    count : Expr
+        Double words touched by the slowest thread.
+    threads : Expr
+        Threads of the program.
+    pattern : Pattern
+        The best pattern that the subscripts admit.
+    store : bool
+        Writes instead of reads.
+    mixed : bool
+        Uniform over all threads: ``(T-1)/T`` of `pattern` and ``1/T`` local.
+    """
+
+    count: Expr
+    threads: Expr
+    pattern: Pattern
+    store: bool = False
+    mixed: bool = False
+    label: str = "remote references"
+
+
+@dataclass(frozen=True, slots=True)
+class Barrier:
+    """A barrier over `ranks`."""
+
+    ranks: Expr
+    label: str = "barrier"
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Time that somebody states (a ``# advise: cost`` pragma), in microseconds."""
+
+    microseconds: Expr
+    label: str = "stated cost"
+
+
+Work = (
+    Message | PrefixScan | Collective | Statement | Superstep | RemoteGroup | Barrier | Fixed
+)

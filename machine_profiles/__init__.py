@@ -1,0 +1,1 @@
+"""One JSON document for each machine, and the JSON Schema they follow."""
