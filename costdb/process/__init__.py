@@ -1,0 +1,1 @@
+"""The process algebra: terms, their compilation to closed-form costs, and their text form."""

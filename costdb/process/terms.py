@@ -1,0 +1,104 @@
+"""Terms of the process algebra: who does what, in which order, on which resource.
+
+The algebra is that of the symbolic performance compilers (PAMELA and its descendants): a
+program is a term over delays and resource usage, composed in sequence and in parallel.
+Everything a term says about time is symbolic, so one term serves every problem size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from costdb.expr import Expr
+from costdb.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One first-come-first-served server among the indexed array of all servers.
+
+    Attributes
+    ----------
+    index : Expr
+        Which server; two resources are the same server when their indices are equal.
+    multiplicity : Expr
+        How many requests it serves at once (heads of a disk, links of a switch).
+    """
+
+    index: Expr
+    multiplicity: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """Time that passes without holding anything others want."""
+
+    microseconds: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Hold `resource` for some time; others who want it queue."""
+
+    resource: Resource
+    microseconds: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Sequential:
+    """Parts one after the other; no parts is the process that does nothing."""
+
+    parts: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parallel:
+    """Parts side by side, done when the last one is."""
+
+    parts: tuple[Process, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SeqLoop:
+    """`body` for each `variable` in ``low..high`` (inclusive; may be empty), in order."""
+
+    variable: str
+    low: Expr
+    high: Expr
+    body: Process
+
+
+@dataclass(frozen=True, slots=True)
+class ParLoop:
+    """`body` for each `variable` in ``low..high`` (inclusive; may be empty), side by side."""
+
+    variable: str
+    low: Expr
+    high: Expr
+    body: Process
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """`then` with probability `condition`, else `orelse`.
+
+    A comparison is a probability that happens to be 0 or 1.
+    """
+
+    condition: Expr
+    then: Process
+    orelse: Process
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """Work of one of the other models, whose price a machine has yet to say."""
+
+    work: Work
+
+
+Process: TypeAlias = Delay | Use | Sequential | Parallel | SeqLoop | ParLoop | Branch | Leaf
+
+NOTHING = Sequential(())
+"""The process that takes no time."""
