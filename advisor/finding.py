@@ -1,0 +1,177 @@
+"""A finding: one ranked suggestion, complete enough for every report format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from advisor.source import Edit, Span
+
+
+class Applicability(StrEnum):
+    """Who may apply an edit: ``--fix``, ``--unsafe-fixes``, or only the reader."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+    DISPLAY = "display"
+
+
+class Confidence(StrEnum):
+    """Whether the whole predicted interval is a gain, or only its middle."""
+
+    HIGH = "high"
+    LOW = "low"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Predicted kernel times in seconds, and their ratio.
+
+    Attributes
+    ----------
+    before_s, after_s : float
+        Time of the kernel as written, and as proposed.
+    before_low_s, before_high_s, after_low_s, after_high_s : float
+        Their intervals, each on its own.
+    speedup : float
+        ``before_s / after_s``.
+    low, high : float
+        Interval of the speed-up; coefficients shared by both sides move together.
+    confidence : Confidence
+    in_range : bool
+        False when a coefficient is used outside the range that calibrated it.
+    """
+
+    before_s: float
+    after_s: float
+    speedup: float
+    low: float
+    high: float
+    before_low_s: float
+    before_high_s: float
+    after_low_s: float
+    after_high_s: float
+    confidence: Confidence
+    in_range: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """A size or fact that the prediction rests on, and what bound it (``-D``, annotation ...)."""
+
+    name: str
+    value: int | float | str
+    origin: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceTerm:
+    """One named part of the cost, before and after, in seconds; None: absent on that side."""
+
+    label: str
+    model: str
+    before_s: float | None
+    after_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where the numbers come from.
+
+    Attributes
+    ----------
+    machine, calibration : str
+        Profile name, and what is known of its library and date.
+    provenance : str
+        The least trustworthy provenance among the coefficients used.
+    terms : tuple of EvidenceTerm
+    facts : tuple of str
+        Counted facts, such as the cache lines touched on both sides.
+    coefficients : tuple of str
+        One line for each machine number used: value, unit, provenance, source.
+    remarks : tuple of str
+        Extrapolations and other limits.
+    """
+
+    machine: str
+    calibration: str
+    provenance: str
+    terms: tuple[EvidenceTerm, ...]
+    facts: tuple[str, ...] = ()
+    coefficients: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """Another way of writing it, and why it lost."""
+
+    title: str
+    time_s: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """Where the choice flips: the suggestion pays for `variable` in `pays` (text), others fixed."""
+
+    variable: str
+    values: tuple[int, ...]
+    pays: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """The edits that carry a suggestion out, and why they keep the results."""
+
+    applicability: Applicability
+    legality: str
+    edits: tuple[Edit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One suggestion at one place.
+
+    Attributes
+    ----------
+    code, name : str
+        ``ADV201`` and ``repeated-shifts``.
+    path : str
+        As given on the command line, with forward slashes.
+    kernel : str
+        Name of the kernel.
+    span : Span
+        The statement the suggestion is about.
+    message : str
+        One sentence, starting with the gain.
+    reason : str
+        Why it is faster, in a sentence or two.
+    fingerprint : str
+        Survives the move of its lines: no line number enters it.
+    """
+
+    code: str
+    name: str
+    path: str
+    kernel: str
+    span: Span
+    message: str
+    reason: str
+    prediction: Prediction
+    assumptions: tuple[Assumption, ...]
+    evidence: Evidence
+    alternatives: tuple[Alternative, ...]
+    crossovers: tuple[Crossover, ...]
+    fix: Fix | None
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something the tool wants known that is not a suggestion: an unknown, an assumption."""
+
+    path: str
+    kernel: str
+    span: Span
+    message: str
