@@ -1,0 +1,34 @@
+"""Machines: profiles as documents, and their numbers as quantities.
+
+A profile is one JSON document. Built-in ones come with :mod:`machine_profiles`, a user's own
+from the store or from a path. Loading makes only the cheap checks that keep a wrong number out
+of a prediction; :mod:`costdb.profile_check` holds the full ones.
+"""
+
+from costdb.machines.checks import PROFILE_SCHEMA_VERSION, is_machine_name
+from costdb.machines.documents import (
+    Json,
+    MachineError,
+    UnknownMachineError,
+    parse_document,
+    read_document,
+)
+from costdb.machines.find import BUILT_IN, built_in_names, load_machine, machine_names
+from costdb.machines.machine import Machine, machine_of, quantity_of
+
+__all__ = [
+    "BUILT_IN",
+    "PROFILE_SCHEMA_VERSION",
+    "Json",
+    "Machine",
+    "MachineError",
+    "UnknownMachineError",
+    "built_in_names",
+    "is_machine_name",
+    "load_machine",
+    "machine_names",
+    "machine_of",
+    "parse_document",
+    "quantity_of",
+    "read_document",
+]

@@ -1,0 +1,137 @@
+"""A machine: a checked profile, and its numbers as quantities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from costdb.machines.checks import cheap_problems
+from costdb.machines.documents import Json, MachineError, place_of, to_float
+from costdb.quantity import Provenance, Quantity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Machine:
+    """A machine profile.
+
+    Attributes
+    ----------
+    name, title : str
+        What ``--machine`` takes, and what a report shows.
+    library : str
+        Communication library and its generation; coefficients hold for that one only.
+    sources : mapping of str to str
+        Citations by the identifiers that quantities refer to.
+    notes : tuple of str
+        Remarks on the whole profile.
+    document : mapping
+        The profile as read.
+    origin : str
+        Path of the profile, ``"built-in"``, or the store that holds it.
+    """
+
+    name: str
+    title: str
+    library: str
+    sources: Mapping[str, str]
+    notes: tuple[str, ...]
+    document: Mapping[str, Json]
+    origin: str
+
+    def section(self, *path: str) -> Mapping[str, Json]:
+        """Return the object at `path`; an empty one where the profile says nothing.
+
+        Raises
+        ------
+        MachineError
+            Something other than an object is there.
+        """
+        found = self._at(path)
+        if found is None:
+            return {}
+        if not isinstance(found, dict):
+            raise MachineError(f"{self.origin}: {place_of(path)}: expected an object")
+        return found
+
+    def quantity(self, *path: str) -> Quantity | None:
+        """Return the quantity at `path`, its source as a citation; None where there is none.
+
+        Raises
+        ------
+        MachineError
+            Something other than a quantity is there.
+        """
+        found = self._at(path)
+        if found is None:
+            return None
+        if not isinstance(found, dict) or "value" not in found:
+            raise MachineError(f"{self.origin}: {place_of(path)}: expected a quantity")
+        return quantity_of(found, self.sources)
+
+    @property
+    def cache_line_bytes(self) -> int:
+        """Bytes of a cache line as the lines model counts them.
+
+        Raises
+        ------
+        MachineError
+            The profile does not state one, or not a positive whole number.
+        """
+        for section in ("lines", "hardware"):
+            stated = self.quantity(section, "cache_line_bytes")
+            if stated is not None:
+                if stated.value < 1 or stated.value != int(stated.value):
+                    raise MachineError(
+                        f"{self.origin}: {place_of((section, 'cache_line_bytes'))}: "
+                        "expected a positive whole number"
+                    )
+                return int(stated.value)
+        raise MachineError(f'machine "{self.name}" states no cache_line_bytes')
+
+    def _at(self, path: tuple[str, ...]) -> Json:
+        found: Json = dict(self.document)
+        for key in path:
+            if not isinstance(found, dict):
+                return None
+            found = found.get(key)
+        return found
+
+
+def machine_of(document: dict[str, Json], origin: str) -> Machine:
+    """Return the machine that a document describes, after the cheap checks.
+
+    Raises
+    ------
+    MachineError
+        With the place of the first problem.
+    """
+    for problem in cheap_problems(document):
+        raise MachineError(f"{origin}: {problem}")
+    sources = document.get("sources", {})
+    notes = document.get("notes", [])
+    return Machine(
+        name=str(document["name"]),
+        title=str(document["title"]),
+        library=str(document["library"]),
+        sources={key: str(text) for key, text in sources.items()}
+        if isinstance(sources, dict)
+        else {},
+        notes=tuple(map(str, notes)) if isinstance(notes, list) else (),
+        document=document,
+        origin=origin,
+    )
+
+
+def quantity_of(leaf: Mapping[str, Json], sources: Mapping[str, str]) -> Quantity:
+    """Return the quantity that a checked leaf of a profile states."""
+    value = leaf["value"]
+    source = str(leaf["source"])
+    return Quantity(
+        value=to_float(value),
+        low=to_float(leaf.get("low", value)),
+        high=to_float(leaf.get("high", value)),
+        unit=str(leaf["unit"]),
+        provenance=Provenance(str(leaf["provenance"])),
+        source=sources.get(source, source),
+        fitted_to=str(leaf.get("fitted_to", "")),
+    )

@@ -1,0 +1,10 @@
+"""The store: imported profiles, calibration records, fits and evidence, in one SQLite file.
+
+Only the location and the read-only look-ups by name are imported here, so that asking for a
+machine that is not built in stays cheap.
+"""
+
+from costdb.store.lookup import stored_profile, stored_profile_names
+from costdb.store.place import StoreError, store_path
+
+__all__ = ["StoreError", "store_path", "stored_profile", "stored_profile_names"]

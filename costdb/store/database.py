@@ -1,0 +1,241 @@
+"""Opening the store: versions, damage, and transactions that a kill cannot tear.
+
+Write-ahead logging lets many processes read while one writes; each write is one short immediate
+transaction, so that what was acknowledged is on disk and what was not leaves no trace.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+from costdb.store.place import StoreError
+from costdb.store.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES
+
+_BUSY_TIMEOUT_S = 30.0
+_DAMAGE = frozenset((sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT))
+_SIDECARS = ("-wal", "-shm", "-journal")
+
+Report = Callable[[str], None]
+
+
+class DamagedStoreError(StoreError):
+    """The file is there but is no intact database."""
+
+
+def report_to_stderr(line: str) -> None:
+    """Write one line about the store where chatter goes."""
+    print(line, file=sys.stderr)
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open an existing store without changing it; the block sees one snapshot.
+
+    Raises
+    ------
+    DamagedStoreError
+        The file is no intact database.
+    StoreError
+        It cannot be read, is not a store, or a newer version wrote it.
+    """
+    with _errors_in_one_line(path), closing(_connect(path, _reading_query(path))) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("BEGIN")
+        _refuse_foreign(connection, path)
+        yield connection
+
+
+@contextmanager
+def writing(path: Path, report: Report = report_to_stderr) -> Iterator[sqlite3.Connection]:
+    """Open the store for writing, creating it where there is none.
+
+    A damaged file is set aside under a new name, which `report` is told in one line, and a
+    fresh store is begun. Writes belong in :func:`transaction`.
+
+    Raises
+    ------
+    StoreError
+        It cannot be written, is not a store, or a newer version wrote it.
+    """
+    with _errors_in_one_line(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            connection = _open_for_writing(path)
+        except DamagedStoreError:
+            set_aside(path, report)
+            connection = _open_for_writing(path)
+        with closing(connection):
+            yield connection
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run a block as one transaction that holds the write lock from its start.
+
+    Taking the lock at once waits for other writers; upgrading a read later would fail instead.
+    """
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+def set_aside(path: Path, report: Report = report_to_stderr) -> Path | None:
+    """Rename a damaged store, never over another file; None when it is sound after all.
+
+    Processes that find the same damage at once take turns, and the later ones find the fresh
+    store of the first.
+
+    Raises
+    ------
+    StoreError
+        The file cannot be renamed.
+    """
+    with _errors_in_one_line(path), _repair_lock(path):
+        reason = damage(path)
+        if reason is None:
+            return None
+        kept = _unused_name(path)
+        # A log left beside a fresh file would be replayed into it: the file itself goes last.
+        for suffix in (*_SIDECARS, ""):
+            part = path.with_name(path.name + suffix)
+            if part.exists():
+                part.rename(kept.with_name(kept.name + suffix))
+    report(f"{path}: damaged ({reason}); set aside as {kept.name}, a fresh store is begun")
+    return kept
+
+
+def damage(path: Path) -> str | None:
+    """Say what is wrong with the file as a database, or None."""
+    if not path.exists():
+        return None
+    try:
+        with _errors_in_one_line(path), closing(_connect(path, "mode=rw")) as connection:
+            _refuse_damage(connection, path)
+    except DamagedStoreError as error:
+        return str(error).removeprefix(f"{path}: damaged: ")
+    return None
+
+
+def _open_for_writing(path: Path) -> sqlite3.Connection:
+    connection = _connect(path, "mode=rwc")
+    try:
+        with _errors_in_one_line(path):
+            _refuse_damage(connection, path)
+            _refuse_foreign(connection, path)
+            _use_write_ahead_log(connection)
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            if _version(connection) != SCHEMA_VERSION:
+                with transaction(connection):
+                    _create(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    if _version(connection) == SCHEMA_VERSION:
+        return  # another process was first
+    for statement in TABLES:
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def _connect(path: Path, query: str) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{query}",
+        uri=True,
+        timeout=_BUSY_TIMEOUT_S,
+        isolation_level=None,
+    )
+
+
+def _reading_query(path: Path) -> str:
+    # Readers of a write-ahead log share an index file, which only a connection that could
+    # write clears away; where the directory admits no file, nobody can be writing either.
+    return "mode=rw" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    # The switch takes an exclusive lock without honouring the busy timeout.
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _refuse_damage(connection: sqlite3.Connection, path: Path) -> None:
+    answer = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if answer is None or answer[0] != "ok":
+        reason = "no answer" if answer is None else " ".join(str(answer[0]).split())
+        raise DamagedStoreError(f"{path}: damaged: {reason}")
+
+
+def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
+    version = _version(connection)
+    if version > SCHEMA_VERSION:
+        raise StoreError(
+            f"{path}: store version {version} was written by a newer advise "
+            f"(this one knows version {SCHEMA_VERSION})"
+        )
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
+    if not (empty and version == 0) and application != APPLICATION_ID:
+        raise StoreError(f"{path}: a database, but not a store of advise")
+
+
+@contextmanager
+def _repair_lock(path: Path) -> Iterator[None]:
+    # A database of its own serves as a lock that a kill releases, on every system alike.
+    lock = path.with_name(path.name + ".repair")
+    with closing(sqlite3.connect(lock, timeout=_BUSY_TIMEOUT_S, isolation_level=None)) as holder:
+        holder.execute("BEGIN EXCLUSIVE")
+        yield
+
+
+def _unused_name(path: Path) -> Path:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
+    candidate = path.with_name(f"{path.name}.damaged-{stamp}")
+    count = 1
+    while candidate.exists():
+        count += 1
+        candidate = path.with_name(f"{path.name}.damaged-{stamp}-{count}")
+    return candidate
+
+
+@contextmanager
+def _errors_in_one_line(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _DAMAGE:
+            raise DamagedStoreError(f"{path}: damaged: {error}") from error
+        raise StoreError(f"{path}: {error}") from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,113 @@
+"""A user's own profiles: in from a file after the full check, out as a document."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+from costdb.machines import (
+    Json,
+    Machine,
+    MachineError,
+    built_in_names,
+    load_machine,
+    machine_of,
+    parse_document,
+    read_document,
+)
+from costdb.store.database import Report, report_to_stderr, transaction, writing
+from costdb.store.place import store_path
+
+
+def import_profile(
+    path: Path, *, replace: bool = False, report: Report = report_to_stderr
+) -> Machine:
+    """Check a profile in full and keep it in the store under its own name.
+
+    Raises
+    ------
+    MachineError
+        Unreadable, not valid, named like a built-in machine, or already there without `replace`.
+    StoreError
+        The store cannot be written.
+    """
+    from costdb.profile_check import check_profile
+
+    document = read_document(path)
+    problems = check_profile(document, str(path))
+    if problems:
+        raise MachineError(problems[0])
+    return store_profile(document, str(path), replace=replace, report=report)
+
+
+def store_profile(
+    document: dict[str, Json],
+    origin: str,
+    *,
+    replace: bool = False,
+    report: Report = report_to_stderr,
+) -> Machine:
+    """Keep a checked document in the store; see :func:`import_profile` for the errors."""
+    machine = machine_of(document, origin)
+    if machine.name in built_in_names():
+        raise MachineError(f'{origin}: /name: "{machine.name}" is a built-in machine')
+    row = (
+        machine.name,
+        json.dumps(document, allow_nan=False),
+        origin,
+        datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+    statement = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
+    with writing(store_path(), report) as connection, transaction(connection):
+        done = connection.execute(f"{statement} INTO profiles VALUES (?, ?, ?, ?)", row)
+    if done.rowcount != 1:
+        raise MachineError(
+            f'{origin}: /name: a machine "{machine.name}" was imported before; '
+            "replacing it must be asked for"
+        )
+    return machine
+
+
+def remove_profile(name: str, *, report: Report = report_to_stderr) -> bool:
+    """Forget an imported profile; tell whether there was one."""
+    path = store_path()
+    if not path.is_file():
+        return False
+    with writing(path, report) as connection, transaction(connection):
+        done = connection.execute("DELETE FROM profiles WHERE name = ?", (name,))
+    return done.rowcount == 1
+
+
+def export_profile(name: str) -> dict[str, Json]:
+    """Return the document of a machine, built-in or imported.
+
+    Raises
+    ------
+    UnknownMachineError, MachineError
+        As :func:`costdb.machines.load_machine`.
+    """
+    return dict(load_machine(name).document)
+
+
+def find_profile(connection: sqlite3.Connection, name: str, where: str) -> dict[str, Json] | None:
+    """Return the stored document of that name, or None."""
+    if not _has_profiles(connection):
+        return None
+    row = connection.execute("SELECT document FROM profiles WHERE name = ?", (name,)).fetchone()
+    return None if row is None else parse_document(row[0], f"{where}: {name}")
+
+
+def profile_names(connection: sqlite3.Connection) -> tuple[str, ...]:
+    """Return the names of all stored profiles, sorted."""
+    if not _has_profiles(connection):
+        return ()
+    rows = connection.execute("SELECT name FROM profiles ORDER BY name").fetchall()
+    return tuple(row[0] for row in rows)
+
+
+def _has_profiles(connection: sqlite3.Connection) -> bool:
+    # A store whose creator was killed before its first transaction is an empty database.
+    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'profiles'"
+    return connection.execute(query).fetchone() is not None

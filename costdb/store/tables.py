@@ -1,0 +1,73 @@
+"""The tables of the store."""
+
+from __future__ import annotations
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x41445653  # "ADVS"
+
+TABLES = (
+    """
+    CREATE TABLE profiles (
+        name TEXT PRIMARY KEY,
+        document TEXT NOT NULL,
+        origin TEXT NOT NULL,
+        stored_at TEXT NOT NULL
+    ) STRICT
+    """,
+    # Every circumstance is part of the key: what was measured otherwise is another record.
+    """
+    CREATE TABLE records (
+        id INTEGER PRIMARY KEY,
+        machine TEXT NOT NULL,
+        library TEXT NOT NULL,
+        library_version TEXT NOT NULL,
+        dtype TEXT NOT NULL,
+        ranks INTEGER NOT NULL,
+        nodes INTEGER NOT NULL,
+        operation TEXT NOT NULL,
+        pinning TEXT NOT NULL,
+        stride TEXT NOT NULL,
+        date TEXT NOT NULL,
+        code_version TEXT NOT NULL,
+        UNIQUE (machine, library, library_version, dtype, ranks, nodes, operation,
+                pinning, stride, date, code_version)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE samples (
+        id INTEGER PRIMARY KEY,
+        record INTEGER NOT NULL REFERENCES records (id),
+        launch INTEGER NOT NULL,
+        point TEXT NOT NULL,
+        microseconds TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX samples_of_record ON samples (record)",
+    """
+    CREATE TABLE fits (
+        id INTEGER PRIMARY KEY,
+        record INTEGER NOT NULL REFERENCES records (id),
+        model TEXT NOT NULL,
+        coefficients TEXT NOT NULL,
+        ranges TEXT NOT NULL,
+        statistics TEXT NOT NULL,
+        residuals TEXT NOT NULL,
+        stored_at TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX fits_of_record ON fits (record, model)",
+    """
+    CREATE TABLE evidence (
+        id INTEGER PRIMARY KEY,
+        machine TEXT NOT NULL,
+        kernel TEXT NOT NULL,
+        code TEXT NOT NULL,
+        bindings TEXT NOT NULL,
+        predicted TEXT NOT NULL,
+        measured TEXT NOT NULL,
+        circumstances TEXT NOT NULL,
+        stored_at TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX evidence_of_machine ON evidence (machine, kernel)",
+)
