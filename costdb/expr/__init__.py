@@ -1,0 +1,52 @@
+"""Symbolic cost expressions: exact, immutable, and simplified to closed forms."""
+
+from costdb.expr.errors import ExprError
+from costdb.expr.evaluate import evaluate
+from costdb.expr.functions import (
+    conditional,
+    equal,
+    gcd,
+    less,
+    less_equal,
+    log2,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    maximum_over,
+    minimum,
+    summation,
+)
+from costdb.expr.names import free_symbols, substitute, sym
+from costdb.expr.nodes import Expr, ceil, ceil_div, floor, floor_div, num
+from costdb.expr.parse import parse
+from costdb.expr.text import to_text
+
+__all__ = [
+    "Expr",
+    "ExprError",
+    "ceil",
+    "ceil_div",
+    "conditional",
+    "equal",
+    "evaluate",
+    "floor",
+    "floor_div",
+    "free_symbols",
+    "gcd",
+    "less",
+    "less_equal",
+    "log2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "maximum",
+    "maximum_over",
+    "minimum",
+    "num",
+    "parse",
+    "substitute",
+    "summation",
+    "sym",
+    "to_text",
+]

@@ -1,0 +1,189 @@
+"""Exact evaluation: whole numbers and fractions stay exact, reductions are enumerated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+
+from costdb.expr.errors import ExprError
+from costdb.expr.functions import (
+    Conditional,
+    Equal,
+    Gcd,
+    Less,
+    LessEqual,
+    Log2,
+    Max,
+    Min,
+    Reduction,
+    Sum,
+    gcd_value,
+    log2_value,
+)
+from costdb.expr.nodes import (
+    MAX_BITS,
+    Add,
+    CeilDiv,
+    Expr,
+    FloorDiv,
+    Mod,
+    Mul,
+    Num,
+    Pow,
+    Rational,
+    Sym,
+    Value,
+)
+
+MAX_ITERATIONS = 10_000_000
+"""Terms that one evaluation may enumerate before it is refused."""
+
+
+def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
+    """Return the value of `expr`.
+
+    Parameters
+    ----------
+    expr : Expr
+    bindings : mapping of str to int, Fraction or float
+        A value for every free symbol. Exact values give an exact result, unless the
+        expression takes a logarithm or a root.
+
+    Raises
+    ------
+    ExprError
+        For an unbound name, a division by zero, a result that is not finite, and an
+        enumeration of more than `MAX_ITERATIONS` terms.
+    """
+    scope: dict[str, Value] = {}
+    for name, value in bindings.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ExprError(f"{name} = {value} is not a finite number")
+        scope[name] = value
+    try:
+        value = _Evaluation().value(expr, scope)
+    except ZeroDivisionError:
+        raise ExprError("division by zero") from None
+    except OverflowError:
+        raise ExprError("the value is too large") from None
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ExprError("the value is not a finite number")
+    return value
+
+
+def reduction_bound(value: Value, index: str) -> int:
+    """Return a reduction's bound as `int`, or refuse one that is not whole."""
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise ExprError(f"a bound of {index!r} is {value}, which is not a whole number")
+
+
+def bounded_power(base: Value, exponent: Value) -> Value:
+    """Return ``base ** exponent``, exact where both are exact and the exponent is whole."""
+    if isinstance(exponent, Fraction) and exponent.denominator == 1:
+        exponent = exponent.numerator
+    if isinstance(exponent, int) and not isinstance(base, float):
+        if base == 0 and exponent < 0:
+            raise ExprError("division by zero")
+        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+        if bits > 1 and bits * abs(exponent) > 16 * MAX_BITS:
+            raise ExprError(f"a power needs more than {16 * MAX_BITS} bits")
+        return _normal(Fraction(base) ** exponent)
+    if base == 0 and exponent < 0:
+        raise ExprError("division by zero")
+    result = float(base) ** float(exponent)
+    if isinstance(result, complex):
+        raise ExprError(f"{base} to the power {exponent} is not a real number")
+    return result
+
+
+def _normal(value: Rational) -> Rational:
+    return value.numerator if value.denominator == 1 else value
+
+
+def _exact(value: Value) -> Value:
+    return value if isinstance(value, float) else _normal(value)
+
+
+class _Evaluation:
+    def __init__(self) -> None:
+        self.iterations = 0
+
+    def value(self, expr: Expr, scope: dict[str, Value]) -> Value:
+        match expr:
+            case Num():
+                return expr.value
+            case Sym():
+                try:
+                    return scope[expr.name]
+                except KeyError:
+                    raise ExprError(f"{expr.name!r} has no value") from None
+            case Add():
+                total: Value = expr.constant
+                for term in expr.terms:
+                    total += self.value(term, scope)
+                return _exact(total)
+            case Mul():
+                product: Value = expr.coefficient
+                for factor in expr.factors:
+                    product *= self.value(factor, scope)
+                return _exact(product)
+            case Conditional():
+                test = self.value(expr.test, scope)
+                return self.value(expr.then if test else expr.orelse, scope)
+            case Reduction():
+                return self.reduction(expr, scope)
+            case _:
+                args = [self.value(child, scope) for child in expr.children]
+                return _exact(_apply(expr, args))
+
+    def reduction(self, expr: Reduction, scope: dict[str, Value]) -> Value:
+        low = reduction_bound(self.value(expr.low, scope), expr.index)
+        high = reduction_bound(self.value(expr.high, scope), expr.index)
+        if high < low:
+            return 0
+        self.iterations += high - low + 1
+        if self.iterations > MAX_ITERATIONS:
+            raise ExprError(
+                f"enumerating {expr.index!r} needs more than {MAX_ITERATIONS} terms, "
+                "and no closed form is known"
+            )
+        inner = dict(scope)
+        inner[expr.index] = low
+        result = self.value(expr.body, inner)
+        for index in range(low + 1, high + 1):
+            inner[expr.index] = index
+            value = self.value(expr.body, inner)
+            result = result + value if isinstance(expr, Sum) else max(result, value)
+        return _exact(result)
+
+
+def _apply(expr: Expr, args: list[Value]) -> Value:
+    match expr:
+        case Pow():
+            return bounded_power(*args)
+        case FloorDiv():
+            return math.floor(args[0] // args[1])
+        case CeilDiv():
+            return math.ceil(-(-args[0] // args[1]))
+        case Mod():
+            return args[0] % args[1]
+        case Max():
+            return max(args)
+        case Min():
+            return min(args)
+        case Log2():
+            return log2_value(args[0])
+        case Gcd():
+            return gcd_value(*args)
+        case Less():
+            return int(args[0] < args[1])
+        case LessEqual():
+            return int(args[0] <= args[1])
+        case Equal():
+            return int(args[0] == args[1])
+        case _:
+            raise ExprError(f"{type(expr).__name__} has no value")

@@ -1,0 +1,377 @@
+"""Functions beyond arithmetic: extremes, logarithms, comparisons, choices and reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from costdb.expr.errors import ExprError
+from costdb.expr.nodes import (
+    ONE,
+    ZERO,
+    Expr,
+    ExprLike,
+    Num,
+    Rational,
+    Sym,
+    Value,
+    add,
+    as_expr,
+    exact,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extreme(Expr):
+    """Common part of `Max` and `Min`: flat, without repetition, at most one constant."""
+
+    args: tuple[Expr, ...]
+
+    def __post_init__(self) -> None:
+        self._seal(frozenset(self.args))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.args
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return all(arg.is_whole(whole) for arg in self.args)
+
+    def _key(self) -> object:
+        return frozenset(self.args)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Max(Extreme):
+    """The largest of two or more arguments."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return maximum(*children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Min(Extreme):
+    """The smallest of two or more arguments."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return minimum(*children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log2(Expr):
+    """Binary logarithm, exact for exact powers of two."""
+
+    argument: Expr
+
+    def __post_init__(self) -> None:
+        self._seal(self.argument)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return (self.argument,)
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return log2(*children)
+
+    def _key(self) -> object:
+        return self.argument
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Binary(Expr):
+    """Common part of functions of two arguments."""
+
+    left: Expr
+    right: Expr
+
+    def __post_init__(self) -> None:
+        self._seal((self.left, self.right))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.left, self.right
+
+    def _key(self) -> object:
+        return self.left, self.right
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gcd(Binary):
+    """Greatest common divisor, never negative; of fractions, the largest common measure."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return gcd(*children)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return self.left.is_whole(whole) and self.right.is_whole(whole)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Comparison(Binary):
+    """Common part of the comparisons, whose value is 1 or 0."""
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Less(Comparison):
+    """1 where ``left < right``, else 0."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return less(*children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LessEqual(Comparison):
+    """1 where ``left <= right``, else 0."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return less_equal(*children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Equal(Comparison):
+    """1 where ``left == right``, else 0."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return equal(*children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional(Expr):
+    """`then` where `test` is not 0, else `orelse`; only the chosen side is evaluated."""
+
+    test: Expr
+    then: Expr
+    orelse: Expr
+
+    def __post_init__(self) -> None:
+        self._seal((self.test, self.then, self.orelse))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.test, self.then, self.orelse
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return conditional(*children)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return self.then.is_whole(whole) and self.orelse.is_whole(whole)
+
+    def _key(self) -> object:
+        return self.test, self.then, self.orelse
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reduction(Expr):
+    """Common part of the reductions of `body` over whole `index` in ``low..high`` inclusive.
+
+    An empty range gives 0. The bounds do not see `index`.
+    """
+
+    index: str
+    low: Expr
+    high: Expr
+    body: Expr
+
+    def __post_init__(self) -> None:
+        self._seal((self.index, self.low, self.high, self.body))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.low, self.high, self.body
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return self.body.is_whole(whole | {self.index})
+
+    def _key(self) -> object:
+        return self.index, self.low, self.high, self.body
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sum(Reduction):
+    """The sum of `body`."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return summation(self.index, *children)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MaxOver(Reduction):
+    """The largest value of `body`; 0 over an empty range."""
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return maximum_over(self.index, *children)
+
+
+def _flat_extreme(args: Iterable[ExprLike], kind: type[Extreme]) -> tuple[Expr, ...]:
+    flat: dict[Expr, None] = {}
+    constants: list[Rational] = []
+    for arg in map(as_expr, args):
+        for inner in arg.args if isinstance(arg, kind) else (arg,):
+            if isinstance(inner, Num):
+                constants.append(inner.value)
+            else:
+                flat[inner] = None
+    if constants:
+        flat[Num(max(constants) if kind is Max else min(constants))] = None
+    if not flat:
+        raise ExprError("max and min need at least one argument")
+    return tuple(flat)
+
+
+def maximum(*args: ExprLike) -> Expr:
+    """Return the largest of `args`."""
+    flat = _flat_extreme(args, Max)
+    return flat[0] if len(flat) == 1 else Max(flat)
+
+
+def minimum(*args: ExprLike) -> Expr:
+    """Return the smallest of `args`."""
+    flat = _flat_extreme(args, Min)
+    return flat[0] if len(flat) == 1 else Min(flat)
+
+
+def log2_value(value: Value) -> int | float:
+    """Return the binary logarithm, an `int` for an exact power of two."""
+    if value <= 0:
+        raise ExprError(f"log2 of {value}, which is not positive")
+    if isinstance(value, float):
+        mantissa, exponent = math.frexp(value)
+        return exponent - 1 if mantissa == 0.5 else math.log2(value)
+    above, below = value.numerator, value.denominator
+    if above & (above - 1) == 0 and below & (below - 1) == 0:
+        return above.bit_length() - below.bit_length()
+    return math.log2(above) - math.log2(below)
+
+
+def gcd_value(left: Value, right: Value) -> Rational:
+    """Return the greatest common divisor of two exact or whole numbers."""
+    exact_values: list[Fraction] = []
+    for value in (left, right):
+        if isinstance(value, float) and not value.is_integer():
+            raise ExprError(f"gcd of {value}, which is not a whole number")
+        exact_values.append(Fraction(value))
+    a, b = exact_values
+    above = math.gcd(a.numerator * b.denominator, b.numerator * a.denominator)
+    return exact(Fraction(above, a.denominator * b.denominator))
+
+
+def log2(value: ExprLike) -> Expr:
+    """Return the binary logarithm of `value`; of a constant power of two, a whole constant."""
+    value = as_expr(value)
+    if isinstance(value, Num):
+        known = log2_value(value.value)
+        if isinstance(known, int):
+            return Num(known)
+    return Log2(value)
+
+
+def gcd(left: ExprLike, right: ExprLike) -> Expr:
+    """Return the greatest common divisor."""
+    left = as_expr(left)
+    right = as_expr(right)
+    if isinstance(left, Num) and isinstance(right, Num):
+        return Num(gcd_value(left.value, right.value))
+    return Gcd(left, right)
+
+
+def _known_difference(left: Expr, right: Expr) -> Rational | None:
+    # Cheap proofs only: equal terms cancel in the canonical sum.
+    difference = add((left, -right))
+    return difference.value if isinstance(difference, Num) else None
+
+
+def less(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 where ``left < right``, else 0."""
+    left = as_expr(left)
+    right = as_expr(right)
+    known = _known_difference(left, right)
+    return Less(left, right) if known is None else Num(int(known < 0))
+
+
+def less_equal(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 where ``left <= right``, else 0."""
+    left = as_expr(left)
+    right = as_expr(right)
+    known = _known_difference(left, right)
+    return LessEqual(left, right) if known is None else Num(int(known <= 0))
+
+
+def equal(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 where ``left == right``, else 0."""
+    left = as_expr(left)
+    right = as_expr(right)
+    known = _known_difference(left, right)
+    return Equal(left, right) if known is None else Num(int(known == 0))
+
+
+def logical_not(value: ExprLike) -> Expr:
+    """Return 1 where `value` is 0, else 0."""
+    value = as_expr(value)
+    if isinstance(value, Less):
+        return less_equal(value.right, value.left)
+    if isinstance(value, LessEqual):
+        return less(value.right, value.left)
+    return equal(value, ZERO)
+
+
+def logical_and(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 where both are nonzero, else 0; the right side is not evaluated after a 0."""
+    return conditional(left, conditional(right, ONE, ZERO), ZERO)
+
+
+def logical_or(left: ExprLike, right: ExprLike) -> Expr:
+    """Return 1 where either is nonzero, else 0; the right side is not evaluated after a 1."""
+    return conditional(left, ONE, conditional(right, ONE, ZERO))
+
+
+def conditional(test: ExprLike, then: ExprLike, orelse: ExprLike) -> Expr:
+    """Return `then` where `test` is not 0, else `orelse`."""
+    test = as_expr(test)
+    then = as_expr(then)
+    orelse = as_expr(orelse)
+    if isinstance(test, Num):
+        return then if test.value else orelse
+    if then == orelse:
+        return then
+    if then == ONE and orelse == ZERO and isinstance(test, Comparison):
+        return test
+    return Conditional(test, then, orelse)
+
+
+def _index_name(index: str | Expr) -> str:
+    if isinstance(index, Sym):
+        return index.name
+    if isinstance(index, str):
+        return index
+    raise ExprError("the index of a reduction must be a name")
+
+
+def summation(index: str | Expr, low: ExprLike, high: ExprLike, body: ExprLike) -> Expr:
+    """Return the sum of `body` over whole `index` in ``low..high``, both included.
+
+    An empty range (``high < low``) gives 0.
+    """
+    low = as_expr(low)
+    high = as_expr(high)
+    body = as_expr(body)
+    if body == ZERO or less(high, low) == ONE:
+        return ZERO
+    return Sum(_index_name(index), low, high, body)
+
+
+def maximum_over(index: str | Expr, low: ExprLike, high: ExprLike, body: ExprLike) -> Expr:
+    """Return the largest `body` over whole `index` in ``low..high``, both included.
+
+    An empty range (``high < low``) gives 0.
+    """
+    low = as_expr(low)
+    high = as_expr(high)
+    body = as_expr(body)
+    if body == ZERO or less(high, low) == ONE:
+        return ZERO
+    return MaxOver(_index_name(index), low, high, body)

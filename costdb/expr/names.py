@@ -1,0 +1,96 @@
+"""Names: which are allowed, which occur free, and replacing them without capture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from costdb.expr.errors import ExprError
+from costdb.expr.functions import Reduction
+from costdb.expr.nodes import Expr, ExprLike, Sym, as_expr
+
+NAME_PATTERN = r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)*"
+_NAME = re.compile(NAME_PATTERN)
+NOT_NUMBERS = frozenset({"nan", "inf", "infinity"})
+OPERATOR_WORDS = frozenset({"div", "mod", "and", "or", "not"})
+
+
+def check_name(name: str) -> str:
+    """Return `name`, or refuse what the grammar could not read back."""
+    if not _NAME.fullmatch(name):
+        raise ExprError(f"{name!r} is not a name")
+    if len(name) > 200:
+        raise ExprError(f"a name of {len(name)} characters is too long")
+    if name in OPERATOR_WORDS:
+        raise ExprError(f"{name!r} is an operator, not a name")
+    if name.lower() in NOT_NUMBERS:
+        raise ExprError(f"{name!r} is not a finite number")
+    return name
+
+
+def sym(name: str) -> Expr:
+    """Return the symbol `name`: letters, digits and underscores, in parts joined by dots."""
+    return Sym(check_name(name))
+
+
+def free_symbols(expr: Expr) -> frozenset[str]:
+    """Return the names that a value of `expr` depends on."""
+    known = expr._free
+    if known is not None:
+        return known
+    if isinstance(expr, Sym):
+        found = frozenset({expr.name})
+    elif isinstance(expr, Reduction):
+        found = free_symbols(expr.low) | free_symbols(expr.high)
+        found |= free_symbols(expr.body) - {expr.index}
+    else:
+        found = frozenset().union(*map(free_symbols, expr.children))
+    object.__setattr__(expr, "_free", found)
+    return found
+
+
+def fresh_name(stem: str, taken: frozenset[str]) -> str:
+    """Return `stem`, or `stem` with the first number that makes it differ from all `taken`."""
+    name, count = stem, 0
+    while name in taken:
+        count += 1
+        name = f"{stem}_{count}"
+    return name
+
+
+def substitute(expr: Expr, replacements: Mapping[str, ExprLike]) -> Expr:
+    """Replace free symbols, renaming an index that would capture a replacement.
+
+    Parameters
+    ----------
+    expr : Expr
+    replacements : mapping of str to Expr or number
+        All replaced at once; names that do not occur are ignored.
+    """
+    return _substitute(expr, {name: as_expr(new) for name, new in replacements.items()})
+
+
+def _substitute(expr: Expr, replacements: dict[str, Expr]) -> Expr:
+    used = free_symbols(expr) & replacements.keys()
+    if not used:
+        return expr
+    if isinstance(expr, Sym):
+        return replacements[expr.name]
+    if isinstance(expr, Reduction):
+        low = _substitute(expr.low, replacements)
+        high = _substitute(expr.high, replacements)
+        body = rename_index(expr, replacements)
+        return body.rebuild((low, high, body.body))
+    return expr.rebuild(tuple([_substitute(child, replacements) for child in expr.children]))
+
+
+def rename_index(expr: Reduction, replacements: dict[str, Expr]) -> Reduction:
+    """Return `expr` with `replacements` made in its body, under an index that captures none."""
+    inner_names = free_symbols(expr.body) - {expr.index}
+    inner = {name: replacements[name] for name in inner_names & replacements.keys()}
+    index = expr.index
+    incoming = frozenset().union(*map(free_symbols, inner.values()))
+    if index in incoming:
+        index = fresh_name(index, incoming | inner_names)
+        inner[expr.index] = Sym(index)
+    return type(expr)(index, expr.low, expr.high, _substitute(expr.body, inner))

@@ -1,0 +1,582 @@
+"""Immutable arithmetic expressions, kept in a light canonical form as they are built.
+
+Constants are exact rationals. Sums and products are flat, like terms and equal bases are
+combined, and both keep the order in which the author wrote them; equality ignores that order.
+Removable singularities are removed: ``x*0`` is 0 and ``x/x`` is 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from costdb.expr.errors import ExprError
+
+Rational: TypeAlias = int | Fraction
+Value: TypeAlias = int | Fraction | float
+
+MAX_DEPTH = 200
+"""Levels of nesting: keeps every recursion over a tree clear of Python's limit."""
+
+MAX_SIZE = 200_000
+"""Nodes counted as a tree: keeps a shared subtree from standing for an astronomic one."""
+
+MAX_BITS = 8192
+"""Bits of an exact constant, so that a tower of powers is refused and not computed."""
+
+
+class Expr:
+    """An immutable, hashable expression; ``==`` compares structure, never values."""
+
+    __slots__ = ("_free", "_hash", "depth", "size")
+    _free: frozenset[str] | None
+    _hash: int
+    depth: int
+    size: int
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """Subexpressions, in order."""
+        return ()
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        """Return this node over other children, in canonical form."""
+        return self
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is certainly a whole number when the symbols in `whole` are."""
+        return False
+
+    def _seal(self, key: object) -> None:
+        depth = 0
+        size = 1
+        for child in self.children:
+            depth = max(depth, child.depth)
+            size += child.size
+        if depth >= MAX_DEPTH:
+            raise ExprError(f"the expression is nested more than {MAX_DEPTH} levels deep")
+        if size > MAX_SIZE:
+            raise ExprError(f"the expression has more than {MAX_SIZE} parts")
+        object.__setattr__(self, "depth", depth + 1)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "_hash", hash((type(self).__name__, key)))
+        object.__setattr__(self, "_free", None)
+
+    def _key(self) -> object:
+        raise NotImplementedError
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Expr):
+            return NotImplemented
+        if type(self) is not type(other) or self._hash != other._hash or self.size != other.size:
+            return False
+        return self._key() == other._key()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Hashes of strings differ from process to process, so they are not carried along.
+        return type(self), tuple(getattr(self, name) for name in type(self).__slots__)
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return add((self, as_expr(other)))
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return add((as_expr(other), self))
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return add((self, -as_expr(other)))
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return add((as_expr(other), -self))
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return multiply((self, as_expr(other)))
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return multiply((as_expr(other), self))
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return multiply((self, power(as_expr(other), MINUS_ONE)))
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return multiply((as_expr(other), power(self, MINUS_ONE)))
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return floor_div(self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return floor_div(other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return modulo(self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return modulo(other, self)
+
+    def __pow__(self, other: ExprLike) -> Expr:
+        return power(self, as_expr(other))
+
+    def __rpow__(self, other: ExprLike) -> Expr:
+        return power(as_expr(other), self)
+
+    def __neg__(self) -> Expr:
+        return multiply((MINUS_ONE, self))
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __bool__(self) -> bool:
+        raise ExprError("an expression has no truth value; use conditional(test, then, orelse)")
+
+
+ExprLike: TypeAlias = Expr | int | float | Fraction
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Num(Expr):
+    """An exact constant; whole values are `int`."""
+
+    value: Rational
+
+    def __post_init__(self) -> None:
+        if max(self.value.numerator.bit_length(), self.value.denominator.bit_length()) > MAX_BITS:
+            raise ExprError(f"a constant needs more than {MAX_BITS} bits")
+        self._seal(self.value)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return isinstance(self.value, int)
+
+    def _key(self) -> object:
+        return self.value
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sym(Expr):
+    """A free name: a size, a coefficient, or the index of an enclosing reduction."""
+
+    name: str
+
+    def __post_init__(self) -> None:
+        self._seal(self.name)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return self.name in whole
+
+    def _key(self) -> object:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Add(Expr):
+    """``terms[0] + terms[1] + ... + constant``; no term is a constant or a sum."""
+
+    terms: tuple[Expr, ...]
+    constant: Rational
+
+    def __post_init__(self) -> None:
+        self._seal((frozenset(self.terms), self.constant))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.terms
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return add((*children, Num(self.constant)))
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return isinstance(self.constant, int) and all(t.is_whole(whole) for t in self.terms)
+
+    def _key(self) -> object:
+        return frozenset(self.terms), self.constant
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mul(Expr):
+    """``factors[0] * factors[1] * ... * coefficient``; bases of factors are distinct."""
+
+    factors: tuple[Expr, ...]
+    coefficient: Rational
+
+    def __post_init__(self) -> None:
+        self._seal((frozenset(self.factors), self.coefficient))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.factors
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return multiply((*children, Num(self.coefficient)))
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        whole_factors = all(factor.is_whole(whole) for factor in self.factors)
+        return isinstance(self.coefficient, int) and whole_factors
+
+    def _key(self) -> object:
+        return frozenset(self.factors), self.coefficient
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pow(Expr):
+    """``base ** exponent``; division is a negative exponent."""
+
+    base: Expr
+    exponent: Expr
+
+    def __post_init__(self) -> None:
+        self._seal((self.base, self.exponent))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.base, self.exponent
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return power(*children)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        exponent = self.exponent
+        if not isinstance(exponent, Num) or not isinstance(exponent.value, int):
+            return False
+        return exponent.value > 0 and self.base.is_whole(whole)
+
+    def _key(self) -> object:
+        return self.base, self.exponent
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloorDiv(Expr):
+    """The largest whole number not above ``dividend / divisor``."""
+
+    dividend: Expr
+    divisor: Expr
+
+    def __post_init__(self) -> None:
+        self._seal((self.dividend, self.divisor))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.dividend, self.divisor
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return floor_div(*children)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return True
+
+    def _key(self) -> object:
+        return self.dividend, self.divisor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CeilDiv(Expr):
+    """The smallest whole number not below ``dividend / divisor``."""
+
+    dividend: Expr
+    divisor: Expr
+
+    def __post_init__(self) -> None:
+        self._seal((self.dividend, self.divisor))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.dividend, self.divisor
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return ceil_div(*children)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return True
+
+    def _key(self) -> object:
+        return self.dividend, self.divisor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mod(Expr):
+    """``dividend - divisor * floor(dividend / divisor)``: the sign is the divisor's."""
+
+    dividend: Expr
+    divisor: Expr
+
+    def __post_init__(self) -> None:
+        self._seal((self.dividend, self.divisor))
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        return self.dividend, self.divisor
+
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return modulo(*children)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        return self.dividend.is_whole(whole) and self.divisor.is_whole(whole)
+
+    def _key(self) -> object:
+        return self.dividend, self.divisor
+
+
+def exact(value: int | float | Fraction) -> Rational:
+    """Return `value` as an exact rational; a float is the decimal it prints as."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ExprError(f"{value} is not a finite number")
+        value = Fraction(repr(value))
+    if isinstance(value, Fraction):
+        return value.numerator if value.denominator == 1 else value
+    return int(value)
+
+
+def num(value: int | float | Fraction) -> Expr:
+    """Return a constant.
+
+    Parameters
+    ----------
+    value : int, float or Fraction
+        Kept exactly; a float stands for the decimal it prints as, so ``num(0.1)`` is one tenth.
+
+    Raises
+    ------
+    ExprError
+        For a NaN, an infinity, or a number of more than `MAX_BITS` bits.
+    """
+    return Num(exact(value))
+
+
+ZERO = Num(0)
+ONE = Num(1)
+MINUS_ONE = Num(-1)
+
+
+def as_expr(value: ExprLike) -> Expr:
+    """Return `value` as an expression."""
+    if isinstance(value, Expr):
+        return value
+    if isinstance(value, int | float | Fraction):
+        return num(value)
+    raise ExprError(f"{value!r} is not a number or an expression")
+
+
+def split_coefficient(expr: Expr) -> tuple[Rational, Expr]:
+    """Return ``(c, rest)`` with ``expr == c * rest`` and no constant factor left in `rest`."""
+    if isinstance(expr, Mul):
+        if expr.coefficient == 1:
+            return 1, expr
+        if len(expr.factors) == 1:
+            return expr.coefficient, expr.factors[0]
+        return expr.coefficient, Mul(expr.factors, 1)
+    return 1, expr
+
+
+def scale(coefficient: Rational, rest: Expr) -> Expr:
+    """Inverse of `split_coefficient`."""
+    if coefficient == 1:
+        return rest
+    if isinstance(rest, Mul):
+        return Mul(rest.factors, coefficient)
+    return Mul((rest,), coefficient)
+
+
+def add(terms: Iterable[Expr]) -> Expr:
+    """Return the sum of `terms`, flat and with like terms combined."""
+    constant: Rational = 0
+    like: dict[Expr, Rational] = {}
+    pending: list[tuple[Rational, Expr]] = [(1, term) for term in terms]
+    pending.reverse()
+    while pending:
+        factor, term = pending.pop()
+        if isinstance(term, Num):
+            constant += factor * term.value
+            continue
+        if isinstance(term, Add):
+            constant += factor * term.constant
+            pending.extend((factor, inner) for inner in reversed(term.terms))
+            continue
+        coefficient, rest = split_coefficient(term)
+        if isinstance(rest, Add):
+            pending.append((factor * coefficient, rest))
+            continue
+        like[rest] = like.get(rest, 0) + factor * coefficient
+    kept = tuple(scale(exact(c), rest) for rest, c in like.items() if c != 0)
+    constant = exact(constant)
+    if not kept:
+        return Num(constant)
+    if len(kept) == 1 and constant == 0:
+        return kept[0]
+    return Add(kept, constant)
+
+
+def multiply(factors: Iterable[Expr]) -> Expr:
+    """Return the product of `factors`, flat and with equal bases combined."""
+    coefficient: Rational = 1
+    bases: dict[Expr, list[Expr]] = {}
+    pending = list(factors)
+    pending.reverse()
+    while pending:
+        factor = pending.pop()
+        if isinstance(factor, Num):
+            coefficient *= factor.value
+        elif isinstance(factor, Mul):
+            coefficient *= factor.coefficient
+            pending.extend(reversed(factor.factors))
+        elif isinstance(factor, Pow):
+            bases.setdefault(factor.base, []).append(factor.exponent)
+        else:
+            bases.setdefault(factor, []).append(ONE)
+    coefficient = exact(coefficient)
+    if coefficient == 0:
+        return ZERO
+    kept: list[Expr] = []
+    again: list[Expr] = []
+    for base, exponents in bases.items():
+        exponent = exponents[0] if len(exponents) == 1 else add(exponents)
+        if len(exponents) == 1 or not isinstance(exponent, Num):
+            kept.append(base if exponent == ONE else Pow(base, exponent))
+            continue
+        combined = power(base, exponent)
+        if isinstance(combined, Num):
+            coefficient = exact(coefficient * combined.value)
+        elif isinstance(combined, Mul):
+            again.extend(combined.children)
+            coefficient = exact(coefficient * combined.coefficient)
+        else:
+            kept.append(combined)
+    if again:
+        return multiply((*kept, *again, Num(coefficient)))
+    if not kept:
+        return Num(coefficient)
+    if coefficient == 1 and len(kept) == 1:
+        return kept[0]
+    return Mul(tuple(kept), coefficient)
+
+
+def rational_power(base: Rational, exponent: int) -> Rational:
+    """Return ``base ** exponent`` exactly, or refuse a result too large to be meant."""
+    if base == 0 and exponent < 0:
+        raise ExprError("division by zero")
+    if base in (0, 1, -1):
+        return exact(base ** (exponent % 2 + 2)) if exponent else 1
+    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
+    if (bits - 1) * abs(exponent) > MAX_BITS:
+        raise ExprError(f"a power needs more than {MAX_BITS} bits")
+    return exact(Fraction(base) ** exponent)
+
+
+def power(base: Expr, exponent: Expr) -> Expr:
+    """Return ``base ** exponent``.
+
+    Raises
+    ------
+    ExprError
+        For a division by zero and for a constant power beyond `MAX_BITS`.
+    """
+    if not isinstance(exponent, Num):
+        return ONE if base == ONE else Pow(base, exponent)
+    if exponent.value == 0:
+        return ONE
+    if exponent.value == 1:
+        return base
+    if isinstance(exponent.value, Fraction):
+        return base if base in (ZERO, ONE) and exponent.value > 0 else Pow(base, exponent)
+    if abs(exponent.value) > MAX_BITS and not isinstance(base, Num):
+        raise ExprError(f"an exponent above {MAX_BITS} is not supported")
+    if isinstance(base, Num):
+        return Num(rational_power(base.value, exponent.value))
+    if isinstance(base, Mul):
+        constant = Num(rational_power(base.coefficient, exponent.value))
+        return multiply((*(power(factor, exponent) for factor in base.factors), constant))
+    if isinstance(base, Pow) and isinstance(base.exponent, Num):
+        return power(base.base, Num(exact(base.exponent.value * exponent.value)))
+    return Pow(base, exponent)
+
+
+def fraction_parts(expr: Expr) -> tuple[Expr, Expr]:
+    """Return ``(a, b)`` with ``expr == a / b`` and constants of both whole, ``b`` positive."""
+    if isinstance(expr, Num):
+        return Num(expr.value.numerator), Num(expr.value.denominator)
+    if isinstance(expr, Mul):
+        above: list[Expr] = [Num(expr.coefficient.numerator)]
+        below: list[Expr] = [Num(expr.coefficient.denominator)]
+        for factor in expr.factors:
+            if is_reciprocal(factor):
+                below.append(power(factor, MINUS_ONE))
+            else:
+                above.append(factor)
+        return multiply(above), multiply(below)
+    if is_reciprocal(expr):
+        return ONE, power(expr, MINUS_ONE)
+    if isinstance(expr, Add):
+        parts = [split_coefficient(term)[0].denominator for term in expr.terms]
+        common = math.lcm(expr.constant.denominator, *parts)
+        if common > 1:
+            return add(Num(common) * term for term in (*expr.terms, Num(expr.constant))), Num(
+                common
+            )
+    return expr, ONE
+
+
+def is_reciprocal(expr: Expr) -> bool:
+    """Tell whether `expr` is a base to a negative whole power."""
+    return (
+        isinstance(expr, Pow)
+        and isinstance(expr.exponent, Num)
+        and isinstance(expr.exponent.value, int)
+        and expr.exponent.value < 0
+    )
+
+
+def _quotient(dividend: ExprLike, divisor: ExprLike) -> tuple[Expr, Expr]:
+    divisor = as_expr(divisor)
+    if divisor == ZERO:
+        raise ExprError("division by zero")
+    above, below = fraction_parts(as_expr(dividend) / divisor)
+    inner_above, inner_below = fraction_parts(above)
+    return inner_above, below * inner_below
+
+
+def floor_div(dividend: ExprLike, divisor: ExprLike) -> Expr:
+    """Return ``floor(dividend / divisor)``, exact for whole numbers and fractions."""
+    above, below = _quotient(dividend, divisor)
+    if isinstance(above, Num) and isinstance(below, Num):
+        return Num(math.floor(Fraction(above.value) / below.value))
+    if below == ONE and above.is_whole():
+        return above
+    return FloorDiv(above, below)
+
+
+def ceil_div(dividend: ExprLike, divisor: ExprLike) -> Expr:
+    """Return ``ceil(dividend / divisor)``, exact for whole numbers and fractions."""
+    above, below = _quotient(dividend, divisor)
+    if isinstance(above, Num) and isinstance(below, Num):
+        return Num(math.ceil(Fraction(above.value) / below.value))
+    if below == ONE and above.is_whole():
+        return above
+    return CeilDiv(above, below)
+
+
+def floor(value: ExprLike) -> Expr:
+    """Return the largest whole number not above `value`; of a quotient, a floor division."""
+    return floor_div(value, ONE)
+
+
+def ceil(value: ExprLike) -> Expr:
+    """Return the smallest whole number not below `value`; of a quotient, a ceiling division."""
+    return ceil_div(value, ONE)
+
+
+def modulo(dividend: ExprLike, divisor: ExprLike) -> Expr:
+    """Return ``dividend mod divisor`` with the sign of the divisor."""
+    dividend = as_expr(dividend)
+    divisor = as_expr(divisor)
+    if divisor == ZERO:
+        raise ExprError("division by zero")
+    if isinstance(dividend, Num) and isinstance(divisor, Num):
+        return Num(exact(Fraction(dividend.value) % divisor.value))
+    if dividend in (ZERO, divisor) or (divisor == ONE and dividend.is_whole()):
+        return ZERO
+    return Mod(dividend, divisor)
