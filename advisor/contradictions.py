@@ -54,7 +54,9 @@ def contradictions(
     if not shape:
         problems.append("an array needs at least one dimension")
     if len(dims) != len(shape):
-        problems.append(f"{len(shape)} extents but {len(dims)} distributions")
+        problems.append(
+            f"as many distributions as extents are needed, but there are {len(dims)} and {len(shape)}"
+        )
     for number, extent in enumerate(shape):
         text = extent.strip()
         if not text:
@@ -83,7 +85,9 @@ def contradictions(
     if order not in ("C", "F"):
         problems.append(f"order is 'C' or 'F', not {order!r}")
     if len(halo) != len(dims):
-        problems.append(f"{len(halo)} halo widths but {len(dims)} dimensions")
+        problems.append(
+            f"as many halo widths as dimensions are needed, but there are {len(halo)} and {len(dims)}"
+        )
     for number, width in enumerate(halo):
         if width < 0:
             problems.append(f"the halo of dimension {number} must not be negative, got {width}")
