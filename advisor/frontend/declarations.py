@@ -1,0 +1,219 @@
+"""Annotations of the source, as specifications: meshes, distributions, element types.
+
+The annotation is rebuilt from its syntax; nothing of the scanned file is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, cast
+
+import libcst as cst
+
+from advisor.annotations import Block, Cyclic, Dist, Mesh
+from advisor.distribution import ArraySpec, spec_of_dist
+from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.frontend.names import dotted, resolve
+from advisor.frontend.scalars import literal_int
+from advisor.ir.kernel import DeclaredArray
+from advisor.source import SourceProblem, Span
+from costdb.expr import Expr, ExprError, parse
+
+
+class Declarations:
+    """Reads annotations of one file.
+
+    Parameters
+    ----------
+    path : str
+        For messages.
+    imports : mapping of str to str
+        What imported names stand for.
+    span_of : callable
+        Gives the place of a node.
+    """
+
+    def __init__(
+        self, path: str, imports: dict[str, str], span_of: Callable[[cst.CSTNode], Span]
+    ) -> None:
+        self.path = path
+        self.imports = imports
+        self.span_of = span_of
+        self.meshes: dict[str, Mesh] = {}
+        self.dists: dict[str, tuple[Dist, tuple[Span, ...]]] = {}
+
+    def problem(self, node: cst.CSTNode, message: str) -> SourceProblem:
+        """Return a one-line error at a node."""
+        span = self.span_of(node)
+        return SourceProblem(self.path, span.start_line, span.start_column, message)
+
+    def note_assignment(self, node: cst.Assign) -> None:
+        """Remember module-level ``mesh = Mesh(...)`` and ``layout = Dist(...)``."""
+        if len(node.targets) != 1 or not isinstance(node.targets[0].target, cst.Name):
+            return
+        name = node.targets[0].target.value
+        if not isinstance(node.value, cst.Call):
+            return
+        function = resolve(node.value.func, self.imports)
+        if function in ("advisor.Mesh", "advisor.annotations.Mesh"):
+            self.meshes[name] = self.mesh(node.value)
+        elif function in ("advisor.Dist", "advisor.annotations.Dist"):
+            self.dists[name] = self.dist(node.value)
+
+    def mesh(self, node: cst.BaseExpression) -> Mesh:
+        """Return the mesh an expression denotes."""
+        if isinstance(node, cst.Name) and node.value in self.meshes:
+            return self.meshes[node.value]
+        if not isinstance(node, cst.Call):
+            raise self.problem(node, "a mesh must be a `Mesh(...)` or a module-level name of one")
+        axes: dict[str, int | str] = {}
+        for argument in node.args:
+            if argument.keyword is None:
+                raise self.problem(node, "mesh axes are keywords: Mesh(row=4, col=4)")
+            axes[argument.keyword.value] = self._extent(argument.value)
+        try:
+            return Mesh(**axes)
+        except (ValueError, TypeError) as error:
+            raise self.problem(node, str(error)) from error
+
+    def _extent(self, node: cst.BaseExpression) -> int | str:
+        number = literal_int(node)
+        if number is not None:
+            return number
+        if isinstance(node, cst.SimpleString):
+            return str(node.evaluated_value)
+        raise self.problem(node, "a mesh extent is a number or the name of a size in quotes")
+
+    def dist(self, node: cst.BaseExpression) -> tuple[Dist, tuple[Span, ...]]:
+        """Return a distribution, and where each dimension's entry stands."""
+        if isinstance(node, cst.Name) and node.value in self.dists:
+            return self.dists[node.value]
+        if not isinstance(node, cst.Call):
+            raise self.problem(node, "a distribution must be a `Dist(...)` or a name of one")
+        entries: list[str | int | Block | Cyclic | None] = []
+        keywords: dict[str, object] = {}
+        nodes: list[cst.BaseExpression] = []
+        for argument in node.args:
+            if argument.star:
+                raise self.problem(node, "a starred argument of Dist cannot be read")
+            if argument.keyword is None:
+                entries.append(self._entry(argument.value))
+                nodes.append(argument.value)
+            elif argument.keyword.value == "on":
+                keywords["on"] = self.mesh(argument.value)
+            else:
+                keywords[argument.keyword.value] = self._plain(argument.value)
+        try:
+            made = Dist(*entries, **cast("dict[str, Mesh]", keywords))
+        except (ValueError, TypeError) as error:
+            raise self.problem(node, str(error)) from error
+        half = nodes[len(nodes) // 2 :]
+        return made, tuple(self.span_of(entry) for entry in half)
+
+    def _entry(self, node: cst.BaseExpression) -> str | int | Block | Cyclic | None:
+        if isinstance(node, cst.Call):
+            function = resolve(node.func, self.imports) or ""
+            kind = function.rsplit(".", 1)[-1]
+            if not function.startswith("advisor.") or kind not in ("Block", "Cyclic"):
+                raise self.problem(node, "expected Block(...), Cyclic(...), a mesh axis or None")
+            values = [self._plain(argument.value) for argument in node.args]
+            named = {a.keyword.value: v for a, v in zip(node.args, values, strict=True) if a.keyword}
+            plain = [v for a, v in zip(node.args, values, strict=True) if not a.keyword]
+            maker = Block if kind == "Block" else Cyclic
+            try:
+                return maker(*cast("list[str]", plain), **cast("dict[str, str]", named))
+            except (ValueError, TypeError) as error:
+                raise self.problem(node, str(error)) from error
+        value = self._plain(node)
+        if value is None or isinstance(value, str | int):
+            return value
+        raise self.problem(node, "expected an extent, a mesh axis, Block, Cyclic or None")
+
+    def _plain(self, node: cst.BaseExpression) -> object:
+        """Return a literal: None, a number, a string, or a tuple of them."""
+        number = literal_int(node)
+        if number is not None:
+            return number
+        match node:
+            case cst.SimpleString():
+                return node.evaluated_value
+            case cst.Name(value="None"):
+                return None
+            case cst.Tuple():
+                return tuple(self._plain(element.value) for element in node.elements)
+        raise self.problem(node, "only literals can be read here; nothing is executed")
+
+    def declared(self, name: str, annotation: cst.BaseExpression) -> DeclaredArray | None:
+        """Return what ``name: Annotated[NDArray[T], Dist(...)]`` declares; None for others."""
+        if not isinstance(annotation, cst.Subscript):
+            return None
+        if resolve(annotation.value, self.imports) not in (
+            "typing.Annotated",
+            "typing_extensions.Annotated",
+        ):
+            return None
+        parts = [e.slice.value for e in annotation.slice if isinstance(e.slice, cst.Index)]
+        for metadata in parts[1:]:
+            if self._is_dist(metadata):
+                dist, spans = self.dist(metadata)
+                spec = spec_of_dist(name, dist, self._element_type(parts[0]))
+                return self.checked(spec, metadata, spans)
+        return None
+
+    def _is_dist(self, node: cst.BaseExpression) -> bool:
+        if isinstance(node, cst.Name):
+            return node.value in self.dists
+        if not isinstance(node, cst.Call):
+            return False
+        return resolve(node.func, self.imports) in ("advisor.Dist", "advisor.annotations.Dist")
+
+    def _element_type(self, node: cst.BaseExpression) -> str | None:
+        """Return the element type of ``NDArray[np.int32]``."""
+        if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+            return None
+        element = node.slice[0].slice
+        if not isinstance(element, cst.Index):
+            return None
+        name = dotted(element.value)
+        return None if name is None else name.rsplit(".", 1)[-1]
+
+    def checked(
+        self, spec: ArraySpec, node: cst.CSTNode, spans: tuple[Span, ...]
+    ) -> DeclaredArray:
+        """Return a declaration whose element type and extents could be read."""
+        span = self.span_of(node)
+        return declaration(self.path, spec, span, spans)
+
+
+def declaration(
+    path: str, spec: ArraySpec, span: Span, dimension_spans: tuple[Span, ...]
+) -> DeclaredArray:
+    """Return a declared array with its extents parsed and its element type named in full.
+
+    Raises
+    ------
+    SourceProblem
+        For an extent that does not parse or an element type that nothing states.
+    """
+
+    def problem(message: str) -> SourceProblem:
+        return SourceProblem(path, span.start_line, span.start_column, message)
+
+    if spec.dtype is None:
+        raise problem(
+            f"the element type of `{spec.name}` is not stated:"
+            " write NDArray[np.float64], or dtype= in Dist"
+        )
+    extents: list[Expr] = []
+    for text in spec.shape:
+        try:
+            extents.append(parse(text))
+        except ExprError as error:
+            raise problem(f"extent {text!r} of `{spec.name}`: {error}") from error
+    try:
+        dtype = dtype_of(spec.dtype).name
+    except UnknownDtype as error:
+        raise problem(str(error)) from error
+    order: Literal["C", "F"] = spec.order
+    full = ArraySpec(spec.name, dtype, spec.shape, spec.dims, spec.mesh, order, spec.halo)
+    return DeclaredArray(full, tuple(extents), span, dimension_spans)

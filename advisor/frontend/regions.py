@@ -1,0 +1,100 @@
+"""Subscripts of the source, as absolute regions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from advisor.frontend.problems import NotUnderstood
+from advisor.frontend.scalars import scalar
+from advisor.frontend.scope import Scope
+from advisor.ir.signs import Sign, known_non_negative, known_non_positive, sign
+from advisor.ir.values import Point, Range, Subscript
+from costdb.expr import Expr, num
+
+ZERO = num(0)
+
+
+def region(
+    elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
+) -> tuple[Subscript, ...]:
+    """Return the region that a subscript of an array of shape `extents` selects."""
+    entries = [element.slice for element in elements]
+    dots = [i for i, entry in enumerate(entries) if _is_ellipsis(entry)]
+    if len(dots) > 1:
+        raise NotUnderstood("two ellipses in one subscript")
+    missing = len(extents) - (len(entries) - len(dots))
+    if missing < 0:
+        raise NotUnderstood("more subscripts than dimensions")
+    at = dots[0] if dots else len(entries)
+    before, after = entries[:at], entries[at + len(dots) :]
+    parts = [
+        *(_part(entry, extent, scope) for entry, extent in zip(before, extents, strict=False)),
+        *(Range(ZERO, extent) for extent in extents[at : at + missing]),
+        *(_part(e, x, scope) for e, x in zip(after, extents[at + missing :], strict=True)),
+    ]
+    return tuple(parts)
+
+
+def reversed_axis(
+    elements: Sequence[cst.SubscriptElement], dimensions: int
+) -> int | None:
+    """Return the axis that a subscript such as ``[:, ::-1]`` reverses, if that is all it does."""
+    axis: int | None = None
+    if len(elements) > dimensions:
+        return None
+    for position, element in enumerate(elements):
+        entry = element.slice
+        if not isinstance(entry, cst.Slice) or entry.lower or entry.upper:
+            return None
+        if entry.step is None:
+            continue
+        step = entry.step
+        minus_one = (
+            isinstance(step, cst.UnaryOperation)
+            and isinstance(step.operator, cst.Minus)
+            and isinstance(step.expression, cst.Integer)
+            and step.expression.evaluated_value == 1
+        )
+        if not minus_one or axis is not None:
+            return None
+        axis = position
+    return axis
+
+
+def _is_ellipsis(entry: cst.BaseSlice) -> bool:
+    return isinstance(entry, cst.Index) and isinstance(entry.value, cst.Ellipsis)
+
+
+def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
+    if isinstance(entry, cst.Index):
+        if isinstance(entry.value, cst.Name) and entry.value.value == "None":
+            raise NotUnderstood("a new axis in a subscript")
+        value = scalar(entry.value, scope)
+        return Point(_absolute(value, extent, scope))
+    assert isinstance(entry, cst.Slice)
+    if entry.step is not None and not _is_one(entry.step):
+        raise NotUnderstood("a slice with a step")
+    low = ZERO if entry.lower is None else _absolute(scalar(entry.lower, scope), extent, scope)
+    high = extent if entry.upper is None else _absolute(scalar(entry.upper, scope), extent, scope)
+    return Range(low, high)
+
+
+def _is_one(node: cst.BaseExpression) -> bool:
+    return isinstance(node, cst.Integer) and node.evaluated_value == 1
+
+
+def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:
+    """Return a bound counted from the start, whatever sign Python would count it from.
+
+    A bound ``extent - k`` with ``k >= 0`` is read as at least 0: sizes are assumed to be such
+    that slices stay inside their array.
+    """
+    if known_non_negative(value, scope.minima):
+        return value
+    if sign(value, scope.minima) is Sign.NEGATIVE:
+        return extent + value
+    if known_non_positive(value - extent, scope.minima):
+        return value
+    raise NotUnderstood("the sign of a subscript is not known")

@@ -1,0 +1,1 @@
+"""The kernel's intermediate form: the only thing that transforms see."""

@@ -1,0 +1,129 @@
+"""A kernel: its arrays and how they are laid out, its sizes, its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from advisor.distribution import ArraySpec
+from advisor.ir.statements import Statement
+from advisor.source import Span
+from costdb.expr import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredArray:
+    """An array whose distribution the source states, and where it does.
+
+    Attributes
+    ----------
+    spec : ArraySpec
+        Name, dtype, shape, distribution by dimension, mesh and storage order.
+    extents : tuple of Expr
+        The shape, parsed.
+    span : Span
+        The annotation, for messages.
+    dimension_spans : tuple of Span
+        The text of each dimension's distribution, for edits.
+    """
+
+    spec: ArraySpec
+    extents: tuple[Expr, ...]
+    span: Span
+    dimension_spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArray:
+    """An array that the kernel makes; where it lives follows from what it is made of."""
+
+    dtype: str
+    extents: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SizeBinding:
+    """A default value for a size, and the place that gives it."""
+
+    value: int | float
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContext:
+    """What a rewrite needs to know of the text around it.
+
+    Attributes
+    ----------
+    source : str
+        The whole file.
+    array_module : str or None
+        The name under which NumPy (or whatever follows its interface) is imported.
+    scalar_texts : mapping of str to str
+        For each size symbol, an expression of the source that has its value inside the kernel.
+    identifiers : frozenset of str
+        Every name that the file uses; fresh names must avoid them.
+    indent : str
+        One level of indentation.
+    """
+
+    source: str
+    array_module: str | None
+    scalar_texts: Mapping[str, str]
+    identifiers: frozenset[str]
+    indent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One annotated function.
+
+    Attributes
+    ----------
+    name : str
+    span : Span
+        Its ``def`` line.
+    arrays : mapping of str to DeclaredArray
+        Parameters and annotated variables.
+    locals : mapping of str to LocalArray
+        Arrays that statements bind. A name keeps one shape throughout.
+    aliases : frozenset of str
+        Names that may share memory with another name.
+    sizes : mapping of str to SizeBinding
+        Defaults from the source.
+    body : tuple of Statement
+    context : SourceContext
+    """
+
+    name: str
+    span: Span
+    arrays: Mapping[str, DeclaredArray]
+    locals: Mapping[str, LocalArray]
+    aliases: frozenset[str]
+    sizes: Mapping[str, SizeBinding]
+    body: tuple[Statement, ...]
+    context: SourceContext = field(repr=False)
+
+    def with_body(self, body: tuple[Statement, ...]) -> Kernel:
+        """Return the kernel with other statements."""
+        return replace(self, body=body)
+
+    def with_locals(self, more: Mapping[str, LocalArray]) -> Kernel:
+        """Return the kernel with further local arrays."""
+        return replace(self, locals={**self.locals, **more})
+
+    def with_arrays(self, arrays: Mapping[str, DeclaredArray]) -> Kernel:
+        """Return the kernel with other declarations."""
+        return replace(self, arrays=arrays)
+
+    def dtype(self, name: str) -> str:
+        """Return the element type of an array."""
+        if name in self.arrays:
+            return self.arrays[name].spec.dtype
+        return self.locals[name].dtype
+
+    def extents(self, name: str) -> tuple[Expr, ...]:
+        """Return the shape of an array."""
+        if name in self.arrays:
+            return self.arrays[name].extents
+        return self.locals[name].extents

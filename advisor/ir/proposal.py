@@ -1,0 +1,70 @@
+"""What a transform offers: a variant of a kernel, why it is legal, and how to write it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel
+from advisor.source import Edit, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Legality:
+    """Whether a rewrite keeps results, and the argument in words."""
+
+    applicability: Applicability
+    argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """One way to write a kernel otherwise.
+
+    Attributes
+    ----------
+    title : str
+        What to do, as an imperative: "sum the windows by prefix scans".
+    reason : str
+        Why it can be faster, without numbers.
+    span : Span
+        The statement that the choice is about.
+    variant : Kernel
+        The kernel as it would be.
+    legality : Legality
+    edits : callable returning tuple of Edit
+        Builds the edits; called only when somebody looks at them. Empty where the source
+        cannot be changed mechanically.
+    """
+
+    title: str
+    reason: str
+    span: Span
+    variant: Kernel
+    legality: Legality
+    edits: Callable[[], tuple[Edit, ...]]
+
+
+class Transform(Protocol):
+    """A rule: one kind of choice. Found through the entry-point group ``advise.transforms``."""
+
+    @property
+    def code(self) -> str:
+        """Stable code, such as ``ADV201``."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Kebab-case name of the anti-pattern."""
+        ...
+
+    @property
+    def documentation(self) -> str:
+        """The rule's page, in Markdown."""
+        ...
+
+    def propose(self, kernel: Kernel) -> Iterable[Proposal]:
+        """Yield every alternative to the choices that the kernel makes."""
+        ...

@@ -1,0 +1,151 @@
+"""Statements of the kernel's intermediate form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from advisor.ir.values import Read, Subscript, Value, reads
+from advisor.source import Span
+from costdb.expr import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Bind:
+    """A name comes to denote a fresh array: ``name = value``."""
+
+    name: str
+    value: Value
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Elements of an existing array change: ``array[region] = value``."""
+
+    array: str
+    region: tuple[Subscript, ...]
+    value: Value
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarBind:
+    """A name comes to denote a number computed from arrays (a sum, an element)."""
+
+    name: str
+    value: Value
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """``for variable in range(low, high, step)``; `variable` is a symbol of the body."""
+
+    variable: str
+    low: Expr
+    high: Expr
+    step: int
+    body: tuple[Statement, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A conditional whose condition is true with a stated probability."""
+
+    probability: Expr
+    then: tuple[Statement, ...]
+    orelse: tuple[Statement, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A statement whose whole cost a pragma states, in microseconds."""
+
+    microseconds: Expr
+    mentions: frozenset[str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Names of equal arrays are exchanged (``u, v = v, u``); no element moves."""
+
+    names: frozenset[str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """The end of the kernel, and the arrays that leave it."""
+
+    names: frozenset[str]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that is not understood; it may read or change every name it mentions."""
+
+    reason: str
+    mentions: frozenset[str]
+    span: Span
+
+
+Statement = Bind | Store | ScalarBind | Loop | Choice | Stated | Rename | Return | Unknown
+
+
+def mentioned(statement: Statement) -> frozenset[str]:
+    """Return the names of all arrays that a statement reads, writes or binds."""
+    match statement:
+        case Bind() | ScalarBind():
+            return frozenset({statement.name, *(r.array for r in reads(statement.value))})
+        case Store():
+            return frozenset({statement.array, *(r.array for r in reads(statement.value))})
+        case Loop():
+            return frozenset().union(*map(mentioned, statement.body))
+        case Choice():
+            return frozenset().union(*map(mentioned, statement.then + statement.orelse))
+        case Return() | Rename():
+            return statement.names
+        case Stated() | Unknown():
+            return statement.mentions
+
+
+def written(statement: Statement) -> frozenset[str]:
+    """Return the names of all arrays that a statement may change or rebind."""
+    match statement:
+        case Bind() | ScalarBind():
+            return frozenset({statement.name})
+        case Store():
+            return frozenset({statement.array})
+        case Loop():
+            return frozenset().union(*map(written, statement.body))
+        case Choice():
+            return frozenset().union(*map(written, statement.then + statement.orelse))
+        case Rename():
+            return statement.names
+        case Return():
+            return frozenset()
+        case Stated() | Unknown():
+            return statement.mentions
+
+
+def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Yield all statements, outermost first, in program order."""
+    for statement in statements:
+        yield statement
+        if isinstance(statement, Loop):
+            yield from walk(statement.body)
+        elif isinstance(statement, Choice):
+            yield from walk(statement.then)
+            yield from walk(statement.orelse)
+
+
+def reads_of(statement: Statement) -> tuple[Read, ...]:
+    """Return the regions that a simple statement reads (nothing for compound ones)."""
+    if isinstance(statement, Bind | Store | ScalarBind):
+        return reads(statement.value)
+    return ()

@@ -1,0 +1,154 @@
+"""Values of the kernel's intermediate form: what an expression over whole arrays computes.
+
+Values are pure. Regions are absolute and half-open, in the index space of the array they are
+taken from, whatever sign the source wrote: ``x[1:-1]`` of an ``N`` vector is ``Range(1, N - 1)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from costdb.expr import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Indices ``low <= i < high`` of one dimension."""
+
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One index of a dimension; the dimension disappears from the result."""
+
+    at: Expr
+
+
+Subscript = Range | Point
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A region of a named array."""
+
+    array: str
+    region: tuple[Subscript, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A number that every rank has.
+
+    `text` is how the source wrote it, `dtype` its NumPy name, or ``"integer literal"`` or
+    ``"float literal"`` for Python numbers, which do not widen an array's element type.
+    """
+
+    text: str
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """An array of one constant (`value` is source text, ``""`` where it is left undefined)."""
+
+    value: str
+    shape: tuple[Expr, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A fresh array with the operand's elements (``x.copy()``, ``x.astype(...)``)."""
+
+    operand: Value
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Elementwise:
+    """One arithmetic operation an element, over operands of one shape or scalars."""
+
+    operation: str
+    operands: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """A periodic shift: element ``i`` of the result is element ``i - amount`` of the operand."""
+
+    operand: Value
+    axis: int
+    amount: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodicPad:
+    """The operand extended along `axis` by wrapped copies of its other end."""
+
+    operand: Value
+    axis: int
+    before: Expr
+    after: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Flip:
+    """The operand with one axis reversed."""
+
+    operand: Value
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Inclusive prefix operation along an axis (suffix operation where `reverse`)."""
+
+    operand: Value
+    axis: int
+    operation: str
+    dtype: str
+    reverse: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reduction:
+    """A reduction along `axis`, or over the whole array where it is None."""
+
+    operand: Value
+    axis: int | None
+    operation: str
+    dtype: str
+
+
+Value = (
+    Read
+    | Scalar
+    | Fill
+    | Copy
+    | Elementwise
+    | Roll
+    | PeriodicPad
+    | Flip
+    | Scan
+    | Reduction
+)
+
+
+def operands(value: Value) -> tuple[Value, ...]:
+    """Return the direct operands of a value, left to right."""
+    match value:
+        case Read() | Scalar() | Fill():
+            return ()
+        case Elementwise(_, parts):
+            return parts
+        case Copy() | Roll() | PeriodicPad() | Flip() | Scan() | Reduction():
+            return (value.operand,)
+
+
+def reads(value: Value) -> tuple[Read, ...]:
+    """Return every region of a named array that the value needs, left to right."""
+    if isinstance(value, Read):
+        return (value,)
+    return tuple(read for part in operands(value) for read in reads(part))
