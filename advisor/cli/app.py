@@ -1,0 +1,124 @@
+"""The program ``advise``: finds the command, runs it, and turns what went wrong into one line.
+
+A command is a module of this package with a function ``register(app)`` that adds itself to the
+Typer application; `COMMANDS` names the module. Only the module of the command that was asked
+for is imported, so that ``advise FILE`` does not pay for the others.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import TracebackType
+from typing import Annotated, NoReturn, cast
+
+import typer
+from typer.main import get_command
+
+from advisor.cli.common import INTERRUPTED, WRONG_USE, CommandError, complain, write_out
+
+PROGRAM = "advise"
+DEFAULT_COMMAND = "check"
+COMMANDS = {
+    "check": "advisor.cli.check",
+    "rule": "advisor.cli.rule",
+    "version": "advisor.cli.version",
+}
+_OWN_OPTIONS = frozenset(("--help", "-h", "--version", "--install-completion", "--show-completion"))
+_COMPLETION_REQUEST = "_ADVISE_COMPLETE"
+
+# The base of all usage errors. Typer brings it along under another name in each generation,
+# and exports a subclass only.
+_USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
+
+
+def run() -> NoReturn:
+    """Run the program on the arguments of the process, and end the process."""
+    sys.excepthook = _internal_error
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the program and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Without the program's name. When the first is not a command, ``check`` is meant; a
+        file that has a command's name is reached as ``./name``.
+    """
+    given = list(arguments)
+    if not given and _COMPLETION_REQUEST not in os.environ:
+        main(["--help"])
+        return WRONG_USE
+    if given and given[0] not in COMMANDS and given[0] not in _OWN_OPTIONS:
+        given.insert(0, DEFAULT_COMMAND)
+    try:
+        code = get_command(_application(given)).main(
+            args=given, prog_name=PROGRAM, standalone_mode=False
+        )
+    except CommandError as error:
+        complain(str(error))
+        return WRONG_USE
+    except _USAGE_ERROR as error:
+        complain(f"{PROGRAM}: {_usage_message(error)}; see {_help_command(given)}")
+        return WRONG_USE
+    except (KeyboardInterrupt, typer.Abort):
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _application(arguments: Sequence[str]) -> typer.Typer:
+    """Return an application that knows the command asked for; all of them to list them."""
+    app = typer.Typer(
+        name=PROGRAM,
+        help="Predict which distribution, communication and algorithm is faster, and rewrite.",
+        epilog=f"'{PROGRAM} FILE' is short for '{PROGRAM} {DEFAULT_COMMAND} FILE'.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    asked = arguments[0] if arguments else ""
+    for name in [asked] if asked in COMMANDS else COMMANDS:
+        import_module(COMMANDS[name]).register(app)
+    return app
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        from advisor.cli.version import version_line
+
+        write_out(version_line())
+        raise typer.Exit
+
+
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version),
+    ] = False,
+) -> None:
+    """Hold the options that stand before any command."""
+
+
+def _usage_message(error: BaseException) -> str:
+    describe = getattr(error, "format_message", error.__str__)
+    text = " ".join(str(describe()).split()).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _help_command(arguments: Sequence[str]) -> str:
+    command = [arguments[0]] if arguments and arguments[0] in COMMANDS else []
+    return f"'{' '.join([PROGRAM, *command, '--help'])}'"
+
+
+def _internal_error(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> NoReturn:
+    """Show a bug of ours as one, with the exit code that cannot be read as "findings"."""
+    sys.__excepthook__(kind, error, trace)
+    complain(f"{PROGRAM}: internal error: please report it with the lines above")
+    sys.exit(WRONG_USE)

@@ -1,0 +1,171 @@
+"""What commands share: exit codes, one-line errors, sizes, the machine, and output."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from advisor.report.style import one_line
+
+NOTHING_TO_SAY = 0
+FINDINGS = 1
+WRONG_USE = 2
+INTERRUPTED = 130
+
+MACHINE_VARIABLE = "ADVISE_MACHINE"
+STANDARD_STREAM = "-"
+
+_BINDING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.*)", re.DOTALL)
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(
+    r"[+-]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18}|[0-9]{1,18})([eE][+-]?[0-9]{1,3})?"
+)
+
+
+class CommandError(Exception):
+    """Wrong use or bad input; its message is the whole line, exit code 2."""
+
+
+def wrong_use(message: str) -> CommandError:
+    """Return the error for a problem that has no place in a file."""
+    return CommandError(f"advise: {message}")
+
+
+def system_error(error: OSError, path: str) -> CommandError:
+    """Return the error for a path that the system refused."""
+    return wrong_use(f"{path}: {error.strerror or error}")
+
+
+def complain(message: str) -> None:
+    """Write one line to standard error; a closed one is no reason to fail."""
+    with suppress(OSError, AttributeError, ValueError):
+        print(one_line(message), file=sys.stderr, flush=True)
+
+
+def write_out(text: str) -> None:
+    """Write a result to standard output.
+
+    A reader that went away is no error. Characters that the output's encoding lacks are
+    written as escapes.
+
+    Raises
+    ------
+    CommandError
+        When the output cannot be written, as on a full disk.
+    """
+    stream = sys.stdout
+    if stream is None:  # closed before the program started
+        return
+    data = text.encode(getattr(stream, "encoding", None) or "utf-8", "backslashreplace")
+    try:
+        binary = getattr(stream, "buffer", None)
+        if binary is None:
+            stream.write(text)
+        else:
+            stream.flush()
+            binary.write(data)
+        stream.flush()
+    except BrokenPipeError:
+        _discard_output()
+    except OSError as error:
+        _discard_output()
+        raise system_error(error, "standard output") from error
+
+
+def _discard_output() -> None:
+    """Send what is still buffered nowhere, or the interpreter would complain at its end."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def write_result(text: str, output: str | None) -> None:
+    """Write a result to a file, all at once, or to standard output when there is none."""
+    if output is None or output == STANDARD_STREAM:
+        write_out(text)
+        return
+    from advisor.files import replace_file
+
+    try:
+        replace_file(output, text.encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        raise system_error(error, output) from error
+
+
+def parse_bindings(definitions: Iterable[str]) -> Mapping[str, int | float]:
+    """Return the sizes that ``-D NAME=VALUE`` options bind; the last one of a name holds.
+
+    Raises
+    ------
+    CommandError
+        When a definition is malformed, or its value not a positive number.
+    """
+    sizes: dict[str, int | float] = {}
+    for definition in definitions:
+        name, text = split_binding(definition)
+        sizes[name] = positive_number(text, f"-D {definition}")
+    return sizes
+
+
+def split_binding(definition: str) -> tuple[str, str]:
+    """Return name and text of ``NAME=VALUE``."""
+    match = _BINDING.fullmatch(definition)
+    if match is None:
+        raise wrong_use(f"-D {definition}: expected NAME=VALUE, such as -D N=1000")
+    return match[1], match[2].strip()
+
+
+def positive_number(text: str, where: str) -> int | float:
+    """Return a positive number written as a whole or decimal number.
+
+    A whole number in exponent form, such as ``1e6``, is a whole number too, because sizes
+    are.
+    """
+    if _WHOLE.fullmatch(text):
+        value: int | float = int(text)
+    elif _DECIMAL.fullmatch(text):
+        value = float(text)
+        if not math.isfinite(value):
+            raise wrong_use(f"{where}: {text} is too large")
+        if value.is_integer() and "." not in text:
+            value = int(value)
+    else:
+        raise wrong_use(f"{where}: {text!r} is not a number")
+    if value <= 0:
+        raise wrong_use(f"{where}: must be positive")
+    return value
+
+
+def choose_machine(name: str | None) -> str:
+    """Return the name of a machine whose profile loads.
+
+    Raises
+    ------
+    CommandError
+        When none is named, it is unknown, or its profile is broken.
+    """
+    from costdb.machines import MachineError, load_machine, machine_names
+
+    if not name:
+        known = ", ".join(machine_names())
+        raise wrong_use(
+            f"no machine chosen: give --machine NAME or set {MACHINE_VARIABLE}; known: {known}"
+        )
+    try:
+        load_machine(name)
+    except MachineError as error:
+        raise wrong_use(str(error)) from error
+    return name
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Return a hint at the known words nearest to `word`, ready to follow a message."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=3, cutoff=0.5)
+    if close:
+        return f": nearest are {', '.join(close)}" if len(close) > 1 else f": nearest is {close[0]}"
+    return f": known are {', '.join(known)}" if known else ""

@@ -1,0 +1,70 @@
+"""``advise rule``: what a rule does, why, and when its fix is safe."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import nearest, write_out, wrong_use
+from advisor.cli.rules import Rule, installed_rules
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("rule", help="List the rules, or show the page of one.")(_rule)
+
+
+def _rule(
+    rule: Annotated[
+        str | None,
+        typer.Argument(metavar="CODE", help="Code or name, such as ADV201; none: list all."),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
+    ] = "text",
+) -> None:
+    if output_format not in ("text", "json"):
+        raise wrong_use(f"--output-format {output_format}: expected text or json")
+    rules = installed_rules()
+    chosen = rules if rule is None else (_find(rule, rules),)
+    if output_format == "json":
+        write_out(_as_json(chosen))
+    elif rule is None:
+        write_out("".join(f"{one.code}  {one.name}: {_headline(one)}\n" for one in chosen))
+    else:
+        write_out(page(chosen[0]))
+
+
+def page(rule: Rule) -> str:
+    """Return the page of a rule as Markdown: a heading, then its own documentation."""
+    from inspect import cleandoc
+
+    return f"# {rule.name} ({rule.code})\n\n{cleandoc(rule.documentation).strip()}\n"
+
+
+def _find(word: str, rules: Sequence[Rule]) -> Rule:
+    for rule in rules:
+        if word.upper() == rule.code or word.lower() == rule.name:
+            return rule
+    known = [word for rule in rules for word in (rule.code, rule.name)]
+    raise wrong_use(f"unknown rule {word!r}{nearest(word, known)}")
+
+
+def _headline(rule: Rule) -> str:
+    lines = (line.strip("# \t") for line in rule.documentation.splitlines())
+    return next((line for line in lines if line), "")
+
+
+def _as_json(rules: Sequence[Rule]) -> str:
+    import json
+
+    document = {
+        "schema_version": 1,
+        "rules": [
+            {"code": rule.code, "name": rule.name, "documentation": rule.documentation.strip()}
+            for rule in rules
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"

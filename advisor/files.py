@@ -1,0 +1,121 @@
+"""Read Python files as their encoding declaration says, and replace files all at once."""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+import stat
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.source import SourceProblem
+
+_DECLARATION = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_BLANK_OR_COMMENT = re.compile(rb"[ \t\f]*(?:#.*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """The text of a file without its byte order mark, and how to turn it back into bytes."""
+
+    text: str
+    encoding: str
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes of a changed text, in the encoding and with the mark it had."""
+        return text.encode(self.encoding)
+
+
+def decode_source(path: str, data: bytes) -> SourceFile:
+    """Decode a Python file; line ends are kept as they are.
+
+    Raises
+    ------
+    SourceProblem
+        When the declared encoding is unknown, or the bytes do not follow it.
+    """
+    encoding = _declared_encoding(path, data)
+    try:
+        return SourceFile(data.decode(encoding), encoding)
+    except UnicodeDecodeError as error:
+        before = data[: error.start]
+        line_start = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
+        raise SourceProblem(
+            path,
+            len(re.findall(rb"\r\n|\n|\r", before)) + 1,
+            len(before[line_start:].decode(encoding, "replace")),
+            f"byte 0x{data[error.start]:02x} is not {encoding.removesuffix('-sig')}",
+        ) from error
+
+
+def read_source(path: str) -> SourceFile:
+    """Read a Python file; raises OSError besides what `decode_source` raises."""
+    return decode_source(path, Path(path).read_bytes())
+
+
+def replace_file(path: str, data: bytes) -> None:
+    """Put `data` in place of a file, or make it, so that no reader ever sees half of it.
+
+    Permissions and owner stay; a symbolic link stays a link. Raises OSError, with the file
+    as it was.
+    """
+    import tempfile
+
+    target = Path(path).resolve()
+    try:
+        status = target.stat()
+    except FileNotFoundError:
+        status = None
+    if status is not None and not stat.S_ISREG(status.st_mode):
+        # A device or a pipe has no half-written state, and must not be replaced by a file.
+        target.write_bytes(data)
+        return
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=".advise-")
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            if status is None:
+                os.fchmod(stream.fileno(), 0o666 & ~_umask())
+            else:
+                with suppress(PermissionError):
+                    os.fchown(stream.fileno(), status.st_uid, status.st_gid)
+                os.fchmod(stream.fileno(), stat.S_IMODE(status.st_mode))
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _declared_encoding(path: str, data: bytes) -> str:
+    """Return the codec's name by PEP 263: a mark, a declaration in two lines, or UTF-8."""
+    marked = data.startswith(codecs.BOM_UTF8)
+    first_lines = re.split(rb"\r\n|\n|\r", data.removeprefix(codecs.BOM_UTF8)[:4096], maxsplit=2)
+    for number, line in enumerate(first_lines[:2], start=1):
+        declared = _DECLARATION.match(line)
+        if declared:
+            name = declared[1].decode("ascii", "replace")
+            try:
+                encoding = codecs.lookup(name).name
+                with suppress(UnicodeDecodeError):
+                    b" ".decode(name)  # refuses codecs that do not decode to text
+            except LookupError:
+                raise SourceProblem(path, number, 0, f"unknown encoding {name!r}") from None
+            if marked and encoding != "utf-8":
+                raise SourceProblem(
+                    path, number, 0, f"declares {name!r} but starts with a UTF-8 mark"
+                )
+            return "utf-8-sig" if marked else encoding
+        if not _BLANK_OR_COMMENT.match(line):
+            break
+    return "utf-8-sig" if marked else "utf-8"

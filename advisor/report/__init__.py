@@ -1,0 +1,1 @@
+"""Reports: the same facts for a person, a script, an editor or a build server."""

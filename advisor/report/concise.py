@@ -1,0 +1,36 @@
+"""One line for each finding, for those who jump from line to line."""
+
+from __future__ import annotations
+
+from advisor.finding import Finding, Remark
+from advisor.report.model import Report, fix_mark
+from advisor.report.style import Style, one_line
+from advisor.report.units import ratio
+
+
+def render(report: Report, style: Style) -> str:
+    """Return ``path:line:col: code [*] speed-up (interval) message`` lines."""
+    lines = [_finding(finding, style) for finding in report.findings]
+    lines += [remark_line(remark, style) for remark in report.remarks]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _finding(finding: Finding, style: Style) -> str:
+    span, prediction = finding.span, finding.prediction
+    place = f"{one_line(finding.path)}:{span.start_line}:{span.start_column + 1}:"
+    interval = f"({ratio(prediction.low)}..{ratio(prediction.high)})"
+    parts = [
+        place,
+        style.paint(finding.code, "bold", "cyan"),
+        style.paint(fix_mark(finding), "green"),
+        style.paint(ratio(prediction.speedup), "bold"),
+        interval,
+        one_line(finding.message),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def remark_line(remark: Remark, style: Style) -> str:
+    """Return a remark as one line, without its end."""
+    place = f"{one_line(remark.path)}:{remark.span.start_line}:{remark.span.start_column + 1}:"
+    return f"{place} {style.paint('note:', 'dim')} {one_line(remark.message)}"

@@ -1,0 +1,190 @@
+"""The report for a person: gain first, then the place, the numbers, and the reasons."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from advisor.finding import Applicability, Confidence, Finding, Prediction
+from advisor.report.concise import remark_line
+from advisor.report.excerpt import excerpt
+from advisor.report.model import Report, fix_mark
+from advisor.report.style import Style, display_width, one_line
+from advisor.report.units import duration, in_unit, ratio, unit_of
+
+_LABEL = 11
+_CONFIDENCE = {
+    Confidence.HIGH: "high confidence: the whole interval is a gain",
+    Confidence.LOW: "low confidence: the interval includes no gain",
+}
+
+
+def render(report: Report, style: Style) -> str:
+    """Return every finding as a block, then the remarks, then a line that sums up."""
+    blocks = [
+        "\n".join(_block(finding, report.sources.get(finding.path), style))
+        for finding in report.findings
+    ]
+    if report.remarks:
+        blocks.append("\n".join(remark_line(remark, style) for remark in report.remarks))
+    blocks.append(summary(report))
+    return "\n\n".join(blocks) + "\n"
+
+
+def summary(report: Report) -> str:
+    """Return the closing line: how many findings, and which options would apply them."""
+    count = len(report.findings)
+    if not count:
+        return f"Nothing to gain on {report.machine}, as far as the models can tell."
+    noun = "finding" if count == 1 else "findings"
+    marks = [fix_mark(finding) for finding in report.findings]
+    offers = []
+    if safe := marks.count("[*]"):
+        offers.append(f"[*] {safe} fixable with --fix")
+    if unsafe := marks.count("[+]"):
+        offers.append(f"[+] {unsafe} with --fix --unsafe-fixes")
+    return " ".join([f"{count} {noun} on {report.machine}.", ", ".join(offers)]).rstrip()
+
+
+def _block(finding: Finding, source: str | None, style: Style) -> list[str]:
+    span = finding.span
+    place = f"{one_line(finding.path)}:{span.start_line}:{span.start_column + 1}"
+    head = f"{finding.code} {finding.name}, kernel {one_line(finding.kernel)}"
+    lines = [
+        f"{style.paint(place, 'bold')}: {style.paint(head, 'cyan')}",
+        *(
+            style.paint(line, "bold", "green")
+            for line in _wrap(finding.message, style, indent="  ")
+        ),
+    ]
+    if source is not None:
+        lines += _after_blank(excerpt(source, span, style))
+    lines += _after_blank(_table(finding, style))
+    lines.append("")
+    for label, texts in _reasons(finding):
+        lines += _labelled(label, texts, style)
+    return lines
+
+
+def _after_blank(lines: Sequence[str]) -> list[str]:
+    return ["", *lines] if lines else []
+
+
+def _table(finding: Finding, style: Style) -> list[str]:
+    """Return the predicted times, their intervals and their parts as aligned columns."""
+    prediction = finding.prediction
+    unit = unit_of(max(prediction.before_s, prediction.after_s))
+    total = (
+        f"predicted ({unit})",
+        _number(prediction.before_s, unit),
+        _number(prediction.after_s, unit),
+        f"{ratio(prediction.speedup)} faster"
+        if prediction.speedup >= 1
+        else f"{ratio(prediction.speedup)} as fast",
+    )
+    interval = (
+        "  interval",
+        _interval(prediction.before_low_s, prediction.before_high_s, unit),
+        _interval(prediction.after_low_s, prediction.after_high_s, unit),
+        f"{ratio(prediction.low)} .. {ratio(prediction.high)}",
+    )
+    rows = [("", "before", "after", ""), total, interval]
+    rows += [
+        (
+            f"  {one_line(term.label)}",
+            _number(term.before_s, unit),
+            _number(term.after_s, unit),
+            one_line(term.model),
+        )
+        for term in finding.evidence.terms
+    ]
+    widths = [max(display_width(row[column]) for row in rows) for column in range(3)]
+    shown = []
+    for number, row in enumerate(rows):
+        label, before, after = (
+            _pad(cell, width, right=column > 0)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=False))
+        )
+        line = f"  {label}  {before}  {after}  {row[3]}".rstrip()
+        looks = ("dim",) if number == 0 else ("bold",) if number == 1 else ()
+        shown.append(style.paint(line, *looks) if looks else line)
+    return shown
+
+
+def _pad(text: str, width: int, *, right: bool) -> str:
+    fill = " " * (width - display_width(text))
+    return fill + text if right else text + fill
+
+
+def _number(seconds: float | None, unit: str) -> str:
+    return "-" if seconds is None else in_unit(seconds, unit)
+
+
+def _interval(low: float, high: float, unit: str) -> str:
+    return f"{in_unit(low, unit)} .. {in_unit(high, unit)}"
+
+
+def _reasons(finding: Finding) -> Iterable[tuple[str, list[str]]]:
+    evidence = finding.evidence
+    yield "why", [finding.reason, *evidence.facts]
+    yield "instead", [_alternative(a.title, a.time_s, a.reason) for a in finding.alternatives]
+    yield "pays", [f"{c.pays} (by {c.variable}, the rest as below)" for c in finding.crossovers]
+    yield "rests on", [", ".join(f"{a.name} = {a.value} ({a.origin})" for a in finding.assumptions)]
+    yield "machine", [_provenance(finding)]
+    yield "but", [*_doubts(finding.prediction), *evidence.remarks]
+    yield "fix", [_fix(finding)]
+
+
+def _alternative(title: str, time_s: float | None, reason: str) -> str:
+    return f"{title}, {'not priced' if time_s is None else duration(time_s)}: {reason}"
+
+
+def _provenance(finding: Finding) -> str:
+    evidence = finding.evidence
+    parts = [evidence.machine, evidence.calibration]
+    parts.append(f"least certain number {evidence.provenance}")
+    return "; ".join(part for part in parts if part)
+
+
+def _doubts(prediction: Prediction) -> list[str]:
+    doubts = []
+    if prediction.confidence is Confidence.LOW:
+        doubts.append(_CONFIDENCE[Confidence.LOW])
+    if not prediction.in_range:
+        doubts.append("outside the range that the machine was calibrated for")
+    return doubts
+
+
+def _fix(finding: Finding) -> str:
+    fix = finding.fix
+    if fix is None:
+        return "none offered: to be done by hand"
+    offers = {
+        Applicability.SAFE: "[*] safe, fixable with --fix",
+        Applicability.UNSAFE: "[+] unsafe, applied only with --fix --unsafe-fixes",
+        Applicability.DISPLAY: "for the reader only",
+    }
+    return f"{offers[fix.applicability]}: {fix.legality}"
+
+
+def _labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
+    """Return each text wrapped beside the label, which stands on the first line only."""
+    lines: list[str] = []
+    for text in filter(None, texts):
+        wrapped = _wrap(text, style, indent=" " * (_LABEL + 2))
+        if not lines:
+            name = style.paint(f"{label:<{_LABEL - 2}}", "cyan")
+            wrapped[0] = f"  {name}  {wrapped[0].lstrip()}"
+        lines += wrapped
+    return lines
+
+
+def _wrap(text: str, style: Style, indent: str) -> list[str]:
+    return textwrap.wrap(
+        one_line(text),
+        style.width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [indent.rstrip()]

@@ -1,0 +1,61 @@
+"""What every format renders, and where the formats are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+
+from advisor.finding import Applicability, Finding, Remark
+from advisor.report.style import Style
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of one run.
+
+    Attributes
+    ----------
+    machine : str
+        Name of the profile that the predictions are for.
+    findings, remarks : tuple
+        In the order of the files given; within a file as ranked.
+    sources : mapping of str to str
+        Text of the files that findings are about, by path.
+    """
+
+    machine: str
+    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
+    sources: Mapping[str, str]
+
+
+Renderer = Callable[[Report, Style], str]
+
+# Imported when asked for: the listing for people must not pay for the others.
+_MODULES = {
+    "full": "advisor.report.full",
+    "concise": "advisor.report.concise",
+    "json": "advisor.report.json_report",
+    "json-lines": "advisor.report.json_lines",
+    "github": "advisor.report.github",
+    "gitlab": "advisor.report.gitlab",
+    "sarif": "advisor.report.sarif",
+    "junit": "advisor.report.junit",
+    "rdjson": "advisor.report.rdjson",
+}
+FORMATS = tuple(_MODULES)
+
+
+def renderer(output_format: str) -> Renderer:
+    """Return the function that renders a format of `FORMATS`."""
+    render: Renderer = import_module(_MODULES[output_format]).render
+    return render
+
+
+def fix_mark(finding: Finding) -> str:
+    """Return ``[*]`` for what ``--fix`` applies, ``[+]`` for ``--unsafe-fixes``, else nothing."""
+    if finding.fix is None or not finding.fix.edits:
+        return ""
+    marks = {Applicability.SAFE: "[*]", Applicability.UNSAFE: "[+]", Applicability.DISPLAY: ""}
+    return marks[finding.fix.applicability]

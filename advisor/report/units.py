@@ -1,0 +1,51 @@
+"""Times and ratios as people read them: three significant digits in the unit that fits."""
+
+from __future__ import annotations
+
+import math
+
+_UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+
+
+def significant(value: float) -> str:
+    """Return `value` with three significant digits, without an exponent where it can be read.
+
+    >>> significant(3.1416), significant(31.416), significant(31416.0)
+    ('3.14', '31.4', '31416')
+    """
+    if not math.isfinite(value):
+        return "unbounded" if value > 0 else "unknown"
+    if value == 0:
+        return "0"
+    size = math.floor(math.log10(abs(float(f"{value:.2e}"))))
+    if not -4 < size < 9:
+        return f"{value:.2e}"
+    return f"{value:.{max(0, 2 - size)}f}"
+
+
+def unit_of(seconds: float) -> str:
+    """Return the largest unit in which `seconds` shows at least one."""
+    if not math.isfinite(seconds) or seconds == 0:
+        return "s"
+    rounded = abs(float(f"{seconds:.2e}"))
+    # A hair of slack: 1e-3 / 1e-3 need not be 1 in binary.
+    return next((unit for unit, size in _UNITS if rounded >= size * (1 - 1e-9)), "ns")
+
+
+def in_unit(seconds: float, unit: str) -> str:
+    """Return the number of `unit` in `seconds`, without the unit."""
+    return significant(seconds / dict(_UNITS)[unit])
+
+
+def duration(seconds: float) -> str:
+    """Return a time with its unit, such as ``3.12 ms``."""
+    unit = unit_of(seconds)
+    return f"{in_unit(seconds, unit)} {unit}"
+
+
+def ratio(value: float) -> str:
+    """Return a speed-up such as ``1.25x``."""
+    if not math.isfinite(value):
+        return significant(value)
+    digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
+    return f"{value:.{digits}f}x"

@@ -1,0 +1,174 @@
+"""Leave out the findings that a comment ``# advise: ignore[CODE]`` asks to leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from advisor.finding import Finding, Remark
+from advisor.frontend.directives import (
+    AnyDirective,
+    CommentError,
+    Scope,
+    Suppression,
+    suppressed_blocks,
+)
+
+if TYPE_CHECKING:
+    import ast
+
+UNUSED_SUPPRESSION = "ADV901"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What suppressions leave, and the suppressions that suppress nothing."""
+
+    findings: tuple[Finding, ...]
+    unused: tuple[Remark, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    """The lines where a suppression holds, both ends included."""
+
+    suppression: Suppression
+    first_line: int
+    last_line: int
+
+    def covers(self, finding: Finding) -> bool:
+        return (
+            self.first_line <= finding.span.start_line <= self.last_line
+            and self.suppression.covers(finding.code)
+        )
+
+
+def apply_suppressions(
+    path: str,
+    source: str,
+    directives: tuple[AnyDirective, ...],
+    findings: Iterable[Finding],
+    active: Callable[[str], bool] = lambda code: True,
+) -> Kept:
+    """Return the findings that no comment suppresses, and remarks on comments without effect.
+
+    A suppression behind a statement, or on a line of its own above one, holds for the findings
+    that start within that statement: behind ``def`` or ``for`` for the whole body.
+
+    Parameters
+    ----------
+    path, source : str
+        The file.
+    directives : tuple of directives
+        All of the file, in order.
+    findings : iterable of Finding
+        Preferably before small gains are left out: a suppression is not idle because a gain is
+        small today.
+    active : callable
+        Whether the rule of a code was run; a suppression of a rule that was not run is no news.
+        Asked for `UNUSED_SUPPRESSION` too.
+
+    Raises
+    ------
+    SourceProblem
+        For the start of a block without its end, or an end without its start.
+    """
+    candidates = tuple(findings)
+    suppressions = [found for found in directives if isinstance(found, Suppression)]
+    if not suppressions:
+        return Kept(candidates, ())
+    try:
+        reaches = tuple(_reaches(source, suppressions))
+    except CommentError as error:
+        raise error.in_file(path) from error
+    kept = tuple(
+        finding for finding in candidates if not any(reach.covers(finding) for reach in reaches)
+    )
+    if not active(UNUSED_SUPPRESSION):
+        return Kept(kept, ())
+    return Kept(kept, tuple(_unused(path, reaches, candidates, active)))
+
+
+def _unused(
+    path: str,
+    reaches: Iterable[_Reach],
+    findings: Iterable[Finding],
+    active: Callable[[str], bool],
+) -> Iterator[Remark]:
+    for reach in sorted(reaches, key=lambda reach: reach.suppression.span):
+        covered = {finding.code for finding in findings if reach.covers(finding)}
+        codes = reach.suppression.codes
+        idle = [code for code in codes if code not in covered and active(code)]
+        if idle or not (codes or covered):
+            what = f"{', '.join(idle)} has" if len(idle) == 1 else f"{', '.join(idle)} have"
+            yield Remark(
+                path,
+                "",
+                reach.suppression.span,
+                f"{UNUSED_SUPPRESSION} unused suppression: {what if idle else 'no rule has'} "
+                "nothing to say here, with this machine and these sizes",
+            )
+
+
+def _reaches(source: str, suppressions: list[Suppression]) -> Iterator[_Reach]:
+    for block in suppressed_blocks(tuple(suppressions)):
+        yield _Reach(block.suppression, block.first_line, block.last_line)
+    statements: tuple[_Statement, ...] | None = None
+    for suppression in suppressions:
+        if suppression.scope is Scope.FILE:
+            yield _Reach(suppression, 1, source.count("\n") + source.count("\r") + 1)
+        elif suppression.scope is Scope.STATEMENT:
+            if statements is None:
+                statements = _statements(source)
+            yield _statement_reach(suppression, statements)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    """Lines of a statement; `head_line` is the last one before the body of a compound one."""
+
+    first_line: int
+    head_line: int
+    last_line: int
+
+
+def _statements(source: str) -> tuple[_Statement, ...]:
+    """Return all statements, outer ones before inner ones, in order of their first lines."""
+    import ast
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # doubts about the scanned text are not ours to tell
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        # Newer syntax than this Python knows: suppressions still reach their own lines.
+        return ()
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.ExceptHandler):
+            first = _first_line(node)
+            last = node.end_lineno or first
+            body: list[ast.stmt] = getattr(node, "body", [])
+            head = max(first, _first_line(body[0]) - 1) if body else last
+            found.append(_Statement(first, head, last))
+    return tuple(sorted(found, key=lambda one: (one.first_line, -one.last_line)))
+
+
+def _first_line(node: ast.stmt | ast.ExceptHandler) -> int:
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min([node.lineno, *(decorator.lineno for decorator in decorators)])
+
+
+def _statement_reach(suppression: Suppression, statements: Iterable[_Statement]) -> _Reach:
+    line = suppression.line
+    if suppression.own_line:
+        below = next((one for one in statements if one.first_line > line), None)
+        if below is None:
+            return _Reach(suppression, line, line + 1)
+        return _Reach(suppression, below.first_line, below.last_line)
+    around = [one for one in statements if one.first_line <= line <= one.head_line]
+    if not around:
+        return _Reach(suppression, line, line)
+    return _Reach(suppression, around[-1].first_line, around[-1].last_line)
