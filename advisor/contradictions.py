@@ -54,9 +54,7 @@ def contradictions(
     if not shape:
         problems.append("an array needs at least one dimension")
     if len(dims) != len(shape):
-        problems.append(
-            f"as many distributions as extents are needed, but there are {len(dims)} and {len(shape)}"
-        )
+        problems.append(f"{len(dims)} distributions are given for extents numbering {len(shape)}")
     for number, extent in enumerate(shape):
         text = extent.strip()
         if not text:
@@ -85,9 +83,7 @@ def contradictions(
     if order not in ("C", "F"):
         problems.append(f"order is 'C' or 'F', not {order!r}")
     if len(halo) != len(dims):
-        problems.append(
-            f"as many halo widths as dimensions are needed, but there are {len(halo)} and {len(dims)}"
-        )
+        problems.append(f"{len(halo)} halo widths are given for dimensions numbering {len(dims)}")
     for number, width in enumerate(halo):
         if width < 0:
             problems.append(f"the halo of dimension {number} must not be negative, got {width}")
