@@ -1,0 +1,208 @@
+"""The lines model's numbers in a machine profile, as symbols of a price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from costdb.estimate import Domain, Missing, Priced, Term
+from costdb.expr import Expr, conditional, less_equal, num, sym
+from costdb.lines.symbolic import region_line_bounds
+from costdb.machines import BUILT_IN, Json, Machine, MachineError, quantity_of
+from costdb.quantity import Provenance, Quantity
+from costdb.work import Region
+
+MODEL = "lines"
+
+SLACK = "lines.slack"
+SLACK_QUANTITY = Quantity(
+    0.5,
+    0.0,
+    1.0,
+    "1",
+    Provenance.DERIVED,
+    "where between its bounds the number of lines lies: their mean, as the published model takes",
+)
+
+_UNIT_SUFFIXES = ("_us_per_byte", "_us_per_line", "_us_per_operation", "_us")
+
+
+@dataclass(slots=True)
+class Bill:
+    """A price under construction: its terms, the coefficients they use, what was lacking.
+
+    Attributes
+    ----------
+    machine : Machine
+        Where coefficients come from.
+    terms : list of Term
+        Named parts so far.
+    coefficients : dict of str to Quantity
+        Numbers used so far, by symbol.
+    absent : list of str
+        Places in the profile that were asked for and hold nothing.
+    domains : list of Domain
+        Ranges that the calibration covered.
+    """
+
+    machine: Machine
+    terms: list[Term] = field(default_factory=list)
+    coefficients: dict[str, Quantity] = field(default_factory=dict)
+    absent: list[str] = field(default_factory=list)
+    domains: list[Domain] = field(default_factory=list)
+
+    def charge(self, label: str, section: str, key: str, amount: Expr) -> None:
+        """Add `amount` times the coefficient ``lines.<section>.<key>`` as a term."""
+        if amount == num(0):
+            return
+        residual = self._residual(section)
+        self.terms.append(Term(label, MODEL, amount * self.coefficient(section, key) * residual))
+
+    def charge_messages(self, times: Expr, region: Region) -> None:
+        """Add `times` messages that carry a region: start-up, bytes and lines."""
+        if times == num(0):
+            return
+        size = bytes_of(region)
+        for label, key, amount in (
+            ("start-up", "alpha_us", num(1)),
+            ("bytes", "beta_us_per_byte", size),
+            ("lines", "gamma_us_per_line", self.lines(region)),
+        ):
+            each = amount * self._message_coefficient(key, size) * self._residual("message")
+            if each != num(0):
+                self.terms.append(Term(label, MODEL, times * each))
+        # Nothing is sent where there is nobody to send to, so nothing is out of range there.
+        sent = conditional(less_equal(1, times), size, self._lowest("message_bytes"))
+        self.within("message_bytes", sent)
+
+    def lines(self, region: Region) -> Expr:
+        """Return the lines that a region touches, `lines.slack` of the way between bounds."""
+        if self._states_no_line():
+            self._lacks("hardware.cache_line_bytes")
+            return num(0)
+        lower, upper = region_line_bounds(region, self.machine.cache_line_bytes)
+        if lower == upper:
+            return lower
+        self.coefficients[SLACK] = SLACK_QUANTITY
+        return lower + sym(SLACK) * (upper - lower)
+
+    def coefficient(self, section: str, key: str) -> Expr:
+        """Return the symbol of a coefficient, and note its quantity or its absence."""
+        quantity = self.machine.quantity(MODEL, section, key)
+        symbol = f"{MODEL}.{section}.{_without_unit(key)}"
+        if quantity is None:
+            self._lacks(f"{MODEL}.{section}.{key}")
+        else:
+            self.coefficients[symbol] = quantity
+        return sym(symbol)
+
+    def within(self, what: str, size: Expr) -> None:
+        """Note that `size` should lie in the range that the profile states for `what`."""
+        calibrated = self._range(what)
+        if calibrated is not None:
+            self.domains.append(Domain(what.replace("_", " "), size, *calibrated))
+
+    def total(self) -> Priced | Missing:
+        """Return the sum of all terms, or what the profile lacks for it."""
+        if self.absent:
+            return Missing(
+                f'machine "{self.machine.name}" has no {", ".join(self.absent)}', self._remedy()
+            )
+        total = sum((term.microseconds for term in self.terms), num(0))
+        return Priced(total, tuple(self.terms), self.coefficients, tuple(self.domains))
+
+    def _states_no_line(self) -> bool:
+        places = ("hardware", MODEL)
+        return all(self.machine.quantity(place, "cache_line_bytes") is None for place in places)
+
+    def _remedy(self) -> str:
+        if self.machine.origin == BUILT_IN:
+            return "advise machine import FILE, with a profile of this machine that states it"
+        return "advise calibrate, on this machine"
+
+    def _lacks(self, place: str) -> None:
+        if place not in self.absent:
+            self.absent.append(place)
+
+    def _residual(self, section: str) -> Expr:
+        """Return the factor whose interval holds the calibration's residuals, if it has one."""
+        if self.machine.quantity(MODEL, section, "residual") is None:
+            return num(1)
+        return self.coefficient(section, "residual")
+
+    def _message_coefficient(self, key: str, size: Expr) -> Expr:
+        pieces = self.machine.section(MODEL, "message").get("pieces")
+        if pieces is None:
+            return self.coefficient("message", key)
+        chosen: Expr | None = None
+        for number, (limit, piece) in reversed(list(enumerate(self._pieces(pieces), start=1))):
+            symbol = f"{MODEL}.message.piece{number}.{_without_unit(key)}"
+            leaf = piece.get(key)
+            if isinstance(leaf, dict):
+                self.coefficients[symbol] = quantity_of(leaf, self.machine.sources)
+            else:
+                self._lacks(f"{MODEL}.message.pieces.{number - 1}.{key}")
+            if chosen is None:
+                chosen = sym(symbol)
+            else:
+                chosen = conditional(less_equal(size, limit), sym(symbol), chosen)
+        assert chosen is not None
+        return chosen
+
+    def _pieces(self, pieces: Json) -> list[tuple[float, Mapping[str, Json]]]:
+        """Return pieces with the bytes up to which each holds; the last holds for the rest."""
+        place = f"{self.machine.origin}: /{MODEL}/message/pieces"
+        if not isinstance(pieces, list) or not pieces:
+            raise MachineError(f"{place}: expected a list of at least one piece")
+        found: list[tuple[float, Mapping[str, Json]]] = []
+        for number, piece in enumerate(pieces):
+            limit = piece.get("max_bytes") if isinstance(piece, dict) else None
+            last = number == len(pieces) - 1
+            if not isinstance(piece, dict) or (limit is None) != last:
+                raise MachineError(
+                    f"{place}/{number}: expected a piece with max_bytes, null in the last only"
+                )
+            if limit is None:
+                limit = float("inf")
+            elif isinstance(limit, bool) or not isinstance(limit, int | float):
+                raise MachineError(f"{place}/{number}/max_bytes: expected a number")
+            if found and limit <= found[-1][0]:
+                raise MachineError(f"{place}/{number}/max_bytes: pieces must grow")
+            found.append((limit, piece))
+        return found
+
+    def _lowest(self, what: str) -> float:
+        calibrated = self._range(what)
+        return 0.0 if calibrated is None else calibrated[0]
+
+    def _range(self, what: str) -> tuple[float, float] | None:
+        stated = self.machine.section(MODEL, "range").get(what)
+        match stated:
+            case None:
+                return None
+            case [int() | float() as low, int() | float() as high] if low <= high:
+                return float(low), float(high)
+            case _:
+                raise MachineError(
+                    f"{self.machine.origin}: /{MODEL}/range/{what}: expected [low, high]"
+                )
+
+
+def elements_of(region: Region) -> Expr:
+    """Return the number of elements of a region."""
+    elements = num(1)
+    for count in region.counts:
+        elements = elements * count
+    return elements
+
+
+def bytes_of(region: Region) -> Expr:
+    """Return the bytes of a region's elements, without what lies between them."""
+    return elements_of(region) * region.itemsize_bytes
+
+
+def _without_unit(key: str) -> str:
+    for suffix in _UNIT_SUFFIXES:
+        if key.endswith(suffix):
+            return key.removesuffix(suffix)
+    return key

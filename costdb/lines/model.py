@@ -1,0 +1,93 @@
+"""Prices of messages, scans, statements and collectives by the lines model.
+
+A message costs ``alpha + beta*bytes + gamma*lines``, where `lines` are the distinct cache lines
+touched while its payload is marshalled. Local work costs ``phi`` for each operation, ``access``
+for each load and store, and ``line`` for each line that an access touches. Parallel scans and
+reductions take ``ceil(log2 p)`` such steps.
+"""
+
+from __future__ import annotations
+
+from costdb.estimate import Missing, Priced
+from costdb.expr import Expr, ceil, conditional, floor, less, log2, minimum, num
+from costdb.lines.coefficients import Bill, elements_of
+from costdb.machines import Machine
+from costdb.work import Collective, CollectiveKind, Message, PrefixScan, Statement
+
+
+def price_message(work: Message, machine: Machine) -> Priced | Missing:
+    """Price one message.
+
+    A profile may give the three coefficients in pieces by message size, as protocols switch.
+    """
+    bill = Bill(machine)
+    bill.charge_messages(num(1), work.region)
+    return bill.total()
+
+
+def price_scan(work: PrefixScan, machine: Machine) -> Priced | Missing:
+    """Price a prefix operation over one mesh dimension.
+
+    Each of ``ceil(log2 p)`` steps sends one edge and combines it element by element. Locally
+    the block is passed over twice, once to accumulate and once to add what comes in from the
+    ranks before; a single rank needs the first pass only. A pass loads, combines and stores
+    each element in place, so it touches the block's lines once.
+    """
+    bill = Bill(machine)
+    steps = _doubling_steps(work.ranks)
+    bill.charge_messages(steps, work.edge)
+    bill.charge("combining edges", "scan", "phi_us_per_operation", steps * elements_of(work.edge))
+    passes = minimum(work.ranks, 2)
+    elements = elements_of(work.block)
+    bill.charge("scan operations", "scan", "phi_us_per_operation", passes * elements)
+    bill.charge("scan loads and stores", "scan", "access_us", passes * elements * 2)
+    bill.charge("scan lines", "scan", "line_us", passes * bill.lines(work.block))
+    bill.within("scan_elements", elements)
+    return bill.total()
+
+
+def price_statement(work: Statement, machine: Machine) -> Priced | Missing:
+    """Price the local computation of an array statement."""
+    bill = Bill(machine)
+    bill.charge("operations", "statement", "phi_us_per_operation", work.operations)
+    touched = [elements_of(access.region) for access in work.accesses]
+    bill.charge("loads and stores", "statement", "access_us", sum(touched, num(0)))
+    lines = (bill.lines(access.region) for access in work.accesses)
+    bill.charge("lines", "statement", "line_us", sum(lines, num(0)))
+    for elements in dict.fromkeys(touched):
+        bill.within("statement_elements", elements)
+    return bill.total()
+
+
+def price_collective(work: Collective, machine: Machine) -> Priced | Missing:
+    """Price a collective as the sequence of messages of its textbook algorithm.
+
+    Broadcast and reduce go up or down a binomial tree, ``ceil(log2 p)`` steps; allreduce doubles
+    recursively, with one step more before and after when `p` is no power of two; allgather
+    (a ring) and alltoall (pairwise) take ``p - 1`` steps of one piece each. Reductions combine
+    element by element at every step, at the rate of local statements.
+    """
+    bill = Bill(machine)
+    match work.kind:
+        case CollectiveKind.BROADCAST | CollectiveKind.REDUCE:
+            steps = combined = _doubling_steps(work.ranks)
+        case CollectiveKind.ALLREDUCE:
+            steps, combined = _allreduce_steps(work.ranks)
+        case CollectiveKind.ALLGATHER | CollectiveKind.ALLTOALL:
+            steps = combined = work.ranks - 1
+    bill.charge_messages(steps, work.region)
+    if work.kind in (CollectiveKind.REDUCE, CollectiveKind.ALLREDUCE):
+        operations = combined * elements_of(work.region)
+        bill.charge("combining", "statement", "phi_us_per_operation", operations)
+    return bill.total()
+
+
+def _doubling_steps(ranks: Expr) -> Expr:
+    return ceil(log2(ranks))
+
+
+def _allreduce_steps(ranks: Expr) -> tuple[Expr, Expr]:
+    """Return the steps that send and those that combine."""
+    doubling = floor(log2(ranks))
+    odd = conditional(less(doubling, log2(ranks)), 1, 0)
+    return doubling + 2 * odd, doubling + odd
