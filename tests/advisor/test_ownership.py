@@ -1,0 +1,283 @@
+"""Ownership: what `MPI.Datatype.Create_darray` says, and what owning everything once means."""
+
+from collections.abc import Callable
+from itertools import pairwise, product
+from math import prod
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
+from advisor.ownership import (
+    coordinates,
+    largest_local_extent,
+    local_extent,
+    local_index,
+    local_indices,
+    local_part,
+    owned_ranges,
+    owner,
+    owners,
+    rank_at,
+    ranks_along,
+)
+
+AXES = ("row", "col", "layer")
+
+
+@st.composite
+def dimensions(draw: st.DrawFn) -> tuple[int, int, AxisMap]:
+    """Extent, ranks and distribution of one dimension."""
+    extent = draw(st.integers(0, 40))
+    kind = draw(st.sampled_from(("none", "block", "cyclic")))
+    if kind == "none":
+        return extent, 1, NotDistributed()
+    ranks = draw(st.integers(1, 9))
+    if kind == "block":
+        return extent, ranks, BlockDim(("row",))
+    return extent, ranks, CyclicDim(("row",), draw(st.integers(1, 6)))
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[AxisMap, ...], dict[str, int]]:
+    """Shape, distributions and mesh of an array whose dimension d uses mesh axis d."""
+    rank = draw(st.integers(1, 3))
+    shape, dims, mesh = [], [], {}
+    for axis in AXES[:rank]:
+        shape.append(draw(st.integers(1, 7)))
+        kind = draw(st.sampled_from(("none", "block", "cyclic")))
+        mesh[axis] = 1 if kind == "none" else draw(st.integers(1, 4))
+        if kind == "none":
+            dims.append(NotDistributed())
+        elif kind == "block":
+            dims.append(BlockDim((axis,)))
+        else:
+            dims.append(CyclicDim((axis,), draw(st.integers(1, 3))))
+    return tuple(shape), tuple(dims), mesh
+
+
+def elements_of_darray(
+    rank: int,
+    shape: tuple[int, ...],
+    dims: tuple[AxisMap, ...],
+    counts: tuple[int, ...],
+    order: str,
+) -> list[int]:
+    """Return the elements of an array that MPI's datatype for a rank selects.
+
+    The array holds its own element numbers, counted in the storage order, so that packing it
+    decodes the type map. `counts` is the grid of processes, one extent for each dimension.
+    """
+    numpy = pytest.importorskip("numpy")
+    mpi = pytest.importorskip("mpi4py.MPI")
+    kinds, arguments = [], []
+    for dim in dims:
+        match dim:
+            case NotDistributed():
+                kinds.append(mpi.DISTRIBUTE_NONE)
+                arguments.append(mpi.DISTRIBUTE_DFLT_DARG)
+            case BlockDim():
+                kinds.append(mpi.DISTRIBUTE_BLOCK)
+                arguments.append(mpi.DISTRIBUTE_DFLT_DARG)
+            case CyclicDim(k=k):
+                kinds.append(mpi.DISTRIBUTE_CYCLIC)
+                arguments.append(k)
+    datatype = mpi.INT.Create_darray(
+        prod(counts),
+        rank,
+        shape,
+        kinds,
+        arguments,
+        counts,
+        mpi.ORDER_C if order == "C" else mpi.ORDER_F,
+    ).Commit()
+    whole = numpy.arange(prod(shape), dtype=numpy.intc)
+    part = numpy.empty(datatype.Get_size() // whole.itemsize, dtype=numpy.intc)
+    datatype.Pack(whole, part, 0, mpi.COMM_SELF)
+    datatype.Free()
+    return part.tolist()
+
+
+def number_in_storage(index: tuple[int, ...], shape: tuple[int, ...], order: str) -> int:
+    """Return how many elements are stored before one."""
+    pairs = list(zip(index, shape, strict=True))
+    number = 0
+    for position, extent in pairs if order == "C" else reversed(pairs):
+        number = number * extent + position
+    return number
+
+
+def elements_of_part(
+    part: tuple[tuple[int, ...], ...], shape: tuple[int, ...], order: str
+) -> list[int]:
+    """Return the element numbers of a product of indices, in the order they are stored."""
+    if order == "C":
+        indices = product(*part)
+    else:
+        indices = (index[::-1] for index in product(*reversed(part)))
+    return [number_in_storage(index, shape, order) for index in indices]
+
+
+@settings(max_examples=150, deadline=None)
+@given(grids(), st.sampled_from(("C", "F")))
+def test_parts_are_those_of_create_darray(
+    grid: tuple[tuple[int, ...], tuple[AxisMap, ...], dict[str, int]], order: str
+) -> None:
+    shape, dims, mesh = grid
+    counts = tuple(mesh.values())
+    for rank in range(prod(counts)):
+        ours = elements_of_part(local_part(rank, shape, dims, mesh), shape, order)
+        assert ours == elements_of_darray(rank, shape, dims, counts, order)
+
+
+@pytest.mark.parametrize("extent", [1, 2, 3, 5, 7, 8, 12])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    "dist", [BlockDim(("row",)), *(CyclicDim(("row",), k) for k in (1, 2, 3, 13))]
+)
+def test_one_dimension_is_that_of_create_darray(extent: int, ranks: int, dist: AxisMap) -> None:
+    for rank in range(ranks):
+        theirs = elements_of_darray(rank, (extent,), (dist,), (ranks,), "C")
+        assert list(local_indices(rank, extent, ranks, dist)) == theirs
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.integers(1, 12),
+    st.integers(1, 5),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.integers(0, 2),
+    st.sampled_from(("C", "F")),
+)
+def test_flattened_axes_are_one_long_axis_of_create_darray(
+    extent: int, columns: int, rows: int, cols: int, k: int, order: str
+) -> None:
+    shape = (extent, columns)
+    axes = ("row", "col")
+    dims = (CyclicDim(axes, k) if k else BlockDim(axes), NotDistributed())
+    for rank in range(rows * cols):
+        part = local_part(rank, shape, dims, {"row": rows, "col": cols})
+        theirs = elements_of_darray(rank, shape, dims, (rows * cols, 1), order)
+        assert elements_of_part(part, shape, order) == theirs
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 7), st.integers(1, 3), st.integers(1, 3))
+def test_dimensions_may_use_the_axes_in_another_order(n: int, m: int, rows: int, cols: int) -> None:
+    # rank (r, c) of the mesh is rank (c, r) of a grid whose axes stand as the dimensions use them
+    dims = (BlockDim(("col",)), BlockDim(("row",)))
+    for row, col in product(range(rows), range(cols)):
+        part = local_part(
+            rank_at((row, col), (rows, cols)), (n, m), dims, {"row": rows, "col": cols}
+        )
+        theirs = elements_of_darray(
+            rank_at((col, row), (cols, rows)), (n, m), dims, (cols, rows), "C"
+        )
+        assert elements_of_part(part, (n, m), "C") == theirs
+
+
+@given(dimensions())
+def test_every_element_has_one_owner_and_one_place(dimension: tuple[int, int, AxisMap]) -> None:
+    extent, ranks, dist = dimension
+    parts = [local_indices(rank, extent, ranks, dist) for rank in range(ranks)]
+    assert sorted(index for part in parts for index in part) == list(range(extent))
+    for index in range(extent):
+        holder = owner(index, extent, ranks, dist)
+        place = local_index(index, extent, ranks, dist)
+        assert parts[holder][place] == index
+
+
+@given(dimensions())
+def test_extents_count_the_elements(dimension: tuple[int, int, AxisMap]) -> None:
+    extent, ranks, dist = dimension
+    counted = [len(local_indices(rank, extent, ranks, dist)) for rank in range(ranks)]
+    assert [local_extent(rank, extent, ranks, dist) for rank in range(ranks)] == counted
+    assert largest_local_extent(extent, ranks, dist) == max(counted)
+
+
+@given(dimensions())
+def test_ranges_are_ascending_runs_without_gaps_between_ranks(
+    dimension: tuple[int, int, AxisMap],
+) -> None:
+    extent, ranks, dist = dimension
+    for rank in range(ranks):
+        runs = owned_ranges(rank, extent, ranks, dist)
+        assert all(run.step == 1 and len(run) > 0 for run in runs)
+        assert all(a.stop <= b.start for a, b in pairwise(runs))
+        if not isinstance(dist, CyclicDim):
+            assert len(runs) <= 1
+
+
+def test_the_last_block_may_be_short_or_empty() -> None:
+    block = BlockDim(("row",))
+    assert [local_extent(rank, 10, 4, block) for rank in range(4)] == [3, 3, 3, 1]
+    assert [local_extent(rank, 9, 4, block) for rank in range(4)] == [3, 3, 3, 0]
+    assert [local_extent(rank, 5, 4, block) for rank in range(4)] == [2, 2, 1, 0]
+    assert owned_ranges(3, 5, 4, block) == ()
+
+
+def test_large_extents_take_no_longer() -> None:
+    rounds = 10**14  # of 3 pieces of 4; the 11 elements left fill two pieces and 3 of the third
+    assert local_extent(2, 12 * rounds + 11, 3, CyclicDim(("row",), 4)) == 4 * rounds + 3
+    assert largest_local_extent(10**18, 1000, BlockDim(("row",))) == 10**15
+
+
+def test_axes_without_a_dimension_hold_copies() -> None:
+    mesh = {"row": 2, "col": 3}
+    dims = (BlockDim(("col",)), NotDistributed())
+    for index in product(range(5), range(2)):
+        holders = owners(index, (5, 2), dims, mesh)
+        col = owner(index[0], 5, 3, dims[0])
+        assert holders == (col, 3 + col)
+
+
+@settings(max_examples=60)
+@given(grids(), st.permutations(AXES))
+def test_owners_and_parts_agree(
+    grid: tuple[tuple[int, ...], tuple[AxisMap, ...], dict[str, int]], names: list[str]
+) -> None:
+    shape, dims, extents = grid
+    mesh = {name: extents.get(name, 2) for name in names}  # any order, unused axes replicate
+    parts = {rank: local_part(rank, shape, dims, mesh) for rank in range(prod(mesh.values()))}
+    for index in product(*map(range, shape)):
+        holding = tuple(
+            rank
+            for rank, part in parts.items()
+            if all(i in own for i, own in zip(index, part, strict=True))
+        )
+        assert owners(index, shape, dims, mesh) == holding
+        assert len(holding) == prod(mesh.values()) // prod(ranks_along(d, mesh) for d in dims)
+
+
+@given(st.lists(st.integers(1, 4), max_size=4))
+def test_ranks_are_numbered_with_the_last_axis_fastest(extents: list[int]) -> None:
+    places = list(product(*map(range, extents)))
+    assert [coordinates(rank, extents) for rank in range(len(places))] == places
+    assert [rank_at(place, extents) for place in places] == list(range(len(places)))
+
+
+BLOCK = BlockDim(("row",))
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: owner(5, 5, 2, BLOCK), "index 5 is outside an extent of 5"),
+        (lambda: owner(-1, 5, 2, BLOCK), "index -1 is outside"),
+        (lambda: owner(0, 0, 2, BLOCK), "index 0 is outside an extent of 0"),
+        (lambda: owner(0, 5, 0, BLOCK), "at least 1 rank, not 0"),
+        (lambda: local_extent(2, 5, 2, BLOCK), "rank 2 is not one of 0 to 1"),
+        (lambda: owned_ranges(-1, 5, 2, BLOCK), "rank -1 is not one of"),
+        (lambda: local_extent(0, -1, 2, BLOCK), "must not be negative"),
+        (lambda: owner(0, 5, 2, NotDistributed()), "not distributed has 1 rank, not 2"),
+        (lambda: coordinates(6, (2, 3)), "rank 6 is outside a grid of 2 x 3"),
+        (lambda: coordinates(-1, (2, 3)), "rank -1 is outside"),
+        (lambda: rank_at((0, 3), (2, 3)), "rank 3 is not one of 0 to 2"),
+    ],
+)
+def test_nonsense_is_refused_in_one_line(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(ValueError, match=says) as caught:
+        call()
+    assert "\n" not in str(caught.value)
