@@ -1,0 +1,304 @@
+"""Prices as functions of machine coefficients alone, and their extremes over a box of them.
+
+With all sizes bound, most prices are multilinear in the coefficients: sums of products in which
+no coefficient occurs twice. Such a function, and a quotient of two, has its extremes at corners
+of the box. Once the few coefficients that multiply others are put at a corner, the rest is
+affine, where the best corner is known at once. Any other price is searched coordinate by
+coordinate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import TypeAlias
+
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute
+from costdb.expr.functions import Conditional, Sum
+from costdb.expr.nodes import Add, Mul, Sym, Value
+
+_MOST_SUMMANDS = 100_000
+_MOST_PRODUCTS = 2_000
+_MOST_MULTIPLIERS = 5
+_MOST_SWEEPS = 20
+
+Point: TypeAlias = Mapping[str, float]
+Names: TypeAlias = tuple[str, ...]
+_Weights: TypeAlias = dict[Names, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A coefficient's ends and middle, or a value's."""
+
+    low: float
+    mid: float
+    high: float
+
+
+Box: TypeAlias = Mapping[str, Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Multilinear:
+    """Sum of ``weight * product of coefficients``; the constant has the empty product."""
+
+    weights: Mapping[Names, float]
+
+    @property
+    def coefficients(self) -> frozenset[str]:
+        """Coefficients whose value matters."""
+        return frozenset(name for names in self.weights for name in names)
+
+    def at(self, point: Point) -> float:
+        """Return the value at `point`."""
+        total = 0.0
+        for names, weight in self.weights.items():
+            for name in names:
+                weight *= point[name]
+            total += weight
+        return total
+
+    def given(self, fixed: Point) -> Multilinear:
+        """Return the function that is left when some coefficients have a value."""
+        left: dict[Names, float] = {}
+        for names, weight in self.weights.items():
+            for name in names:
+                weight *= fixed.get(name, 1.0)
+            rest = tuple(name for name in names if name not in fixed)
+            left[rest] = left.get(rest, 0.0) + weight
+        return Multilinear(left)
+
+
+@dataclass(frozen=True, slots=True)
+class General:
+    """A price that is not multilinear, reduced to an expression over coefficients."""
+
+    reduced: Expr
+
+    @property
+    def coefficients(self) -> frozenset[str]:
+        """Coefficients whose value matters."""
+        return free_symbols(self.reduced)
+
+    def at(self, point: Point) -> float:
+        """Return the value at `point`."""
+        return float(evaluate(self.reduced, point))
+
+
+Reduced: TypeAlias = Multilinear | General
+
+
+def reduce_price(expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset[str]) -> Reduced:
+    """Bind all sizes in `expr`, leaving a function of the coefficients.
+
+    Raises
+    ------
+    ExprError
+        A symbol is neither a size nor a coefficient, or the expression has no value.
+    """
+    used = free_symbols(expr) - coefficients
+    for name in sorted(used):
+        if name not in sizes:
+            raise ExprError(f"{name!r} has no value")
+    weights = _weights(expr, sizes, coefficients)
+    if weights is None:
+        return General(substitute(expr, {name: sizes[name] for name in used}))
+    return Multilinear({names: _finite(weight) for names, weight in weights.items() if weight})
+
+
+def extremes(price: Reduced, box: Box) -> Interval:
+    """Return the least value, the value at the middle, and the greatest value over `box`.
+
+    Exact for multilinear prices and for all that are monotone in each coefficient, whichever
+    way; otherwise the best of a search from several corners. Always ``low <= mid <= high``.
+    """
+    names = sorted(price.coefficients)
+    mid = price.at({name: box[name].mid for name in names})
+    low = high = mid
+    fixed = _multipliers((price,)) if isinstance(price, Multilinear) else None
+    if fixed is None or isinstance(price, General):
+        low = -search(lambda point: -price.at(point), names, box)
+        return Interval(low, mid, search(price.at, names, box))
+    for corner in _corners(fixed, box):
+        rest = price.given(corner).weights
+        low = min(low, _affine_end(rest, box, least=True))
+        high = max(high, _affine_end(rest, box, least=False))
+    return Interval(low, mid, high)
+
+
+def greatest_quotient(above: Multilinear, below: Multilinear, box: Box) -> float | None:
+    """Return the greatest value of ``above / below`` over `box`, where `below` is positive.
+
+    None when too many coefficients multiply others for the corners to be tried.
+    """
+    fixed = _multipliers((above, below))
+    if fixed is None:
+        return None
+    return max(
+        _greatest_affine_quotient(above.given(corner), below.given(corner), box)
+        for corner in _corners(fixed, box)
+    )
+
+
+def search(function: Callable[[Point], float], names: Sequence[str], box: Box) -> float:
+    """Return the greatest value that coordinate ascent finds from the corners and the middle.
+
+    Each step moves one coefficient to whichever of its ends or middle is best.
+    """
+    starts = (
+        {name: box[name].mid for name in names},
+        {name: box[name].high for name in names},
+        {name: box[name].low for name in names},
+    )
+    return max(_ascend(function, dict(start), names, box) for start in starts)
+
+
+def _ascend(
+    function: Callable[[Point], float], point: dict[str, float], names: Sequence[str], box: Box
+) -> float:
+    best = function(point)
+    for _ in range(_MOST_SWEEPS):
+        before = best
+        for name in names:
+            here = point[name]
+            interval = box[name]
+            for candidate in (interval.low, interval.mid, interval.high):
+                if candidate != here:
+                    point[name] = candidate
+                    value = function(point)
+                    if value > best:
+                        best, here = value, candidate
+            point[name] = here
+        if best == before:
+            break
+    return best
+
+
+def _multipliers(prices: Sequence[Multilinear]) -> Names | None:
+    # Few coefficients such that all is affine once they are fixed: those in most products.
+    products = [set(names) for price in prices for names in price.weights if len(names) > 1]
+    fixed: list[str] = []
+    while products:
+        if len(fixed) == _MOST_MULTIPLIERS:
+            return None
+        counts: dict[str, int] = {}
+        for names in products:
+            for name in names:
+                counts[name] = counts.get(name, 0) + 1
+        chosen = max(sorted(counts), key=counts.__getitem__)
+        fixed.append(chosen)
+        products = [left for names in products if len(left := names - {chosen}) > 1]
+    return tuple(fixed)
+
+
+def _corners(names: Names, box: Box) -> Iterator[dict[str, float]]:
+    ends = [dict.fromkeys((box[name].low, box[name].high)) for name in names]
+    for values in product(*ends):
+        yield dict(zip(names, values, strict=True))
+
+
+def _affine_end(weights: Mapping[Names, float], box: Box, *, least: bool) -> float:
+    total = 0.0
+    for names, weight in weights.items():
+        for name in names:
+            interval = box[name]
+            weight *= interval.low if (weight > 0) == least else interval.high
+        total += weight
+    return total
+
+
+def _greatest_affine_quotient(above: Multilinear, below: Multilinear, box: Box) -> float:
+    # Where the quotient is r, moving to the maximum of above - r*below, a corner that the signs
+    # of its weights give, raises r until that maximum is 0; no point of the box has more then.
+    names = sorted(above.coefficients | below.coefficients)
+    point = {name: box[name].mid for name in names}
+    ratio = above.at(point) / below.at(point)
+    for _ in range(100):
+        for name in names:
+            key = (name,)
+            effect = above.weights.get(key, 0.0) - ratio * below.weights.get(key, 0.0)
+            if effect != 0:
+                point[name] = box[name].high if effect > 0 else box[name].low
+        better = above.at(point) / below.at(point)
+        if better <= ratio:
+            break
+        ratio = better
+    return ratio
+
+
+def _weights(
+    expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset[str]
+) -> _Weights | None:
+    if free_symbols(expr).isdisjoint(coefficients):
+        return {(): evaluate(expr, sizes)}
+    match expr:
+        case Sym():
+            return {(expr.name,): 1}
+        case Add():
+            parts = (_weights(term, sizes, coefficients) for term in expr.terms)
+            return _added(parts, expr.constant)
+        case Mul():
+            total: _Weights | None = {(): expr.coefficient}
+            for factor in expr.factors:
+                total = _multiplied(total, _weights(factor, sizes, coefficients))
+            return total
+        case Conditional() if free_symbols(expr.test).isdisjoint(coefficients):
+            chosen = expr.then if evaluate(expr.test, sizes) else expr.orelse
+            return _weights(chosen, sizes, coefficients)
+        case Sum() if expr.index not in coefficients:
+            return _sum(expr, sizes, coefficients)
+        case _:
+            return None
+
+
+def _added(parts: Iterator[_Weights | None], constant: Value) -> _Weights | None:
+    total: _Weights = {(): constant}
+    for part in parts:
+        if part is None:
+            return None
+        for names, weight in part.items():
+            total[names] = total.get(names, 0) + weight
+    return total
+
+
+def _multiplied(left: _Weights | None, right: _Weights | None) -> _Weights | None:
+    if left is None or right is None or len(left) * len(right) > _MOST_PRODUCTS:
+        return None
+    total: _Weights = {}
+    for names, weight in left.items():
+        for others, factor in right.items():
+            if names and others:
+                together = tuple(sorted((*names, *others)))
+                if len(set(together)) != len(together):
+                    return None
+            else:
+                together = names or others
+            total[together] = total.get(together, 0) + weight * factor
+    return total
+
+
+def _sum(expr: Sum, sizes: Mapping[str, Value], coefficients: frozenset[str]) -> _Weights | None:
+    if not (free_symbols(expr.low) | free_symbols(expr.high)).isdisjoint(coefficients):
+        return None
+    low, high = evaluate(expr.low, sizes), evaluate(expr.high, sizes)
+    if low != int(low) or high != int(high) or high - low >= _MOST_SUMMANDS:
+        return None
+    return _added(
+        (
+            _weights(expr.body, {**sizes, expr.index: index}, coefficients)
+            for index in range(int(low), int(high) + 1)
+        ),
+        0,
+    )
+
+
+def _finite(value: Value) -> float:
+    try:
+        number = float(value)
+    except OverflowError:
+        number = float("inf")
+    if number - number != 0:
+        raise ExprError("the value is not a finite number")
+    return number
