@@ -1,0 +1,178 @@
+"""Work and processes priced on a machine: which model answers, and how answers are put together.
+
+This is the only place that knows which model prices which work. Models are imported when first
+asked, so a run loads what it uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+from costdb.estimate import Missing, Priced
+from costdb.evaluate import merge_coefficients
+from costdb.expr import Expr, num
+from costdb.machines import Machine
+from costdb.pricing_terms import Parts, of_loop, of_parallel, of_sequence, weighted
+from costdb.process.terms import (
+    Branch,
+    Delay,
+    Leaf,
+    Parallel,
+    ParLoop,
+    Process,
+    SeqLoop,
+    Sequential,
+    Use,
+)
+from costdb.work import (
+    Barrier,
+    Collective,
+    Fixed,
+    Message,
+    PrefixScan,
+    RemoteGroup,
+    Statement,
+    Superstep,
+    Work,
+)
+
+_Model = Callable[[Any, Machine], Priced | Missing]
+
+_MODELS: dict[type, tuple[str, str]] = {
+    Message: ("costdb.lines.model", "price_message"),
+    PrefixScan: ("costdb.lines.model", "price_scan"),
+    Statement: ("costdb.lines.model", "price_statement"),
+    Collective: ("costdb.lines.model", "price_collective"),
+    Superstep: ("costdb.smp.model", "price_superstep"),
+    RemoteGroup: ("costdb.pgas.model", "price_remote_group"),
+    Barrier: ("costdb.common", "price_barrier"),
+    Fixed: ("costdb.common", "price_fixed"),
+}
+
+
+@lru_cache(maxsize=4096)
+def price_work(work: Work, machine: Machine) -> Priced | Missing:
+    """Price one piece of work by the model that its type belongs to.
+
+    Equal work on the same machine is priced once.
+
+    Raises
+    ------
+    MachineError
+        The profile states something in the wrong shape.
+    ExprError
+        The work's sizes contradict each other.
+    """
+    module, function = _MODELS[type(work)]
+    model: _Model = getattr(import_module(module), function)
+    return model(work, machine)
+
+
+def price_process(process: Process, machine: Machine) -> Priced | Missing:
+    """Price a process: its leaves by their models, their composition by the process algebra.
+
+    Terms of equal label and model are added up along sequences; side by side the largest
+    counts. A loop's trips multiply them.
+
+    Returns
+    -------
+    Priced or Missing
+        Missing as soon as any leaf is, naming all that is lacking, each thing once.
+
+    Raises
+    ------
+    MachineError, ExprError
+        As :func:`price_work`; or the process is not well formed.
+    """
+    prices: dict[Work, Priced] = {}
+    lacking: dict[Missing, None] = {}
+    for work in dict.fromkeys(_leaves(process)):
+        price = price_work(work, machine)
+        if isinstance(price, Missing):
+            lacking[price] = None
+        else:
+            prices[work] = price
+    if lacking:
+        return _together(lacking)
+    from costdb.process.compile import compile_process
+
+    parts = _parts(process, prices)
+    return Priced(
+        compile_process(_with_delays(process, prices)).time,
+        parts.terms,
+        merge_coefficients([price.coefficients for price in prices.values()]),
+        parts.domains,
+    )
+
+
+def _together(lacking: Iterable[Missing]) -> Missing:
+    return Missing(
+        "; ".join(dict.fromkeys(missing.what for missing in lacking)),
+        "; ".join(dict.fromkeys(missing.remedy for missing in lacking)),
+    )
+
+
+def _leaves(process: Process) -> Iterator[Work]:
+    match process:
+        case Leaf(work):
+            yield work
+        case Sequential(parts) | Parallel(parts):
+            for part in parts:
+                yield from _leaves(part)
+        case SeqLoop(body=body) | ParLoop(body=body):
+            yield from _leaves(body)
+        case Branch(_, then, orelse):
+            yield from _leaves(then)
+            yield from _leaves(orelse)
+        case Delay() | Use():
+            pass
+
+
+def _with_delays(process: Process, prices: dict[Work, Priced]) -> Process:
+    match process:
+        case Leaf(work):
+            return Delay(prices[work].microseconds)
+        case Sequential(parts):
+            return Sequential(tuple(_with_delays(part, prices) for part in parts))
+        case Parallel(parts):
+            return Parallel(tuple(_with_delays(part, prices) for part in parts))
+        case SeqLoop(variable, low, high, body):
+            return SeqLoop(variable, low, high, _with_delays(body, prices))
+        case ParLoop(variable, low, high, body):
+            return ParLoop(variable, low, high, _with_delays(body, prices))
+        case Branch(condition, then, orelse):
+            return Branch(condition, _with_delays(then, prices), _with_delays(orelse, prices))
+        case Delay() | Use():
+            return process
+
+
+def _parts(process: Process, prices: dict[Work, Priced]) -> Parts:
+    match process:
+        case Leaf(work):
+            return Parts(prices[work].terms, prices[work].domains)
+        case Delay(microseconds):
+            return Parts.stated("delay", microseconds)
+        case Use(resource, microseconds):
+            return Parts.stated("service", microseconds / resource.multiplicity)
+        case Sequential(parts):
+            return of_sequence(_parts(part, prices) for part in parts)
+        case Parallel(parts):
+            return of_parallel(_parts(part, prices) for part in parts)
+        case SeqLoop(variable, low, high, body):
+            return of_loop(variable, low, high, _parts(body, prices), added=True)
+        case ParLoop(variable, low, high, body):
+            return of_loop(variable, low, high, _parts(body, prices), added=False)
+        case Branch(condition, then, orelse):
+            return of_sequence(
+                (
+                    weighted(condition, _parts(then, prices)),
+                    weighted(_not(condition), _parts(orelse, prices)),
+                )
+            )
+
+
+def _not(condition: Expr) -> Expr:
+    return num(1) - condition

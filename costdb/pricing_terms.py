@@ -1,0 +1,99 @@
+"""Named parts and calibrated ranges of a process, put together as the process is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from math import isfinite
+
+from costdb.estimate import Domain, Term
+from costdb.expr import (
+    Expr,
+    conditional,
+    free_symbols,
+    less_equal,
+    maximum,
+    maximum_over,
+    num,
+    substitute,
+    summation,
+)
+
+SYMBOLIC = "symbolic"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Terms, at most one for each label and model, and the ranges that their use relies on."""
+
+    terms: tuple[Term, ...] = ()
+    domains: tuple[Domain, ...] = ()
+
+    @classmethod
+    def stated(cls, label: str, microseconds: Expr) -> Parts:
+        """Return the part for time that a process states itself."""
+        return cls() if microseconds == num(0) else cls((Term(label, SYMBOLIC, microseconds),))
+
+
+def of_sequence(parts: Iterable[Parts]) -> Parts:
+    """Return parts one after the other: terms add up."""
+    return _merged(parts, lambda left, right: left + right)
+
+
+def of_parallel(parts: Iterable[Parts]) -> Parts:
+    """Return parts side by side: of each term, the longest counts."""
+    return _merged(parts, maximum)
+
+
+def of_loop(variable: str, low: Expr, high: Expr, body: Parts, *, added: bool) -> Parts:
+    """Return a body for each `variable` in ``low..high``: terms added up, or the longest.
+
+    Calibrated ranges are asked for at both ends of the loop, and not at all where it is empty.
+    """
+    runs = less_equal(low, high)
+
+    def over(expr: Expr) -> Expr:
+        if variable not in free_symbols(expr):
+            trips = maximum(0, high - low + 1)
+            return trips * expr if added else conditional(runs, expr, 0)
+        combine = summation if added else maximum_over
+        return combine(variable, low, high, expr)
+
+    at_ends = (
+        replace(domain, quantity=substitute(domain.quantity, {variable: end}))
+        for domain in body.domains
+        for end in (low, high)
+    )
+    return Parts(
+        tuple(replace(term, microseconds=over(term.microseconds)) for term in body.terms),
+        tuple(dict.fromkeys(_only_if(runs, domain) for domain in at_ends)),
+    )
+
+
+def weighted(probability: Expr, body: Parts) -> Parts:
+    """Return a body that happens with some probability."""
+    return Parts(
+        tuple(replace(t, microseconds=probability * t.microseconds) for t in body.terms),
+        tuple(_only_if(probability, domain) for domain in body.domains),
+    )
+
+
+def _merged(parts: Iterable[Parts], combine: Callable[[Expr, Expr], Expr]) -> Parts:
+    terms: dict[tuple[str, str], Expr] = {}
+    domains: dict[Domain, None] = {}
+    for part in parts:
+        for term in part.terms:
+            key = term.label, term.model
+            known = terms.get(key)
+            terms[key] = term.microseconds if known is None else combine(known, term.microseconds)
+        domains.update(dict.fromkeys(part.domains))
+    return Parts(
+        tuple(Term(label, model, expr) for (label, model), expr in terms.items()),
+        tuple(domains),
+    )
+
+
+def _only_if(test: Expr, domain: Domain) -> Domain:
+    # What does not happen is in range, which any value inside says.
+    inside = next((end for end in (domain.low, domain.high) if isfinite(end)), 0.0)
+    return replace(domain, quantity=conditional(test, domain.quantity, num(inside)))
