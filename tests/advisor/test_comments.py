@@ -1,0 +1,452 @@
+"""Comments that say what the annotations say: grammar, places, and refusals of one line."""
+
+import argparse
+import ast
+import heapq
+import io
+import subprocess
+import sys
+import textwrap
+import tokenize
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import advisor
+from advisor import Cyclic, Dist, Mesh
+from advisor.distribution import (
+    ArraySpec,
+    AxisMap,
+    BlockDim,
+    CyclicDim,
+    MeshSpec,
+    NotDistributed,
+    check_spec,
+    spec_of_dist,
+)
+from advisor.frontend.comments import parse_comment, read_comments, scan_comments
+from advisor.frontend.directives import (
+    AnyDirective,
+    ArrayComment,
+    CommentError,
+    KernelComment,
+    Probability,
+    Scope,
+    StatedCost,
+    Suppression,
+    Trip,
+    suppressed_blocks,
+)
+from advisor.source import Span
+from costdb.expr import evaluate, parse
+
+ROOT = Path(advisor.__file__).resolve().parent.parent
+NAMES = ("row", "col", "layer")
+
+
+def only(text: str) -> AnyDirective:
+    (directive,) = parse_comment(text)
+    return directive
+
+
+def array(text: str) -> ArraySpec:
+    directive = only(f"# advise: {text}")
+    assert isinstance(directive, ArrayComment)
+    return directive.spec
+
+
+def refusal(text: str) -> CommentError:
+    with pytest.raises(CommentError) as caught:
+        parse_comment(f"# advise: {text}")
+    return caught.value
+
+
+def test_kernel() -> None:
+    directive = only("# advise: kernel N=1000 P=16")
+    assert isinstance(directive, KernelComment)
+    assert directive.sizes == (("N", 1000), ("P", 16))
+    for same in ("kernel N=1000, P=16", "kernel N = 1_000 P=16", "kernel  N=1000\tP=16 "):
+        assert only(f"# advise: {same}").sizes == directive.sizes
+    assert only("#advise:kernel").sizes == ()
+
+
+def test_array_is_the_specification_of_the_same_annotation() -> None:
+    mesh = Mesh(row=4, col=4)
+    assert array(
+        "image: i4[N, N] over (block(row), block(col)) on mesh(row=4, col=4)"
+    ) == spec_of_dist("image", Dist("N", "N", "row", "col", on=mesh), "i4")
+    assert array(
+        "x: float64[N+1, max(3, b), 7] over (none, cyclic(col, 2), row)"
+        " on mesh(row=P, col=4) halo=(0, 2, 1) order=F"
+    ) == spec_of_dist(
+        "x",
+        Dist(
+            *("N+1", "max(3, b)", 7),
+            *(None, Cyclic("col", k=2), "row"),
+            on=Mesh(row="P", col=4),
+            order="F",
+            halo=(0, 2, 1),
+        ),
+        "float64",
+    )
+    assert array("x: f8[N, 3]") == spec_of_dist("x", Dist("N", 3, None, None), "f8")
+    flat = array("x: f8[N] over (block(row*col)) on mesh(row=2, col=2)")
+    assert flat.dims == (BlockDim(("row", "col")),)
+
+
+def test_halo_of_one_width_is_for_the_distributed_dimensions() -> None:
+    spec = array("x: f8[N, M] over (row, none) on mesh(row=2) halo=3")
+    assert spec.halo == (3, 0)
+    assert array("x: f8[N] over (row) on mesh(row=2) halo=0").halo == (0,)
+
+
+def test_a_word_of_the_grammar_may_name_an_array() -> None:
+    for word in ("kernel", "trip", "ignore", "over"):
+        assert array(f"{word}: i4[N]").name == word
+
+
+def written(spec: ArraySpec) -> str:
+    """Spell a specification as a comment does."""
+
+    def dim_text(dim: AxisMap) -> str:
+        match dim:
+            case NotDistributed():
+                return "none"
+            case BlockDim(axes):
+                return f"block({'*'.join(axes)})"
+            case CyclicDim(axes, k):
+                return f"cyclic({'*'.join(axes)}, {k})"
+
+    text = f"{spec.name}: {spec.dtype}[{', '.join(spec.shape)}]"
+    text += f" over ({', '.join(map(dim_text, spec.dims))})"
+    text += f" on mesh({', '.join(f'{name}={extent}' for name, extent in spec.mesh.axes)})"
+    return f"{text} order={spec.order} halo=({', '.join(map(str, spec.halo))})"
+
+
+axes_used = st.lists(st.sampled_from(NAMES), min_size=1, max_size=2).map(tuple)
+axis_maps: st.SearchStrategy[AxisMap] = st.one_of(
+    st.just(NotDistributed()),
+    st.builds(BlockDim, axes_used),
+    st.builds(CyclicDim, axes_used, st.integers(1, 4)),
+)
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> ArraySpec:
+    rank = draw(st.integers(1, 3))
+
+    def times(strategy: st.SearchStrategy[object]) -> tuple[object, ...]:
+        return tuple(draw(st.lists(strategy, min_size=rank, max_size=rank)))
+
+    extents = draw(st.lists(st.sampled_from((1, 4, "P")), min_size=1, max_size=3))
+    return ArraySpec(
+        name=draw(st.sampled_from(("x", "image", "_grid2", "größe"))),
+        dtype=draw(st.sampled_from(("i4", "float64", "c16", "b1"))),
+        shape=times(st.sampled_from(("N", "3", "N+1", "(N+1)*2", "max(N, 4)"))),
+        dims=times(axis_maps),
+        mesh=MeshSpec(tuple(zip(NAMES, extents, strict=False))),
+        order=draw(st.sampled_from(("C", "F"))),
+        halo=times(st.integers(0, 2)),
+    )
+
+
+@given(specs())
+def test_what_is_written_is_read_or_refused_as_check_spec_says(spec: ArraySpec) -> None:
+    problems = check_spec(spec)
+    if problems:
+        assert refusal(written(spec)).message == problems[0]
+    else:
+        assert array(written(spec)) == spec
+
+
+def test_statement_pragmas() -> None:
+    trip = only("# advise: trip N/2 + 1")
+    assert isinstance(trip, Trip)
+    assert trip.count == "N/2 + 1"
+    probability = only("# advise: prob 0.3")
+    assert isinstance(probability, Probability)
+    assert probability.probability == "0.3"
+    for bound in ("prob 0", "prob 1", "prob 1/3", "trip 0", "prob 1/N"):
+        assert only(f"# advise: {bound}")
+
+
+@pytest.mark.parametrize(("unit", "scale"), [("us", 1), ("ms", 1000), ("s", 1000000)])
+def test_stated_cost_in_microseconds(unit: str, scale: int) -> None:
+    stated = only(f"# advise: cost 3*N + 1 {unit}")
+    assert isinstance(stated, StatedCost)
+    assert (stated.cost, stated.unit) == ("3*N + 1", unit)
+    assert evaluate(parse(stated.microseconds), {"N": 5}) == 16 * scale
+
+
+def test_a_size_may_be_called_like_a_unit() -> None:
+    stated = only("# advise: cost 3*s us")
+    assert isinstance(stated, StatedCost)
+    assert (stated.cost, stated.unit) == ("3*s", "us")
+
+
+@pytest.mark.parametrize(
+    ("text", "scope", "codes"),
+    [
+        ("ignore", Scope.STATEMENT, ()),
+        ("ignore[ADV201]", Scope.STATEMENT, ("ADV201",)),
+        ("ignore[ADV201, ADV101]", Scope.STATEMENT, ("ADV201", "ADV101")),
+        ("ignore-file", Scope.FILE, ()),
+        ("ignore-file[ADV201]", Scope.FILE, ("ADV201",)),
+        ("ignore-start[ADV201]", Scope.START, ("ADV201",)),
+        ("ignore-end[ADV201]", Scope.END, ("ADV201",)),
+        ("ignore-end", Scope.END, ()),
+    ],
+)
+def test_suppressions(text: str, scope: Scope, codes: tuple[str, ...]) -> None:
+    suppression = only(f"# advise: {text}")
+    assert isinstance(suppression, Suppression)
+    assert (suppression.scope, suppression.codes) == (scope, codes)
+    assert suppression.covers("ADV201")
+    assert suppression.covers("ADV999") is (not codes)
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "says"),
+    [
+        ("", 10, "expected kernel, NAME: DTYPE[...], trip, prob, cost or ignore, but the comment"),
+        ("igmore", 11, "expected kernel, NAME: DTYPE[...], trip, prob, cost or ignore, but found"),
+        ("123", 11, "but found '123'"),
+        ("kernel N", 19, "expected '=', but the comment ends"),
+        ("kernel N=0", 20, "expected a whole number, at least 1, but found '0'"),
+        ("kernel N=-3", 20, "expected a whole number, but found '-'"),
+        ("kernel N=1e6", 20, "expected a whole number, but found '1e6'"),
+        ("kernel N=1 N=2", 22, "size N is bound twice"),
+        ("kernel N=1,", 22, "expected a size such as N=1000, but the comment ends"),
+        ("kernel N=" + "9" * 5000, 20, "expected a whole number below 10**18"),
+        ("x: f8", 16, "expected '[', but the comment ends"),
+        ("x: q7[N]", 14, "unknown element type 'q7'"),
+        ("x: 8[N]", 14, "expected an element type such as i4 or float64, but found '8'"),
+        ("x: f8[]", 17, "expected an extent, but found ']'"),
+        ("x: f8[N", 18, "expected ',' or ']', but the comment ends"),
+        ("x: f8[(N]", 20, "expected ')', but the comment ends"),
+        ("x: f8[M, N+]", 22, "the expression ends too early"),
+        ("x: f8[M, N $ 2]", 22, "did not expect '$'"),
+        ("x: f8[M, 0]", 20, "expected an extent at least 1, but found '0'"),
+        ("x: f8[N] ober (row)", 20, "expected over (...), order=, halo= or the end"),
+        ("x: f8[N] over row", 25, "expected '(', but found 'row'"),
+        ("x: f8[N] over (3) on mesh(row=2)", 26, "expected block(axis), cyclic(axis, k), a mesh"),
+        ("x: f8[N] over (block) on mesh(r=2)", 31, "expected '(', but found ')'"),
+        ("x: f8[N] over (block(r, 2)) on mesh(r=2)", 33, "expected ')', but found ','"),
+        ("x: f8[N] over (cyclic(r, 0)) on mesh(r=2)", 36, "the elements in a piece, at least 1"),
+        ("x: f8[N] over (row)", 30, "expected 'on', but the comment ends"),
+        ("x: f8[N] over (row) on grid", 34, "expected 'mesh', but found 'grid'"),
+        ("x: f8[N] over (row) on mesh(row)", 42, "expected '=', but found ')'"),
+        ("x: f8[N] over (row) on mesh(row=0)", 43, "a number of ranks or the name of a size, at"),
+        ("x: f8[N] over (row) on mesh(row=2) order=R", 52, "expected C or F, but found 'R'"),
+        ("x: f8[N] over (row) on mesh(row=2) halo=-1", 51, "expected a whole number of elements"),
+        ("x: f8[N] order=C order=C", 28, "order is given twice"),
+        ("x: f8[N] halo=1", 25, "halo 1, but no dimension is distributed"),
+        ("x: f8[N] over (row, col) on mesh(row=2, col=2)", 11, "2 distributions are given for"),
+        ("x: f8[N] over (rwo) on mesh(row=2)", 11, "axis 'rwo', but the mesh has only row"),
+        ("x: f8[N] over (block(row*row)) on mesh(row=2)", 11, "'row' is used twice by dimension 0"),
+        ("x: f8[N] over (row) on mesh(row=2, row=3)", 11, "mesh axis 'row' is named twice"),
+        ("trip", 15, "expected a number of iterations, but the comment ends"),
+        ("trip N/", 18, "the expression ends too early"),
+        ("trip -1", 16, "expected a number of iterations at least 0, but found '-1'"),
+        ("prob 1.5", 16, "expected a probability from 0 to 1, but found '1.5'"),
+        ("prob __import__('os')", 27, "did not expect"),
+        ("trip 1/0", 17, "zero"),
+        ("trip 9**9**9**9", 20, "a power needs more than"),
+        ("trip " + "(" * 100_000, 100_016, "expected ')', but the comment ends"),
+        ("cost 3*N", 19, "expected a unit (us, ms or s) at the end"),
+        ("cost us", 16, "expected a cost such as 3*N us, but found 'us'"),
+        ("cost (3 us", 19, "expected ')', but found 'us'"),
+        ("cost -2 ms", 16, "expected a cost such as 3*N us at least 0, but found '-2'"),
+        ("ignore-foo", 18, "expected file, start or end, but found 'foo'"),
+        ("ignore[]", 18, "expected a code such as ADV201, but found ']'"),
+        ("ignore[adv201]", 18, "expected a code such as ADV201, but found 'adv201'"),
+        ("ignore[ADV201 ADV101]", 25, "expected ',' or ']', but found 'ADV101'"),
+        ("ignore[ADV201] because", 26, "expected the end of the comment, but found 'because'"),
+    ],
+)
+def test_a_mistake_is_one_line_at_its_place(text: str, column: int, says: str) -> None:
+    error = refusal(text)
+    assert says in error.message
+    assert (error.line, error.column) == (1, column)
+    assert "\n" not in str(error)
+    assert str(error) == f"line 1, column {column}: {error.message}"
+    assert str(error.in_file("k.py")) == f"k.py:1:{column}: {error.message}"
+
+
+def test_places_of_a_directive_and_its_parts() -> None:
+    text = "    x = y  # advise: a: i4[N, M] over (block(r), none) on mesh(r=2) order=F  # why"
+    (directive,) = read_comments(f"pass\n{text}\n")
+    assert isinstance(directive, ArrayComment)
+
+    def shown(span: Span) -> str:
+        assert span.start_line == span.end_line == 2
+        return text[span.start_column : span.end_column]
+
+    assert shown(directive.span) == (
+        "# advise: a: i4[N, M] over (block(r), none) on mesh(r=2) order=F"
+    )
+    assert [shown(span) for span in directive.dim_spans] == ["block(r)", "none"]
+    assert directive.order_span is not None
+    assert shown(directive.order_span) == "F"
+    assert (directive.line, directive.column) == (2, 11)
+    undistributed = only("# advise: a: i4[N]")
+    assert isinstance(undistributed, ArrayComment)
+    assert (undistributed.dim_spans, undistributed.order_span) == ((), None)
+
+
+def test_places_of_mistakes_count_from_the_start_of_the_file() -> None:
+    with pytest.raises(CommentError) as caught:
+        read_comments("a = 1\r\nb = 2\r    # advise: trip 3*\n")
+    assert (caught.value.line, caught.value.column) == (3, 22)
+
+
+def test_one_comment_may_hold_several_directives_and_remarks() -> None:
+    source = "x = f()  # noqa # advise: ignore[ADV201] # advise: cost 3 us  # measured"
+    ignored, stated = read_comments(source)
+    assert isinstance(ignored, Suppression)
+    assert isinstance(stated, StatedCost)
+    assert not ignored.own_line
+    assert not stated.own_line
+
+
+NO_DIRECTIVES = r"""
+# we advise: nothing here
+# advise against it; advised: no
+text = "# advise: igmore" + '\' # advise: igmore'
+more = '''
+# advise: igmore "
+''' + f"{x} # advise: igmore" + r"\\" "# advise: igmore"
+joined = "one \
+# advise: igmore"
+last = 1  # advise: trip 2
+"""
+
+
+def test_what_is_no_directive_is_no_mistake() -> None:
+    ast.parse(NO_DIRECTIVES)
+    (directive,) = read_comments(NO_DIRECTIVES)
+    assert isinstance(directive, Trip)
+    assert NO_DIRECTIVES.splitlines()[directive.line - 1].startswith("last")
+    for newline in ("\r\n", "\r"):
+        assert read_comments(NO_DIRECTIVES.replace("\n", newline)) == (directive,)
+    assert read_comments("") == ()
+
+
+def test_own_line() -> None:
+    above, beside = read_comments("if x:\n\t # advise: trip 2\n    y()  # advise: trip 3\n")
+    assert (above.own_line, beside.own_line) == (True, False)
+
+
+def test_one_mistake_hides_no_other_directive() -> None:
+    source = "# advise: trip 1\n# advise: trip\nx = (  # advise: trip 3\n# advise: igmore\n"
+    comments = scan_comments(source)
+    assert [directive.line for directive in comments.directives] == [1, 3]
+    assert [error.line for error in comments.errors] == [2, 4]
+    with pytest.raises(CommentError) as caught:
+        read_comments(source)
+    assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("module", [argparse, heapq, textwrap, tokenize])
+def test_comments_are_found_where_python_finds_them(module: ModuleType) -> None:
+    assert module.__file__ is not None
+    source = Path(module.__file__).read_text(encoding="utf-8")
+    lines = source.splitlines(keepends=True)
+    expected = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            line, column = token.start
+            lines[line - 1] = lines[line - 1][:column] + "# advise: trip 7\n"
+            expected.append((line, column, not token.line[:column].strip()))
+    assert len(expected) > 10
+    found = read_comments("".join(lines))
+    assert [(each.line, each.column, each.own_line) for each in found] == expected
+
+
+FRAGMENTS = """
+kernel N=3 x : f8 [ N , N+1 ] over ( block row * col cyclic 2 none ) on mesh = order F halo 1
+trip prob 0.3 cost us ignore - file start ADV201 $ ' é 1e9 ** / #
+"""
+
+
+@given(st.lists(st.sampled_from(FRAGMENTS.split()), max_size=14).map(" ".join))
+@example("x : f8 [ N ] over ( row ) on mesh ( row = 2 ) order")
+def test_any_text_is_read_or_refused_at_a_place_within_it(text: str) -> None:
+    comment = f"# advise: {text}"
+    try:
+        directives = parse_comment(comment, 7, 3)
+    except CommentError as error:
+        assert error.line == 7
+        assert 4 <= error.column <= 4 + len(comment)
+        assert error.message
+        assert "\n" not in error.message
+    else:
+        assert directives
+        assert all(a.span.end_column <= b.column for a, b in pairwise(directives))
+        assert directives[-1].span.end_column <= 3 + len(comment)
+
+
+def blocks(source: str) -> list[tuple[tuple[str, ...], int, int]]:
+    return [
+        (block.suppression.codes, block.first_line, block.last_line)
+        for block in suppressed_blocks(read_comments(source))
+    ]
+
+
+def test_blocks_pair_starts_and_ends_of_the_same_codes() -> None:
+    source = """\
+# advise: ignore-start[ADV201]
+# advise: ignore-start[ADV101, ADV102]
+# advise: ignore[ADV301]
+# advise: ignore-start[ADV201]
+# advise: ignore-end[ADV201]
+# advise: ignore-end[ADV201]
+# advise: ignore-end[ADV102, ADV101]
+# advise: ignore-start
+# advise: ignore-end
+"""
+    assert blocks(source) == [
+        (("ADV201",), 4, 5),
+        (("ADV201",), 1, 6),
+        (("ADV101", "ADV102"), 2, 7),
+        ((), 8, 9),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "line", "says"),
+    [
+        ("# advise: ignore-start[ADV201]\n", 1, "ignore-start[ADV201] without ignore-end[ADV201]"),
+        ("x\n# advise: ignore-end\n", 2, "ignore-end without ignore-start"),
+        (
+            "# advise: ignore-start[ADV1]\n# advise: ignore-end[ADV2]\n",
+            2,
+            "ignore-end[ADV2] without ignore-start[ADV2]",
+        ),
+    ],
+)
+def test_a_block_without_partner_is_refused(source: str, line: int, says: str) -> None:
+    with pytest.raises(CommentError) as caught:
+        blocks(source)
+    assert (caught.value.line, caught.value.column, caught.value.message) == (line, 1, says)
+
+
+def test_reading_plain_comments_imports_no_parser_library() -> None:
+    program = textwrap.dedent(
+        """
+        import sys
+        from advisor.frontend.comments import read_comments
+        read_comments("# advise: kernel N=3\\n# advise: x: i4[N] over (row) on mesh(row=2)")
+        print(*sorted({name.partition(".")[0] for name in sys.modules}))
+        """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    imported = set(done.stdout.split())
+    assert "advisor" in imported
+    assert imported.isdisjoint({"lark", "numpy", "libcst", "scipy"})
