@@ -1,0 +1,246 @@
+"""The Good and the Bad cost functions of a shared-memory superstep.
+
+`hr` and `hw` are the most reads and writes of shared data by any processor, `M` the reads and
+writes of all. Good functions were fitted to consecutive, cached, uncontended accesses, Bad ones
+to accesses that each touch another line over which all processors fight. Good functions change
+at the cache's capacity: piece R0 up to it, R1 above. Source: a study of communication cost
+functions on the SGI Power Challenge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from costdb.estimate import Domain, Missing
+from costdb.expr import (
+    Expr,
+    conditional,
+    evaluate,
+    free_symbols,
+    less_equal,
+    maximum,
+    minimum,
+    num,
+    sym,
+)
+from costdb.interpolation import piecewise_linear
+from costdb.machines import BUILT_IN, Machine, MachineError
+from costdb.quantity import Quantity
+
+SECTION = "smp"
+
+
+class Family(StrEnum):
+    """What a pair of cost functions depends on.
+
+    Of `HRHWM` the Good function also tells accesses in cache from those in memory.
+    """
+
+    H = "H"
+    HRHW = "HrHw"
+    HM = "HM"
+    HRHWM = "HrHwM"
+
+
+_GOOD_KEY = {Family.HRHWM: "HrHwM_c"}
+
+
+class SuperstepError(ValueError):
+    """Counts that no superstep can have; the message says why in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class SuperstepInterval:
+    """Both predictions for one superstep, in microseconds.
+
+    Attributes
+    ----------
+    good, bad : Expr
+        Exactly as published, over the counts and the keys of `coefficients`; nothing is clamped.
+    coefficients : mapping of str to Quantity
+    domains : tuple of Domain
+        Accesses and processor counts that the functions were fitted to.
+    """
+
+    good: Expr
+    bad: Expr
+    coefficients: Mapping[str, Quantity]
+    domains: tuple[Domain, ...]
+
+
+def superstep_interval(
+    family: Family, hr: Expr, hw: Expr, total: Expr, processors: Expr, machine: Machine
+) -> SuperstepInterval | Missing:
+    """Return the Good and the Bad prediction for a superstep.
+
+    Between the processor counts of the profile both are interpolated linearly, outside them
+    the nearest count stands in and a domain marks the extrapolation.
+
+    Parameters
+    ----------
+    family : Family
+    hr, hw, total : Expr
+        Most reads, most writes, all accesses, in elements of the profile's size.
+    processors : Expr
+
+    Raises
+    ------
+    SuperstepError
+        Constant counts that contradict one another.
+    MachineError
+        The profile's section is malformed.
+    """
+    _check_counts(hr, hw, total, processors)
+    capacity = machine.quantity(SECTION, "cache_capacity_elements")
+    good_key = _GOOD_KEY.get(family, family.value)
+    good_at = _processor_counts(machine, "good", good_key)
+    bad_at = _processor_counts(machine, "bad", family.value)
+    if capacity is None or not good_at or not bad_at:
+        return _missing(machine, f"{SECTION} functions {good_key} and {family.value}")
+    # A capacity in the test of a choice stays a number: no interval may move it.
+    limit = num(capacity.value)
+    features = _features(hr, hw, total, limit)
+    coefficients: dict[str, Quantity] = {}
+
+    def formula(*path: str) -> Expr:
+        return _linear(machine, path, features, coefficients)
+
+    busiest = maximum(hr, hw)
+    good_knots = [
+        (
+            count,
+            conditional(
+                less_equal(busiest, limit),
+                formula("good", good_key, f"p{count}", "R0"),
+                formula("good", good_key, f"p{count}", "R1"),
+            ),
+        )
+        for count in good_at
+    ]
+    bad_knots = [(count, formula("bad", family.value, f"p{count}")) for count in bad_at]
+    good = piecewise_linear(processors, good_knots)
+    bad = piecewise_linear(processors, bad_knots)
+    used = free_symbols(good) | free_symbols(bad)
+    return SuperstepInterval(
+        good,
+        bad,
+        {name: quantity for name, quantity in coefficients.items() if name in used},
+        (
+            *_range_of_accesses(machine, busiest),
+            Domain(
+                "processors",
+                processors,
+                max(good_at[0], bad_at[0]),
+                min(good_at[-1], bad_at[-1]),
+            ),
+        ),
+    )
+
+
+def locality(measured: float, good: float, bad: float) -> float:
+    """Return the published grade `Loc`: 1 at the Good prediction, 0 at the Bad one.
+
+    Raises
+    ------
+    SuperstepError
+        When the two predictions are equal.
+    """
+    if bad == good:
+        raise SuperstepError("the Good and the Bad prediction are equal, so Loc has no value")
+    return 1 - (measured - good) / (bad - good)
+
+
+def measured_over_good(measured: float, good: float) -> float:
+    """Return the published grade `M/G`: how many times the Good prediction was needed.
+
+    Raises
+    ------
+    SuperstepError
+        When the Good prediction is not positive.
+    """
+    if good <= 0:
+        raise SuperstepError("the Good prediction is not positive, so M/G has no value")
+    return measured / good
+
+
+def _features(hr: Expr, hw: Expr, total: Expr, limit: Expr) -> dict[str, Expr]:
+    return {
+        "L": num(1),
+        "gh": maximum(hr, hw),
+        "ghr": hr,
+        "ghw": hw,
+        "gM": total,
+        "ghrc": minimum(hr, limit),
+        "ghrm": maximum(hr - limit, 0),
+        "ghwc": minimum(hw, limit),
+        "ghwm": maximum(hw - limit, 0),
+    }
+
+
+def _linear(
+    machine: Machine,
+    path: tuple[str, ...],
+    features: Mapping[str, Expr],
+    coefficients: dict[str, Quantity],
+) -> Expr:
+    place = (SECTION, *path)
+    table = machine.section(*place)
+    if not table:
+        raise MachineError(f"{machine.origin}: /{'/'.join(place)}: expected coefficients")
+    result = num(0)
+    for key in table:
+        quantity = machine.quantity(*place, key)
+        if key not in features or quantity is None:
+            raise MachineError(f"{machine.origin}: /{'/'.join(place)}/{key}: no such coefficient")
+        symbol = ".".join((*place, key))
+        coefficients[symbol] = quantity
+        result = result + sym(symbol) * features[key]
+    return result
+
+
+def _processor_counts(machine: Machine, side: str, key: str) -> list[int]:
+    counts = []
+    for name in machine.section(SECTION, side, key):
+        digits = name.removeprefix("p")
+        if name == digits or not digits.isdecimal():
+            raise MachineError(
+                f"{machine.origin}: /{SECTION}/{side}/{key}/{name}: expected p and a number"
+            )
+        counts.append(int(digits))
+    return sorted(counts)
+
+
+def _range_of_accesses(machine: Machine, busiest: Expr) -> tuple[Domain, ...]:
+    match machine.section(SECTION, "range").get("h"):
+        case None:
+            return ()
+        case [int() | float() as low, int() | float() as high] if low <= high:
+            return (Domain("accesses of the busiest processor", busiest, low, high),)
+        case _:
+            raise MachineError(f"{machine.origin}: /{SECTION}/range/h: expected [low, high]")
+
+
+def _check_counts(hr: Expr, hw: Expr, total: Expr, processors: Expr) -> None:
+    if free_symbols(hr) | free_symbols(hw) | free_symbols(total) | free_symbols(processors):
+        return
+    reads, writes, accesses, count = (evaluate(e, {}) for e in (hr, hw, total, processors))
+    if count < 1:
+        raise SuperstepError(f"a superstep needs at least 1 processor, got {count}")
+    if reads < 0 or writes < 0:
+        raise SuperstepError(f"reads and writes cannot be negative, got {reads} and {writes}")
+    if not reads + writes <= accesses <= count * (reads + writes):
+        raise SuperstepError(
+            f"{count} processors with at most {reads} reads and {writes} writes each "
+            f"cannot make {accesses} accesses"
+        )
+
+
+def _missing(machine: Machine, what: str) -> Missing:
+    remedy = (
+        "advise machine import FILE, with a profile of this machine that states it"
+        if machine.origin == BUILT_IN
+        else "advise calibrate, on this machine"
+    )
+    return Missing(f'machine "{machine.name}" has no {what}', remedy)
