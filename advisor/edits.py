@@ -84,18 +84,14 @@ def unified_diff(path: str, before: str, after: str) -> str:
         return ""
     from difflib import unified_diff as diff_lines
 
-    old, new = _without_empty_end(before), _without_empty_end(after)
+    # As patch and git do it: only a line feed ends a line of a diff.
+    old, new = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (before, after))
     pieces = []
     for line in diff_lines(old, new, fromfile=path, tofile=path):
         pieces.append(line)
-        if not line.endswith(("\n", "\r")):
+        if not line.endswith("\n"):
             pieces.append("\n\\ No newline at end of file\n")
     return "".join(pieces)
-
-
-def _without_empty_end(source: str) -> Sequence[str]:
-    lines = split_lines(source)
-    return lines if lines[-1] else lines[:-1]
 
 
 def _start(span: Span) -> tuple[int, int]:

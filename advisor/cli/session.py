@@ -26,7 +26,7 @@ from advisor.edits import unified_diff
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, decode_source, read_source, replace_file
 from advisor.finding import Finding, Remark
-from advisor.report.model import Report, renderer
+from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
 from advisor.report.style import detect_style
 from advisor.source import SourceProblem
 
@@ -154,6 +154,7 @@ def _report(
         tuple(outcome.findings),
         tuple(outcome.remarks),
         outcome.sources,
+        _documentation() if request.output_format in NEEDS_DOCUMENTATION else {},
     )
     if request.statistics:
         from advisor.report import statistics
@@ -167,6 +168,13 @@ def _report(
         sys.stderr.write(text)
     else:
         write_result(text, request.output)
+
+
+def _documentation() -> Mapping[str, str]:
+    from advisor.cli.rule import page
+    from advisor.cli.rules import installed_rules
+
+    return {rule.code: page(rule) for rule in installed_rules()}
 
 
 def _count_fixes(request: Request, outcome: _Outcome) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from advisor.finding import Finding, Remark
 from advisor.report.model import Report, fix_mark
 from advisor.report.style import Style, one_line
 from advisor.report.units import ratio
+
+# A message starts with the gain, which this format has in its own column already.
+_GAIN = re.compile(r"^[0-9.]+x( faster)?( \([^)]*\))?[:,]? +")
 
 
 def render(report: Report, style: Style) -> str:
@@ -25,7 +30,7 @@ def _finding(finding: Finding, style: Style) -> str:
         style.paint(fix_mark(finding), "green"),
         style.paint(ratio(prediction.speedup), "bold"),
         interval,
-        one_line(finding.message),
+        _GAIN.sub("", one_line(finding.message)),
     ]
     return " ".join(part for part in parts if part)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.edits import split_lines
+from advisor.report.places import last_line
 from advisor.report.style import Style, display_width, printable
 from advisor.source import Span
 
@@ -19,9 +20,7 @@ def excerpt(source: str, span: Span, style: Style) -> list[str]:
     lines = split_lines(source)
     if not 1 <= span.start_line <= span.end_line <= len(lines):
         return []
-    last = span.end_line
-    if last > span.start_line and span.end_column == 0:
-        last -= 1
+    last = last_line(span)
     numbers: list[int | None] = list(range(span.start_line, last + 1))
     if len(numbers) > _MOST_LINES:
         numbers[_MOST_LINES - 2 : -1] = [None]

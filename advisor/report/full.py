@@ -10,13 +10,9 @@ from advisor.report.concise import remark_line
 from advisor.report.excerpt import excerpt
 from advisor.report.model import Report, fix_mark
 from advisor.report.style import Style, display_width, one_line
-from advisor.report.units import duration, in_unit, ratio, unit_of
+from advisor.report.units import Column, column_for, duration, ratio
 
 _LABEL = 11
-_CONFIDENCE = {
-    Confidence.HIGH: "high confidence: the whole interval is a gain",
-    Confidence.LOW: "low confidence: the interval includes no gain",
-}
 
 
 def render(report: Report, style: Style) -> str:
@@ -73,27 +69,27 @@ def _after_blank(lines: Sequence[str]) -> list[str]:
 def _table(finding: Finding, style: Style) -> list[str]:
     """Return the predicted times, their intervals and their parts as aligned columns."""
     prediction = finding.prediction
-    unit = unit_of(max(prediction.before_s, prediction.after_s))
+    times = column_for(prediction.before_s, prediction.after_s)
     total = (
-        f"predicted ({unit})",
-        _number(prediction.before_s, unit),
-        _number(prediction.after_s, unit),
+        f"predicted ({times.unit})",
+        _number(prediction.before_s, times),
+        _number(prediction.after_s, times),
         f"{ratio(prediction.speedup)} faster"
         if prediction.speedup >= 1
         else f"{ratio(prediction.speedup)} as fast",
     )
     interval = (
         "  interval",
-        _interval(prediction.before_low_s, prediction.before_high_s, unit),
-        _interval(prediction.after_low_s, prediction.after_high_s, unit),
+        _interval(prediction.before_low_s, prediction.before_high_s, times),
+        _interval(prediction.after_low_s, prediction.after_high_s, times),
         f"{ratio(prediction.low)} .. {ratio(prediction.high)}",
     )
     rows = [("", "before", "after", ""), total, interval]
     rows += [
         (
             f"  {one_line(term.label)}",
-            _number(term.before_s, unit),
-            _number(term.after_s, unit),
+            _number(term.before_s, times),
+            _number(term.after_s, times),
             one_line(term.model),
         )
         for term in finding.evidence.terms
@@ -116,22 +112,22 @@ def _pad(text: str, width: int, *, right: bool) -> str:
     return fill + text if right else text + fill
 
 
-def _number(seconds: float | None, unit: str) -> str:
-    return "-" if seconds is None else in_unit(seconds, unit)
+def _number(seconds: float | None, times: Column) -> str:
+    return "-" if seconds is None else times.number(seconds)
 
 
-def _interval(low: float, high: float, unit: str) -> str:
-    return f"{in_unit(low, unit)} .. {in_unit(high, unit)}"
+def _interval(low: float, high: float, times: Column) -> str:
+    return f"{times.number(low)} .. {times.number(high)}"
 
 
 def _reasons(finding: Finding) -> Iterable[tuple[str, list[str]]]:
     evidence = finding.evidence
     yield "why", [finding.reason, *evidence.facts]
-    yield "instead", [_alternative(a.title, a.time_s, a.reason) for a in finding.alternatives]
-    yield "pays", [f"{c.pays} (by {c.variable}, the rest as below)" for c in finding.crossovers]
+    yield "rejected", [_alternative(a.title, a.time_s, a.reason) for a in finding.alternatives]
+    yield "pays", [_crossover(c.pays) for c in finding.crossovers]
     yield "rests on", [", ".join(f"{a.name} = {a.value} ({a.origin})" for a in finding.assumptions)]
     yield "machine", [_provenance(finding)]
-    yield "but", [*_doubts(finding.prediction), *evidence.remarks]
+    yield "caution", [*_doubts(finding.prediction), *evidence.remarks]
     yield "fix", [_fix(finding)]
 
 
@@ -141,15 +137,18 @@ def _alternative(title: str, time_s: float | None, reason: str) -> str:
 
 def _provenance(finding: Finding) -> str:
     evidence = finding.evidence
-    parts = [evidence.machine, evidence.calibration]
-    parts.append(f"least certain number {evidence.provenance}")
-    return "; ".join(part for part in parts if part)
+    calibration = f" ({evidence.calibration})" if evidence.calibration else ""
+    return f"{evidence.machine}{calibration}; least certain number: {evidence.provenance}"
+
+
+def _crossover(pays: str) -> str:
+    return f"{pays.removeprefix('pays ')}, all else equal"
 
 
 def _doubts(prediction: Prediction) -> list[str]:
     doubts = []
     if prediction.confidence is Confidence.LOW:
-        doubts.append(_CONFIDENCE[Confidence.LOW])
+        doubts.append("low confidence: the interval reaches where there is no gain")
     if not prediction.in_range:
         doubts.append("outside the range that the machine was calibrated for")
     return doubts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 
 from advisor.finding import Applicability, Finding, Remark
@@ -22,12 +22,15 @@ class Report:
         In the order of the files given; within a file as ranked.
     sources : mapping of str to str
         Text of the files that findings are about, by path.
+    documentation : mapping of str to str
+        Pages of the rules, by code; only for the formats in `NEEDS_DOCUMENTATION`.
     """
 
     machine: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     sources: Mapping[str, str]
+    documentation: Mapping[str, str] = field(default_factory=dict)
 
 
 Renderer = Callable[[Report, Style], str]
@@ -45,6 +48,7 @@ _MODULES = {
     "rdjson": "advisor.report.rdjson",
 }
 FORMATS = tuple(_MODULES)
+NEEDS_DOCUMENTATION = frozenset(("sarif",))
 
 
 def renderer(output_format: str) -> Renderer:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+_SIZES = dict(_UNITS)
 
 
 def significant(value: float) -> str:
@@ -32,15 +34,41 @@ def unit_of(seconds: float) -> str:
     return next((unit for unit, size in _UNITS if rounded >= size * (1 - 1e-9)), "ns")
 
 
-def in_unit(seconds: float, unit: str) -> str:
-    """Return the number of `unit` in `seconds`, without the unit."""
-    return significant(seconds / dict(_UNITS)[unit])
-
-
 def duration(seconds: float) -> str:
     """Return a time with its unit, such as ``3.12 ms``."""
     unit = unit_of(seconds)
-    return f"{in_unit(seconds, unit)} {unit}"
+    return f"{significant(seconds / _SIZES[unit])} {unit}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One unit and one number of decimals for all the times of a table."""
+
+    unit: str
+    decimals: int
+
+    def number(self, seconds: float) -> str:
+        """Return the number of units in `seconds`; one too small to show as ``<0.01``."""
+        value = seconds / _SIZES[self.unit]
+        if not math.isfinite(value):
+            return significant(value)
+        text = f"{value:.{self.decimals}f}"
+        if value > 0 and float(text) == 0:
+            return f"<{10.0**-self.decimals:.{self.decimals}f}"
+        return text
+
+
+def column_for(*seconds: float) -> Column:
+    """Return a column that shows the largest time well and the smallest with three digits.
+
+    Times far apart cost the small ones digits: there are at most four decimals.
+    """
+    finite = [time for time in seconds if math.isfinite(time) and time > 0]
+    if not finite:
+        return Column("s", 2)
+    unit = unit_of(max(finite))
+    smallest = float(f"{min(finite) / _SIZES[unit]:.2e}")
+    return Column(unit, min(max(2 - math.floor(math.log10(smallest)), 0), 4))
 
 
 def ratio(value: float) -> str:

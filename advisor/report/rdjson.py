@@ -1,0 +1,57 @@
+"""Reviewdog's diagnostic format; its columns count UTF-8 bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor.edits import split_lines
+from advisor.finding import Finding
+from advisor.report.model import Report, fix_mark
+from advisor.report.places import full_message, relative_path
+from advisor.report.style import Style
+from advisor.source import Span
+
+
+def render(report: Report, style: Style) -> str:
+    """Return one document with all diagnostics, fixes of one edit as suggestions."""
+    lines = {path: split_lines(source) for path, source in report.sources.items()}
+    document = {
+        "source": {"name": "advise"},
+        "severity": "INFO",
+        "diagnostics": [
+            _diagnostic(finding, lines.get(finding.path, ())) for finding in report.findings
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _diagnostic(finding: Finding, lines: Sequence[str]) -> Mapping[str, Any]:
+    diagnostic: dict[str, Any] = {
+        "message": full_message(finding),
+        "severity": "INFO",
+        "code": {"value": finding.code},
+        "location": {
+            "path": relative_path(finding.path),
+            "range": _range(finding.span, lines),
+        },
+    }
+    # Reviewdog offers suggestions one by one; a fix of several edits must not be cut apart.
+    if fix_mark(finding) and finding.fix is not None and len(finding.fix.edits) == 1:
+        (edit,) = finding.fix.edits
+        diagnostic["suggestions"] = [{"range": _range(edit.span, lines), "text": edit.replacement}]
+    return diagnostic
+
+
+def _range(span: Span, lines: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+    return {
+        "start": _position(span.start_line, span.start_column, lines),
+        "end": _position(span.end_line, span.end_column, lines),
+    }
+
+
+def _position(line: int, column: int, lines: Sequence[str]) -> Mapping[str, int]:
+    text = lines[line - 1] if line <= len(lines) else ""
+    before = text[:column].encode("utf-8", "surrogatepass")
+    return {"line": line, "column": len(before) + max(0, column - len(text)) + 1}

@@ -1,0 +1,120 @@
+"""SARIF 2.1.0, for code scanning."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from advisor.finding import Finding, Fix
+from advisor.report.json_report import finding_document
+from advisor.report.model import Report
+from advisor.report.places import full_message, relative_path
+from advisor.report.style import Style
+from advisor.source import Span
+
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+
+
+def render(report: Report, style: Style) -> str:
+    """Return the log, with the rules that fired and their pages as help."""
+    rules = sorted({(finding.code, finding.name) for finding in report.findings})
+    index = {code: number for number, (code, _) in enumerate(rules)}
+    seen: Counter[str] = Counter()
+    results = []
+    for finding in report.findings:
+        seen[finding.fingerprint] += 1
+        results.append(_result(finding, index[finding.code], seen[finding.fingerprint]))
+    run = {
+        "tool": {
+            "driver": {
+                "name": "advise",
+                "rules": [_rule(code, name, report.documentation) for code, name in rules],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "properties": {"machine": report.machine},
+        "results": results,
+    }
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=2, allow_nan=False) + "\n"
+
+
+def _rule(code: str, name: str, documentation: Mapping[str, str]) -> Mapping[str, Any]:
+    rule: dict[str, Any] = {
+        "id": code,
+        "name": "".join(word.capitalize() for word in name.split("-")),
+        "shortDescription": {"text": name},
+        "defaultConfiguration": {"level": "note"},
+    }
+    if page := documentation.get(code):
+        rule["help"] = {"text": page, "markdown": page}
+    return rule
+
+
+def _result(finding: Finding, rule_index: int, occurrence: int) -> Mapping[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": rule_index,
+        "level": "note",
+        "rank": _rank(finding),
+        "message": {"text": full_message(finding)},
+        "locations": [
+            {
+                "physicalLocation": {
+                    "artifactLocation": _artifact(finding.path),
+                    "region": _region(finding.span),
+                }
+            }
+        ],
+        "partialFingerprints": {"primaryLocationLineHash": f"{finding.fingerprint}:{occurrence}"},
+        "properties": {"prediction": finding_document(finding)["prediction"]},
+    }
+    if finding.fix is not None and finding.fix.edits:
+        result["fixes"] = [_fix(finding.path, finding.fix)]
+    return result
+
+
+def _rank(finding: Finding) -> float:
+    """Return the saved share of the kernel's time, in percent: SARIF ranks from 0 to 100."""
+    speedup = finding.prediction.speedup
+    if speedup <= 1 or math.isnan(speedup):
+        return 0.0
+    return round(100 * (1 - 1 / speedup), 1)
+
+
+def _fix(path: str, fix: Fix) -> Mapping[str, Any]:
+    return {
+        "description": {"text": f"{fix.applicability}: {fix.legality}"},
+        "artifactChanges": [
+            {
+                "artifactLocation": _artifact(path),
+                "replacements": [
+                    {
+                        "deletedRegion": _region(edit.span),
+                        "insertedContent": {"text": edit.replacement},
+                    }
+                    for edit in fix.edits
+                ],
+            }
+        ],
+    }
+
+
+def _artifact(path: str) -> Mapping[str, str]:
+    relative = relative_path(path)
+    return {"uri": quote(relative, errors="surrogateescape")}
+
+
+def _region(span: Span) -> Mapping[str, int]:
+    return {
+        "startLine": span.start_line,
+        "startColumn": span.start_column + 1,
+        "endLine": span.end_line,
+        "endColumn": span.end_column + 1,
+    }

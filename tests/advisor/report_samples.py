@@ -1,0 +1,203 @@
+"""Findings made up for the tests of reports, and strategies that make up many more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from hypothesis import strategies as st
+
+from advisor.finding import (
+    Alternative,
+    Applicability,
+    Assumption,
+    Confidence,
+    Crossover,
+    Evidence,
+    EvidenceTerm,
+    Finding,
+    Fix,
+    Prediction,
+    Remark,
+)
+from advisor.report.model import Report
+from advisor.source import Edit, Span
+
+SOURCE = """\
+import numpy as np
+
+
+def box_sum(image, b):
+    total = image.copy()
+    for k in range(1, b):
+        total += np.roll(image, k, axis=0)
+    rows = total.copy()
+    for k in range(1, b): rows += np.roll(total, k, axis=1)
+    return rows
+"""
+
+SHIFTS = Finding(
+    code="ADV201",
+    name="repeated-shifts",
+    path="kernels/box.py",
+    kernel="box_sum",
+    span=Span(6, 4, 8, 0),
+    message="1.72x faster (1.41x to 2.05x): replace 8 shifted additions by two prefix sums",
+    reason="Every shift sends a message and passes over the block again; a prefix sum takes "
+    "log2 P messages whatever b is.",
+    prediction=Prediction(
+        before_s=3.1234e-3,
+        after_s=1.8159e-3,
+        speedup=1.72,
+        low=1.41,
+        high=2.05,
+        before_low_s=2.8e-3,
+        before_high_s=3.5e-3,
+        after_low_s=1.6e-3,
+        after_high_s=2.1e-3,
+        confidence=Confidence.HIGH,
+        in_range=True,
+    ),
+    assumptions=(
+        Assumption("N", 1000, "annotation"),
+        Assumption("b", 5, "-D"),
+        Assumption("P", 16, "mesh(row=4, col=4)"),
+    ),
+    evidence=Evidence(
+        machine="t3e",
+        calibration="published figures, 1999",
+        provenance="estimated",
+        terms=(
+            EvidenceTerm("start-up of messages", "lines M1", 0.41e-3, 0.62e-3),
+            EvidenceTerm("bytes", "lines M1", 0.09e-3, 0.05e-3),
+            EvidenceTerm("cache lines marshalled", "lines M1", 0.12e-3, None),
+            EvidenceTerm("local additions", "lines", 2.5034e-3, 1.1459e-3),
+        ),
+        facts=("8 messages before, 10 after", "2000 lines touched before, none after"),
+        coefficients=("message.alpha = 51 us (estimated)",),
+        remarks=("alpha was fitted to the published crossover",),
+    ),
+    alternatives=(
+        Alternative("distribute rows only", 2.2e-3, "longer rows to send outweigh fewer messages"),
+        Alternative("cyclic columns", None, "the machine has no gather rate"),
+    ),
+    crossovers=(Crossover("b", (3,), "pays from b = 3"),),
+    fix=Fix(
+        Applicability.SAFE,
+        "integer sums may be regrouped",
+        (Edit(Span(6, 4, 7, 42), "total = windowed(image, b, axis=0)"),),
+    ),
+    fingerprint="6f1d2a90c3b4",
+)
+
+COLUMN = replace(
+    SHIFTS,
+    code="ADV101",
+    name="strided-column",
+    span=Span(9, 26, 9, 59),
+    message="1.10x faster (0.92x to 1.31x): distribute rows instead of columns",
+    reason="A column touches a cache line for each element.",
+    prediction=Prediction(
+        before_s=9.9996e-4,
+        after_s=9.0909e-4,
+        speedup=1.1,
+        low=0.92,
+        high=1.31,
+        before_low_s=8e-4,
+        before_high_s=1.2e-3,
+        after_low_s=7e-4,
+        after_high_s=1.1e-3,
+        confidence=Confidence.LOW,
+        in_range=False,
+    ),
+    evidence=replace(SHIFTS.evidence, terms=(), facts=(), remarks=()),
+    alternatives=(),
+    crossovers=(),
+    fix=None,
+    fingerprint="0b77aa01",
+)
+
+UNKNOWN = Remark(
+    "kernels/box.py", "box_sum", Span(10, 4, 10, 15), "the trip count is not known: taken as 1"
+)
+
+SAMPLE = Report("t3e", (SHIFTS, COLUMN), (UNKNOWN,), {"kernels/box.py": SOURCE})
+EMPTY = Report("t3e", (), (), {})
+
+
+def _spans() -> st.SearchStrategy[Span]:
+    small = st.integers(0, 12)
+    return st.builds(
+        lambda line, column, lines, columns: Span(
+            line + 1, column, line + 1 + lines, columns if lines else column + columns
+        ),
+        small,
+        st.integers(0, 80),
+        small,
+        st.integers(0, 80),
+    )
+
+
+def _predictions() -> st.SearchStrategy[Prediction]:
+    times = st.floats(1e-12, 1e6)
+    ratios = st.floats(0, math.inf)
+    return st.builds(
+        Prediction,
+        *[times, times, ratios, ratios, ratios, times, times, times, times],
+        st.sampled_from(Confidence),
+        st.booleans(),
+    )
+
+
+# Text with everything that has broken a report somewhere: newlines, markup, escapes, surrogates.
+TEXT = st.text(st.characters() | st.sampled_from("\n\r\t\x1b%:,<>&\"']\u2028\ud800"), max_size=12)
+
+FINDINGS = st.builds(
+    Finding,
+    code=st.sampled_from(("ADV101", "ADV201", "ADV999")),
+    name=st.sampled_from(("repeated-shifts", "strided-column")),
+    path=st.sampled_from(("a.py", "dir/b c.py", "\udcff.py", "ä,b:c.py")),
+    kernel=TEXT,
+    span=_spans(),
+    message=TEXT,
+    reason=TEXT,
+    prediction=_predictions(),
+    assumptions=st.lists(
+        st.builds(Assumption, TEXT, st.integers() | st.floats() | TEXT, TEXT), max_size=2
+    ).map(tuple),
+    evidence=st.builds(
+        Evidence,
+        TEXT,
+        TEXT,
+        TEXT,
+        terms=st.lists(
+            st.builds(EvidenceTerm, TEXT, TEXT, st.none() | st.floats(), st.none() | st.floats()),
+            max_size=2,
+        ).map(tuple),
+        facts=st.lists(TEXT, max_size=2).map(tuple),
+    ),
+    alternatives=st.lists(
+        st.builds(Alternative, TEXT, st.none() | st.floats(0), TEXT), max_size=2
+    ).map(tuple),
+    crossovers=st.lists(
+        st.builds(Crossover, TEXT, st.lists(st.integers(1, 9), max_size=2).map(tuple), TEXT),
+        max_size=2,
+    ).map(tuple),
+    fix=st.none()
+    | st.builds(
+        Fix,
+        st.sampled_from(Applicability),
+        TEXT,
+        st.lists(st.builds(Edit, _spans(), TEXT), max_size=2).map(tuple),
+    ),
+    fingerprint=st.sampled_from(("aa", "bb")),
+)
+REMARKS = st.builds(Remark, st.sampled_from(("a.py", "b.py")), TEXT, _spans(), TEXT)
+REPORTS = st.builds(
+    lambda findings, remarks, source: Report(
+        "t3e", tuple(findings), tuple(remarks), {finding.path: source for finding in findings}
+    ),
+    st.lists(FINDINGS, max_size=3),
+    st.lists(REMARKS, max_size=2),
+    TEXT,
+)
