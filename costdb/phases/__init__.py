@@ -17,7 +17,6 @@ from costdb.phases.application import (
 )
 from costdb.phases.binding import Bindings, bind
 from costdb.phases.choosing import Choice, predict, rank_choices
-from costdb.phases.estimating import estimate_sum
 from costdb.phases.pricing import price_application
 from costdb.phases.reading import load_application, parse_application
 
@@ -31,7 +30,6 @@ __all__ = [
     "Parameter",
     "WordParameter",
     "bind",
-    "estimate_sum",
     "load_application",
     "parse_application",
     "predict",

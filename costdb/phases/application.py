@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TypeAlias
 
 from costdb.expr import Expr
 from costdb.quantity import Quantity
 
 Word: TypeAlias = str
-Number: TypeAlias = int | Fraction
-Chosen: TypeAlias = str | int | Fraction
-"""What a parameter is bound to: a word such as ``TH``, or a number."""
+Chosen: TypeAlias = str | int
+"""What a parameter is bound to: a word such as ``TH``, or a whole number."""
 
 
 class ApplicationError(ValueError):
@@ -26,7 +24,7 @@ class WordParameter:
 
     Attributes
     ----------
-    words : mapping of str to mapping of str to number
+    words : mapping of str to mapping of str to int
         The sizes that each allowed word stands for, often none.
     default : str or None
         The word taken when nothing is said.
@@ -34,7 +32,7 @@ class WordParameter:
 
     name: str
     about: str
-    words: Mapping[Word, Mapping[str, Number]]
+    words: Mapping[Word, Mapping[str, int]]
     default: Word | None
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 
-from costdb.expr import ExprError, evaluate, free_symbols, to_text
-from costdb.expr.nodes import Value
+from costdb.expr import ExprError, evaluate, free_symbols
 from costdb.phases.application import (
     Application,
     ApplicationError,
     Chosen,
     Constraint,
-    Number,
     NumberParameter,
     Word,
     WordParameter,
@@ -28,17 +25,12 @@ class Bindings:
     ----------
     words : mapping of str to str
         The word of every parameter that takes words.
-    numbers : mapping of str to number
+    numbers : mapping of str to int
         The sizes of those words and the number parameters that are bound.
     """
 
     words: Mapping[str, Word]
-    numbers: Mapping[str, Number]
-
-    @property
-    def values(self) -> dict[str, Value]:
-        """What :func:`costdb.expr.evaluate` needs."""
-        return dict(self.numbers)
+    numbers: Mapping[str, int]
 
 
 def bind(application: Application, choices: Mapping[str, Chosen]) -> Bindings:
@@ -53,7 +45,7 @@ def bind(application: Application, choices: Mapping[str, Chosen]) -> Bindings:
         Unknown parameter, a word that is not allowed or not chosen, a number out of bounds,
         a constraint that is not met.
     """
-    numbers: dict[str, Number] = {}
+    numbers: dict[str, int] = {}
     words = {
         parameter.name: _word(application, parameter, choices)
         for parameter in application.word_parameters
@@ -84,27 +76,26 @@ def bind(application: Application, choices: Mapping[str, Chosen]) -> Bindings:
     return Bindings(words, numbers)
 
 
-def number_problem(parameter: NumberParameter, numbers: Mapping[str, Number]) -> str:
+def number_problem(parameter: NumberParameter, numbers: Mapping[str, int]) -> str:
     """Return why a number parameter's value is not allowed; empty where it is or is unbound."""
     value = numbers.get(parameter.name)
     if value is None:
         return ""
-    if not isinstance(value, int):
-        return f"{parameter.name} = {value} must be a whole number"
     if value < parameter.minimum:
         return f"{parameter.name} = {value} must be at least {parameter.minimum}"
     if parameter.power_of_two and (value < 1 or value & (value - 1)):
         return f"{parameter.name} = {value} must be a power of two"
     if parameter.maximum is not None and free_symbols(parameter.maximum) <= numbers.keys():
-        largest = evaluate(parameter.maximum, numbers)
+        try:
+            largest = evaluate(parameter.maximum, numbers)
+        except ExprError as error:
+            return f"/parameters/{parameter.name}/maximum: {error}"
         if value > largest:
-            limit = to_text(parameter.maximum)
-            shown = f"{limit} = {largest}" if free_symbols(parameter.maximum) else limit
-            return f"{parameter.name} = {value} must be at most {shown}"
+            return f"{parameter.name} = {value} must be at most {largest}"
     return ""
 
 
-def _sizes(application: Application, name: str, word: Word) -> Mapping[str, Number]:
+def _sizes(application: Application, name: str, word: Word) -> Mapping[str, int]:
     parameter = application.parameters[name]
     return parameter.words[word] if isinstance(parameter, WordParameter) else {}
 
@@ -125,21 +116,19 @@ def _word(
     return chosen
 
 
-def _number(application: Application, name: str, chosen: Chosen) -> Number:
+def _number(application: Application, name: str, chosen: Chosen) -> int:
     if isinstance(chosen, str):
         text = chosen.strip()
         digits = text.removeprefix("-")
         if not digits.isascii() or not digits.isdecimal() or len(digits) > 18:
             raise _refusal(application, f"{name} = {chosen!r} is not a whole number")
         return int(text)
-    if isinstance(chosen, bool) or not isinstance(chosen, int | Fraction):
+    if isinstance(chosen, bool) or not isinstance(chosen, int):
         raise _refusal(application, f"{name} = {chosen!r} is not a whole number")
     return chosen
 
 
-def _require(
-    application: Application, constraint: Constraint, numbers: Mapping[str, Number]
-) -> None:
+def _require(application: Application, constraint: Constraint, numbers: Mapping[str, int]) -> None:
     names = free_symbols(constraint.require)
     if not names <= numbers.keys():
         return

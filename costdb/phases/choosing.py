@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from costdb.estimate import Estimate, Missing, Priced
+from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
 from costdb.phases.application import (
@@ -16,7 +18,6 @@ from costdb.phases.application import (
     NumberParameter,
 )
 from costdb.phases.binding import Bindings, bind
-from costdb.phases.estimating import estimate_sum
 from costdb.phases.pricing import price_words
 
 MOST_CANDIDATES = 100_000
@@ -121,7 +122,7 @@ def _estimate(
     if isinstance(priced, Missing):
         return priced
     try:
-        return estimate_sum(priced, bound.values)
+        return evaluate_price(priced, bound.numbers)
     except ExprError as error:
         raise ApplicationError(f"{application.origin}: {error}") from error
 
@@ -166,13 +167,13 @@ def _candidates(
         others = {key: value for key, value in fixed.items() if key not in over}
         sizes = bind(application, {**others, **chosen})
         ranges = [_range(application, parameter, sizes) for parameter in numbers]
+        seen += prod(map(len, ranges))
+        if seen > MOST_CANDIDATES:
+            raise ApplicationError(
+                f"{application.origin}: more than {MOST_CANDIDATES} combinations of "
+                f"{', '.join(over)}; fix some of them"
+            )
         for values in product(*ranges):
-            seen += 1
-            if seen > MOST_CANDIDATES:
-                raise ApplicationError(
-                    f"{application.origin}: more than {MOST_CANDIDATES} combinations of "
-                    f"{', '.join(over)}; fix some of them"
-                )
             candidate = dict(chosen)
             candidate.update(
                 {parameter.name: value for parameter, value in zip(numbers, values, strict=True)}
@@ -187,7 +188,7 @@ def _range(application: Application, parameter: NumberParameter, bound: Bindings
             "a number to choose over needs a maximum that the fixed parameters decide"
         )
     try:
-        largest = int(evaluate(parameter.maximum, bound.values) // 1)
+        largest = int(evaluate(parameter.maximum, bound.numbers) // 1)
     except ExprError as error:
         raise ApplicationError(
             f"{application.origin}: /parameters/{parameter.name}/maximum: {error}"
@@ -200,6 +201,6 @@ def _range(application: Application, parameter: NumberParameter, bound: Bindings
 
 def _holds(application: Application, where: Expr, bound: Bindings) -> bool:
     try:
-        return bool(evaluate(where, bound.values))
+        return bool(evaluate(where, bound.numbers))
     except ExprError as error:
         raise ApplicationError(f"{application.origin}: condition: {error}") from error

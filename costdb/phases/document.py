@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Final
 
 from costdb.expr import Expr, ExprError, num, parse, sym
-from costdb.phases.application import ApplicationError, Number
+from costdb.phases.application import ApplicationError
 
 LARGEST_BYTES: Final = 1_000_000
 _LARGEST_NUMBER: Final = 10**15
@@ -100,7 +100,7 @@ class Node:
             raise self.refuse("expected true or false")
         return self.value
 
-    def number(self) -> Number:
+    def number(self) -> int | Fraction:
         """Return a finite number, decimals exact."""
         value = self.value
         if isinstance(value, bool) or not isinstance(value, int | float):

@@ -187,7 +187,7 @@ def _priced(
 
 def _central(priced: Priced, bound: Bindings) -> dict[str, Value]:
     # Exact values keep the columns free of cancellation errors.
-    scope = bound.values
+    scope: dict[str, Value] = dict(bound.numbers)
     scope.update({name: Fraction(q.value) for name, q in priced.coefficients.items()})
     return scope
 

@@ -9,7 +9,7 @@ cost ``alpha + beta*bytes`` with the machine's own numbers (``phases/alpha_us``,
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ExprError, free_symbols, num, parse, substitute, summation, sym
@@ -56,22 +56,22 @@ def price_words(
 ) -> Priced | Missing:
     """Price the variant that `words` pick, all of them bound and allowed."""
     lookup = _Lookup(application, machine)
-    derived = _derived(application, words)
-    repeat = _written_out(application, application.repeat, derived, "/repeat")
+    derived = derived_quantities(application, words)
+    repeat = written_out(application, application.repeat, derived, "/repeat")
     terms: list[Term] = []
     for phase in application.phases:
         if phase.when.holds(words):
             cost = _phase_us(phase, lookup)
             if isinstance(cost, Missing):
                 return cost
-            whole = _written_out(application, cost, derived, phase.place)
+            whole = written_out(application, cost, derived, phase.place)
             terms.append(Term(phase.name, MODEL, repeat * whole))
     for exchange in application.exchanges:
         if exchange.when.holds(words):
             cost = _exchange_us(exchange, lookup)
             if isinstance(cost, Missing):
                 return cost
-            whole = _written_out(application, cost, derived, exchange.place)
+            whole = written_out(application, cost, derived, exchange.place)
             terms.append(Term(exchange.name, MODEL, repeat * whole))
     total = num(0)
     for term in terms:
@@ -93,7 +93,10 @@ class _Lookup:
     found: dict[str, Quantity] = field(default_factory=dict)
 
     def rate(self, name: str, part: str, unit: str) -> Expr | Missing:
-        """Return the symbol of a rate; `part` is ``outer`` or ``inner`` of a pair, or empty."""
+        """Return the symbol of a rate's reciprocal, microseconds per unit.
+
+        `part` is ``outer`` or ``inner`` of a pair, or empty. In reciprocals a price is linear.
+        """
         section = ("phases", "applications", self.application.name, "rates", name)
         path = (*section, part) if part else section
         quantity = self.machine.quantity(*path)
@@ -115,7 +118,8 @@ class _Lookup:
                 f"{self.machine.origin}: {what} is in {quantity.unit}, "
                 f"the phase counts in {RATE_UNITS[unit]}"
             )
-        return self.symbol(f"{name}.{part}" if part else name, quantity)
+        parts = (name, part, f"us_per_{unit}") if part else (name, f"us_per_{unit}")
+        return self.symbol(".".join(parts), _reciprocal(quantity, unit))
 
     def message(self, key: str, pattern: str) -> Expr | Missing:
         """Return the symbol of ``alpha_us`` or ``beta_us_per_byte``, the pattern's own first."""
@@ -136,8 +140,14 @@ class _Lookup:
         return sym(name)
 
 
-def _derived(application: Application, words: Mapping[str, Word]) -> dict[str, Expr]:
-    """Return every derived quantity of a variant over sizes and parameters only."""
+def derived_quantities(application: Application, words: Mapping[str, Word]) -> dict[str, Expr]:
+    """Return every derived quantity of a variant over sizes and parameters only.
+
+    Raises
+    ------
+    ApplicationError
+        One is defined twice for these words.
+    """
     derived: dict[str, Expr] = {}
     for definition in application.definitions:
         if not definition.when.holds(words):
@@ -151,9 +161,16 @@ def _derived(application: Application, words: Mapping[str, Word]) -> dict[str, E
     return derived
 
 
-def _written_out(
+def written_out(
     application: Application, expr: Expr, derived: Mapping[str, Expr], place: str
 ) -> Expr:
+    """Return `expr` over sizes and parameters only.
+
+    Raises
+    ------
+    ApplicationError
+        It needs a quantity that this variant does not define.
+    """
     whole = substitute(expr, derived)
     undefined = free_symbols(whole) & {d.name for d in application.definitions}
     if undefined:
@@ -167,14 +184,14 @@ def _written_out(
 def _phase_us(phase: Phase, lookup: _Lookup) -> Expr | Missing:
     if phase.per_op is None:
         rate = lookup.rate(phase.rate, "", phase.unit)
-        return rate if isinstance(rate, Missing) else phase.count / rate
+        return rate if isinstance(rate, Missing) else phase.count * rate
     outer = lookup.rate(phase.rate, "outer", phase.unit)
     inner = lookup.rate(phase.rate, "inner", phase.unit)
     if isinstance(outer, Missing):
         return outer
     if isinstance(inner, Missing):
         return inner
-    return phase.count * substitute(phase.per_op, {"a": 1 / outer, "b": 1 / inner})
+    return phase.count * substitute(phase.per_op, {"a": outer, "b": inner})
 
 
 def _exchange_us(exchange: Exchange, lookup: _Lookup) -> Expr | Missing:
@@ -189,6 +206,13 @@ def _exchange_us(exchange: Exchange, lookup: _Lookup) -> Expr | Missing:
         return cost
     index, first, last = exchange.series
     return summation(index, first, last, cost)
+
+
+def _reciprocal(rate: Quantity, unit: str) -> Quantity:
+    # A rate in MFlop/s or MByte/s is one in units per microsecond.
+    return replace(
+        rate, value=1 / rate.value, low=1 / rate.high, high=1 / rate.low, unit=f"us/{unit}"
+    )
 
 
 def _domains(

@@ -17,7 +17,6 @@ from costdb.phases.application import (
     Constraint,
     Definition,
     Exchange,
-    Number,
     NumberParameter,
     Parameter,
     Phase,
@@ -121,12 +120,12 @@ def _parameter(name: str, node: Node) -> Parameter:
 
 def _word_parameter(name: str, node: Node) -> WordParameter:
     table = node.known((), ("about", "words", "sets", "default"))
-    words: dict[Word, Mapping[str, Number]] = {}
+    words: dict[Word, Mapping[str, int]] = {}
     if "words" in table:
         words.update({word.text(): {} for word in table["words"].items()})
     if "sets" in table:
         for word, sizes in table["sets"].table().items():
-            words[word] = {size: value.number() for size, value in sizes.table().items()}
+            words[word] = {size: _size(size, value) for size, value in sizes.table().items()}
     if not words:
         raise node.refuse("allows no word")
     default = table["default"].text() if "default" in table else None
@@ -134,6 +133,14 @@ def _word_parameter(name: str, node: Node) -> WordParameter:
         raise table["default"].refuse(f"{default} is not one of {', '.join(words)}")
     about = table["about"].text() if "about" in table else ""
     return WordParameter(name, about, words, default)
+
+
+def _size(name: str, node: Node) -> int:
+    Node(name, node.place, node.origin).name()
+    size = node.whole()
+    if size < 1:
+        raise node.refuse(f"a size must be positive, got {size}")
+    return size
 
 
 def _when(table: Mapping[str, Node], parameters: Mapping[str, Parameter]) -> When:

@@ -1,0 +1,272 @@
+"""Prices of applications: equal to the sums they stand for, with intervals and clear refusals."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costdb.estimate import Estimate, Missing, Priced
+from costdb.expr import evaluate, free_symbols
+from costdb.machines import Machine, machine_of
+from costdb.phases import (
+    ApplicationError,
+    bind,
+    parse_application,
+    predict,
+    price_application,
+)
+
+TEXT = """
+schema_version = 1
+name = "toy"
+title = "A toy"
+source = "made up"
+repeat = 3
+[parameters.size]
+sets = { one = { N = 7 }, two = { N = 12 } }
+default = "one"
+[parameters.kind]
+words = ["x", "y"]
+[parameters.P]
+about = "processors"
+minimum = 1
+maximum = 64
+power_of_two = true
+[[derived]]
+[derived.define]
+half = "ceil(N/2)"
+rows = "half + ceil(N/P)"
+[[phases]]
+name = "single"
+unit = "flop"
+count = "5*rows*N"
+rate = "single"
+[[phases]]
+name = "double"
+when = { kind = ["y"] }
+unit = "byte"
+count = "8*rows"
+per_op = "a*P + b*N"
+rate = "double"
+[[messages]]
+name = "series"
+sum = { index = "i", from = 1, to = "log2(P)" }
+count = 2
+bytes = "ceil(100*N/2**i)"
+[[messages]]
+name = "swap"
+when = { kind = ["y"] }
+pattern = "transpose"
+count = "P - 1"
+bytes = "8*half"
+"""
+
+
+def quantity(value: float, low: float, high: float, unit: str, **more: str) -> dict[str, object]:
+    known = {"provenance": "measured", "source": "s"} | more
+    return {"value": value, "low": low, "high": high, "unit": unit, **known}
+
+
+def machine(**changes: object) -> Machine:
+    phases: dict[str, object] = {
+        "alpha_us": quantity(100, 90, 120, "us"),
+        "beta_us_per_byte": quantity(0.5, 0.4, 0.6, "us/byte"),
+        "patterns": {"transpose": {"beta_us_per_byte": quantity(0.75, 0.7, 0.9, "us/byte")}},
+        "applications": {
+            "toy": {
+                "ranges": {"processors": {"quantity": "P", "low": 2, "high": 16}},
+                "rates": {
+                    "single": quantity(4, 2, 5, "MFlop/s"),
+                    "double": {
+                        "outer": quantity(8, 8, 8, "MByte/s"),
+                        "inner": quantity(16, 10, 20, "MByte/s", provenance="published"),
+                    },
+                },
+            }
+        },
+    }
+    phases.update(changes)
+    document = {
+        "schema_version": 1,
+        "name": "toybox",
+        "title": "Toybox",
+        "library": "none",
+        "sources": {"s": "made up"},
+        "phases": phases,
+    }
+    return machine_of(document, "toybox.json")
+
+
+APPLICATION = parse_application(TEXT.encode(), "toy.toml")
+
+
+def by_hand(
+    kind: str, n: int, p: int, single: float, inner: float, alpha: float, beta: float
+) -> float:
+    half = math.ceil(Fraction(n, 2))
+    rows = half + math.ceil(Fraction(n, p))
+    total = 5 * rows * n / single
+    for i in range(1, p.bit_length()):
+        total += 2 * (alpha + beta * math.ceil(Fraction(100 * n, 2**i)))
+    if kind == "y":
+        total += 8 * rows * (p / 8 + n / inner)
+        total += (p - 1) * (alpha + 1.5 * beta * 8 * half)
+    return 3 * total / 1e6
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    kind=st.sampled_from("xy"),
+    n=st.integers(1, 10_000),
+    p=st.sampled_from([1, 2, 4, 8, 16, 32, 64]),
+)
+def test_a_prediction_is_the_sum_over_phases_and_messages(kind: str, n: int, p: int) -> None:
+    estimate = predict(APPLICATION, machine(), {"kind": kind, "N": n, "P": p})
+    assert isinstance(estimate, Estimate)
+    assert estimate.mid == pytest.approx(by_hand(kind, n, p, 4, 16, 100, 0.5), rel=1e-12)
+    assert estimate.low <= estimate.mid <= estimate.high
+    assert sum(term.mid for term in estimate.terms) == pytest.approx(estimate.mid)
+    assert estimate.in_range == (2 <= p <= 16)
+    assert bool(estimate.remarks) == (not estimate.in_range)
+
+
+def test_the_interval_takes_slow_rates_with_dear_messages() -> None:
+    estimate = predict(APPLICATION, machine(), {"kind": "x", "P": 8})
+    assert isinstance(estimate, Estimate)
+    assert estimate.high == pytest.approx(by_hand("x", 7, 8, 2, 10, 120, 0.6))
+    assert estimate.low == pytest.approx(by_hand("x", 7, 8, 5, 20, 90, 0.4))
+
+
+def test_words_decide_the_terms_and_sizes_stay_symbols() -> None:
+    priced = price_application(APPLICATION, machine(), {"kind": "x"})
+    assert isinstance(priced, Priced)
+    assert [term.label for term in priced.terms] == ["single", "series"]
+    assert free_symbols(priced.microseconds) == {
+        "N",
+        "P",
+        "single.us_per_flop",
+        "message.alpha_us",
+        "message.beta_us_per_byte",
+    }
+    scope = {name: q.value for name, q in priced.coefficients.items()} | {"N": 12, "P": 4}
+    assert evaluate(priced.microseconds, scope) == pytest.approx(
+        by_hand("x", 12, 4, 4, 16, 100, 0.5) * 1e6
+    )
+
+
+def test_a_pattern_without_its_own_cost_takes_the_common_one() -> None:
+    plain = machine(patterns={})
+    priced = price_application(APPLICATION, plain, {"kind": "y"})
+    assert isinstance(priced, Priced)
+    assert not any("transpose" in name for name in priced.coefficients)
+    own = price_application(APPLICATION, machine(), {"kind": "y"})
+    assert isinstance(own, Priced)
+    assert own.coefficients["message.transpose.beta_us_per_byte"].value == 0.75
+    assert own.coefficients["message.alpha_us"].value == 100
+
+
+def test_provenance_is_that_of_the_least_trustworthy_number_used() -> None:
+    for kind, expected in (("x", "measured"), ("y", "published")):
+        estimate = predict(APPLICATION, machine(), {"kind": kind, "P": 4})
+        assert isinstance(estimate, Estimate)
+        assert estimate.provenance == expected
+
+
+def test_what_a_machine_lacks_is_named_with_a_remedy() -> None:
+    bare = machine(applications={})
+    missing = predict(APPLICATION, bare, {"kind": "x", "P": 4})
+    assert isinstance(missing, Missing)
+    assert 'the rate "single" of toy on toybox' in missing.what
+    assert "/phases/applications/toy/rates/single" in missing.remedy
+    mute = machine(alpha_us=None)
+    missing = predict(APPLICATION, mute, {"kind": "x", "P": 4})
+    assert isinstance(missing, Missing)
+    assert missing.what == "alpha_us of messages on toybox"
+
+
+def test_rates_of_the_description_stand_in_for_those_a_machine_lacks() -> None:
+    stated = """
+[rates.single]
+value = 4
+unit = "MFlop/s"
+provenance = "estimated"
+source = "a guess"
+"""
+    application = parse_application((TEXT + stated).encode(), "toy.toml")
+    with_own = predict(application, machine(applications={}), {"kind": "x", "P": 4})
+    assert isinstance(with_own, Estimate)
+    assert with_own.mid == pytest.approx(by_hand("x", 7, 4, 4, 16, 100, 0.5))
+    assert with_own.provenance == "estimated"
+    profile_first = predict(application, machine(), {"kind": "x", "P": 4})
+    assert isinstance(profile_first, Estimate)
+    assert profile_first.provenance == "measured"
+
+
+def test_a_rate_in_another_unit_or_of_zero_is_refused() -> None:
+    for rate, problem in (
+        (quantity(4, 2, 5, "MByte/s"), "is in MByte/s, the phase counts in MFlop/s"),
+        (quantity(4, 0, 5, "MFlop/s"), "must be positive"),
+    ):
+        wrong = machine(applications={"toy": {"rates": {"single": rate}}})
+        with pytest.raises(ApplicationError, match=problem):
+            price_application(APPLICATION, wrong, {"kind": "x"})
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"quantity": "P +", "low": 1, "high": 2},
+        {"quantity": "P", "low": 3, "high": 2},
+        {"quantity": 3, "low": 1, "high": 2},
+        {"low": 1, "high": 2},
+    ],
+)
+def test_a_wrong_range_of_a_profile_is_refused(stated: dict[str, object]) -> None:
+    rates = {"single": quantity(4, 2, 5, "MFlop/s")}
+    wrong = machine(applications={"toy": {"rates": rates, "ranges": {"size": stated}}})
+    with pytest.raises(ApplicationError, match=r"toybox.json: .*/ranges/size"):
+        price_application(APPLICATION, wrong, {"kind": "x"})
+
+
+@pytest.mark.parametrize(
+    ("choices", "problem"),
+    [
+        ({}, "kind is not chosen (one of x, y)"),
+        ({"kind": "z"}, "kind = z is not one of x, y"),
+        ({"kind": 1}, "kind = 1 is not one of x, y"),
+        ({"kind": "x", "Q": 1}, "there is no parameter Q"),
+        ({"kind": "x", "sise": "two"}, 'there is no parameter sise; did you mean "size"?'),
+        ({"kind": "x", "P": 3}, "P = 3 must be a power of two"),
+        ({"kind": "x", "P": 0}, "P = 0 must be at least 1"),
+        ({"kind": "x", "P": 128}, "P = 128 must be at most 64"),
+        ({"kind": "x", "P": "four"}, "P = 'four' is not a whole number"),
+        ({"kind": "x", "P": "1" * 50}, "is not a whole number"),
+        ({"kind": "x", "P": 4, "N": 0}, "N = 0 must be positive"),
+        ({"kind": "x"}, "P is not bound (processors)"),
+    ],
+)
+def test_a_wrong_choice_is_refused_in_one_line(choices: dict[str, str | int], problem: str) -> None:
+    with pytest.raises(ApplicationError) as refusal:
+        predict(APPLICATION, machine(), choices)
+    assert str(refusal.value).startswith("toy.toml: ")
+    assert problem in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_numbers_may_come_as_text_and_sizes_may_be_replaced() -> None:
+    bound = bind(APPLICATION, {"kind": "x", "P": " 16 ", "size": "two"})
+    assert bound.words == {"size": "two", "kind": "x"}
+    assert bound.numbers == {"N": 12, "P": 16}
+    assert bind(APPLICATION, {"kind": "x", "N": "40"}).numbers == {"N": 40}
+
+
+def test_an_unmet_constraint_says_why() -> None:
+    constrained = (
+        TEXT + '[[constraints]]\nrequire = "P <= N"\nbecause = "a processor needs a row"\n'
+    )
+    application = parse_application(constrained.encode(), "toy.toml")
+    assert bind(application, {"kind": "x", "P": 4}).numbers["P"] == 4
+    with pytest.raises(ApplicationError, match=r"a processor needs a row \(N = 7, P = 8\)"):
+        bind(application, {"kind": "x", "P": 8})

@@ -1,0 +1,241 @@
+"""Application descriptions: what is read, and that every wrong one is refused in one line."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from costdb.expr import parse
+from costdb.phases import (
+    ApplicationError,
+    NumberParameter,
+    WordParameter,
+    load_application,
+    parse_application,
+)
+from costdb.phases.checking import application_problems
+
+GOOD = """
+schema_version = 1
+name = "stencil"
+title = "A stencil"
+source = "made up"
+repeat = "STEPS"
+
+[parameters.problem]
+sets = { small = { N = 100, STEPS = 10 }, large = { N = 1000, STEPS = 10 } }
+default = "small"
+
+[parameters.method]
+words = ["fast", "slow"]
+
+[parameters.P]
+minimum = 1
+maximum = "N"
+
+[[derived]]
+[derived.define]
+rows = "ceil(N/P)"
+
+[[derived]]
+when = { method = ["slow"] }
+[derived.define]
+passes = 3
+
+[[constraints]]
+require = "P <= N"
+because = "a processor needs a row"
+
+[[phases]]
+name = "update"
+unit = "flop"
+count = "5*rows*N"
+rate = "update"
+
+[[phases]]
+name = "extra"
+when = { method = ["slow"] }
+unit = "byte"
+count = "passes*rows"
+per_op = "a + b*N"
+rate = "extra"
+
+[[messages]]
+name = "halo"
+count = 2
+bytes = "8*N"
+"""
+
+
+def read(text: str):
+    return parse_application(text.encode(), "app.toml")
+
+
+def test_a_good_description_is_read_whole() -> None:
+    application = read(GOOD)
+    assert application.name == "stencil"
+    assert application.size_names == ("N", "STEPS")
+    problem, method, processors = application.parameters.values()
+    assert isinstance(problem, WordParameter)
+    assert problem.words["large"] == {"N": 1000, "STEPS": 10}
+    assert isinstance(method, WordParameter)
+    assert method.default is None
+    assert isinstance(processors, NumberParameter)
+    assert processors.maximum == parse("N")
+    assert application.repeat == parse("STEPS")
+    assert [phase.name for phase in application.phases] == ["update", "extra"]
+    assert application.phases[0].count == parse("5*rows*N")
+    assert application.phases[1].per_op == parse("a + b*N")
+    assert not application.phases[1].when.holds({"method": "fast"})
+    assert application.exchanges[0].bytes == parse("8*N")
+
+
+def test_a_good_description_keeps_to_the_schema(tmp_path: Path) -> None:
+    path = tmp_path / "app.toml"
+    path.write_text(GOOD)
+    assert application_problems(path) == ()
+
+
+BAD = {
+    "unknown key": (
+        'count = "5*rows*N"',
+        'coutn = "5*rows*N"',
+        '/phases/0/coutn: unknown key; did you mean "count"?',
+    ),
+    "missing key": ('unit = "flop"\n', "", '/phases/0: "unit" is missing'),
+    "bad expression": (
+        '"5*rows*N"',
+        '"5*rows*"',
+        "/phases/0/count: column 8: the expression ends too early",
+    ),
+    "attribute access": ('"5*rows*N"', "\"__import__('os')\"", "/phases/0/count: "),
+    "towering power": ('"5*rows*N"', '"9**9**9**9"', "/phases/0/count: "),
+    "not a number": ("count = 2", "count = nan", "/messages/0/count: expected a finite number"),
+    "spelt not a number": ("count = 2", 'count = "nan"', "/messages/0/count: "),
+    "infinite": ("count = 2", "count = inf", "/messages/0/count: expected a finite number"),
+    "undefined name": ('"8*N"', '"8*M"', "/messages/0: nothing defines M"),
+    "unknown word": (
+        'when = { method = ["slow"] }\nunit',
+        'when = { method = ["slw"] }\nunit',
+        "/phases/1/when/method/0: method is never slw",
+    ),
+    "condition on a number": (
+        'when = { method = ["slow"] }\nunit',
+        'when = { P = ["slow"] }\nunit',
+        "/phases/1/when/P: is not a parameter that takes words",
+    ),
+    "negative size": ("N = 100,", "N = -100,", "/parameters/problem/sets/small/N: a size must be"),
+    "fractional size": (
+        "N = 100,",
+        "N = 1.5,",
+        "/parameters/problem/sets/small/N: expected a whole",
+    ),
+    "shadowed size": ("rows = ", "N = ", "/derived/0/define/N: is a parameter or a size already"),
+    "unit": ('unit = "byte"', 'unit = "furlong"', "/phases/1/unit: expected one of flop, byte"),
+    "version": ("schema_version = 1", "schema_version = 2", "/schema_version: expected 1"),
+    "default": (
+        'default = "small"',
+        'default = "tiny"',
+        "/parameters/problem/default: tiny is not",
+    ),
+    "not a table": (
+        "[parameters.P]\nminimum = 1\n",
+        "[parameters]\nP = 3\n#",
+        "/parameters/P: expected a table",
+    ),
+    "broken TOML": (
+        "schema_version = 1",
+        "schema_version = ",
+        "not TOML: Invalid value (at line 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_wrong_description_is_refused_in_one_line_with_its_place(case: str) -> None:
+    old, new, expected = BAD[case]
+    assert GOOD.count(old) == 1
+    with pytest.raises(ApplicationError) as refusal:
+        read(GOOD.replace(old, new))
+    message = str(refusal.value)
+    assert message.startswith("app.toml: ")
+    assert expected in message
+    assert "\n" not in message
+
+
+RATES = """
+[rates.update]
+value = 4.0
+unit = "MFlop/s"
+provenance = "measured"
+source = "a stopwatch"
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("value = 4.0", "value = -4.0", "/rates/update: a rate must be positive, got -4"),
+        ("value = 4.0", "value = nan", "/rates/update/value: expected a finite number, got nan"),
+        ("value = 4.0", "value = 4.0\nlow = 5.0", "/rates/update: a quantity needs low <= value"),
+        ('"MFlop/s"', '"furlong"', "/rates/update/unit: expected one of MFlop/s, MByte/s"),
+        ('"measured"', '"guessed"', "/rates/update"),
+        (
+            'source = "a stopwatch"',
+            'source = "x"\nfitted_to = "y"',
+            "/rates/update/provenance: a number that was fitted to a figure is estimated",
+        ),
+    ],
+)
+def test_a_wrong_rate_is_refused(old: str, new: str, expected: str) -> None:
+    assert read(GOOD + RATES).rates["update"].single is not None
+    with pytest.raises(ApplicationError) as refusal:
+        read(GOOD + RATES.replace(old, new))
+    assert expected in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+
+
+def test_hostile_documents_are_refused_within_a_second() -> None:
+    started = time.perf_counter()
+    deep = "(" * 100_000 + "1" + ")" * 100_000
+    for text in (
+        GOOD.replace('"5*rows*N"', f'"{deep}"'),
+        GOOD + "x = " + "[" * 100_000 + "]" * 100_000,
+        "\n" * 2_000_000,
+    ):
+        with pytest.raises(ApplicationError) as refusal:
+            read(text)
+        assert len(str(refusal.value)) < 300
+    with pytest.raises(ApplicationError, match="not UTF-8"):
+        parse_application(b"\xff\xfe", "app.toml")
+    assert time.perf_counter() - started < 1
+
+
+def test_an_unreadable_path_is_named(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.toml", tmp_path):
+        with pytest.raises(ApplicationError, match="cannot read application"):
+            load_application(path)
+        with pytest.raises(ApplicationError, match="cannot read application"):
+            application_problems(path)
+
+
+def test_the_full_check_names_every_breach_of_the_schema(tmp_path: Path) -> None:
+    path = tmp_path / "app.toml"
+    path.write_text(GOOD.replace('unit = "flop"', 'unit = "mile"').replace("count = 2", "cont = 2"))
+    problems = application_problems(path)
+    assert [problem.split(": ")[1] for problem in problems] == [
+        "/messages/0",
+        "/messages/0",
+        "/phases/0/unit",
+    ]
+
+
+def test_the_full_check_finds_names_that_one_variant_lacks(tmp_path: Path) -> None:
+    path = tmp_path / "app.toml"
+    path.write_text(GOOD.replace('"5*rows*N"', '"5*rows*passes"'))
+    (problem,) = application_problems(path)
+    assert "/phases/0: passes is not defined for this choice" in problem
+    path.write_text(GOOD.replace("passes = 3", "passes = 3\nrows = 1"))
+    small, large = application_problems(path)
+    assert "/derived/1/define/rows: rows is defined twice for problem = small" in small
+    assert "method = slow" in large
