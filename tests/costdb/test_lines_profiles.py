@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from costdb.estimate import Priced
 from costdb.expr import Expr, ceil_div, evaluate, num, sym
+from costdb.lines.count import column_bounds, line_bounds, row_bounds
 from costdb.lines.model import price_message, price_scan, price_statement
+from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Machine, load_machine
 from costdb.quantity import Provenance, Quantity
 from costdb.work import Access, Message, PrefixScan, Region, Statement
@@ -190,3 +194,76 @@ def test_the_sp2_claims_no_crossover() -> None:
     assert any("unknown" in note and "scan" in note for note in machine.notes)
     fitted = [q for _, q in leaves(machine, ()) if "crossover" in q.get("fitted_to", "")]
     assert fitted == []
+
+
+TEXT = (Path(__file__).parents[2] / "docs" / "models" / "lines.md").read_text(encoding="utf-8")
+
+
+def documented(first_header: str) -> list[list[str]]:
+    """Return the cells below the headers of the table in docs/models/lines.md that begins so."""
+    _, _, rest = TEXT.partition(f"\n| {first_header} |")
+    body = rest.partition("\n\n")[0].splitlines()[2:]
+    assert body
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in body]
+
+
+def test_documented_gains_of_scans() -> None:
+    table = documented("machine")
+    assert [(row[0], row[1]) for row in table] == [
+        (machine, str(box))
+        for machine, threshold in THRESHOLDS.items()
+        for box in (threshold - 1, threshold)
+    ]
+    for machine, box, staged, published, winner in table:
+        for form, cell in (("staged", staged), ("published", published)):
+            gains = [gain(machine, form, side, int(box)) for side in SIDES]
+            assert cell == f"{min(gains):.2f} to {max(gains):.2f}"
+        assert winner == ("scan" if int(box) >= THRESHOLDS[machine] else "shifts")
+
+
+def test_documented_gain_without_line_terms() -> None:
+    dropped = {symbol.replace(".", "__"): 0.0 for symbol in LINE_TERMS}
+    spans = []
+    for form in ("staged", "published"):
+        gains = [gain("t3e", form, side, 3, **dropped) for side in SIDES]
+        spans.append(f"{min(gains):.2f} to {max(gains):.2f} {form}")
+    assert " ".join(TEXT.split()).count(f"(ratio {spans[0]}, {spans[1]})") == 1
+
+
+def test_documented_spread_of_scan_additions() -> None:
+    _, coefficients = priced("t3e", "staged")
+    scan, statement = (coefficients[f"lines.{s}.phi"] for s in ("scan", "statement"))
+    low, high = scan.low / statement.value, scan.high / statement.value
+    assert f"between {low:.1f} and {high:.1f} times a statement's" in TEXT
+
+
+def test_documented_ratio_of_column_to_row() -> None:
+    for side, ratio in documented("side of the local block"):
+        assert ratio == f"{column_over_row(int(side)):.2f}"
+
+
+def test_documented_ratios_of_published_errors() -> None:
+    data = Path(__file__).parents[1] / "data" / "lines_published.json"
+    table = json.loads(data.read_text(encoding="utf-8"))["R2"]
+    assert [row[0] for row in documented("model")] == list(table)
+    for model, *cells in documented("model"):
+        ratios = [error / m1 for error, m1 in zip(table[model], table["M1"], strict=True)]
+        assert cells == [f"{ratio:.2f}" for ratio in ratios]
+
+
+def test_documented_bounds_on_lines() -> None:
+    shapes = {"one row": (1, 1000), "one column": (1000, 1), "three columns": (1000, 3)}
+    table = documented("`L = 64`, local block of 1000 x 1000 int32")
+    assert [row[0] for row in table] == list(shapes)
+    bound = {"N": 4000}
+    for name, exact, ours, printed in table:
+        height, width = shapes[name]
+        fewest, most = line_bounds(4, (height, width), (4000, 4), 64)
+        assert exact == f"{fewest} to {most}"
+        region = part(D if height > 1 else ONE, D if width == 1000 else num(width))
+        symbolic = [evaluate(limit, bound) for limit in region_line_bounds(region, 64)]
+        assert ours == f"{symbolic[0]}, {symbolic[1]}"
+        published = (
+            row_bounds(4 * width, 64) if height == 1 else column_bounds(height, 4000, 4 * width, 64)
+        )
+        assert printed == f"{published[0]}, {published[1]}"
