@@ -1,0 +1,170 @@
+"""The full check of a profile: its JSON Schema, and what physics allows.
+
+It is made when a profile is imported, validated, or written by a calibration. Every start makes
+only the cheap checks of :mod:`costdb.machines.checks`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from costdb.expr import ExprError, parse
+from costdb.machines.checks import cheap_problems
+from costdb.machines.documents import Json, place_of
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+
+_LONGEST_MESSAGE = 200
+
+# Least and greatest plausible value by unit, generous by orders of magnitude beyond any machine:
+# they catch a wrong unit or a lost exponent, not an unusual machine.
+_PLAUSIBLE: Mapping[str, tuple[float, float]] = {
+    "us": (0.0, 1e9),
+    "us/byte": (1e-7, 1e3),
+    "us/line": (0.0, 1e4),
+    "us/access": (0.0, 1e4),
+    "us/operation": (0.0, 1e4),
+    "us/element": (0.0, 1e6),
+    "MB/s": (1e-6, 1e7),
+    "MByte/s": (1e-6, 1e7),
+    "GB/s": (1e-9, 1e4),
+    "MFlop/s": (1e-6, 1e10),
+    "MHz": (1e-3, 1e5),
+    "byte": (0.0, 1e15),
+}
+_POSITIVE_KEYS = frozenset(("alpha_us", "barrier_us", "clock_mhz"))
+
+
+def check_profile(document: object, where: str) -> list[str]:
+    """Return all that is wrong with a profile, each in one line with file and JSON place.
+
+    Parameters
+    ----------
+    document : object
+        As parsed from JSON.
+    where : str
+        File or other origin, shown first on each line.
+
+    Returns
+    -------
+    list of str
+        Empty when the profile is sound.
+    """
+    if not isinstance(document, dict):
+        return [f"{where}: /: expected an object"]
+    problems = list(cheap_problems(document))
+    if not any(problem.endswith("nested too deeply") for problem in problems):
+        problems += _not_said_yet(_schema_problems(document), problems)
+    if not problems:
+        problems = list(_physics_problems(document, ()))
+        problems += _section_problems(document)
+    return [f"{where}: {_one_line(problem)}" for problem in problems]
+
+
+def _schema_problems(document: dict[str, Json]) -> Iterator[str]:
+    errors = sorted(_validator().iter_errors(document), key=lambda error: str(error.json_path))
+    for error in errors:
+        narrowed = _narrowed(error)
+        yield f"{place_of(narrowed.absolute_path) or '/'}: {narrowed.message}"
+
+
+@cache
+def _validator() -> Draft202012Validator:
+    from importlib.resources import files
+
+    from jsonschema import Draft202012Validator
+
+    text = files("machine_profiles").joinpath("profile.schema.json").read_text("utf-8")
+    return Draft202012Validator(json.loads(text))
+
+
+def _narrowed(error: ValidationError) -> ValidationError:
+    from jsonschema.exceptions import best_match
+
+    best: ValidationError | None = best_match([error])
+    return error if best is None else best
+
+
+def _not_said_yet(found: Iterator[str], known: list[str]) -> list[str]:
+    places = {problem.split(": ", 1)[0] for problem in known}
+    return [problem for problem in found if problem.split(": ", 1)[0] not in places]
+
+
+def _physics_problems(value: Json, path: tuple[str, ...]) -> Iterator[str]:
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _physics_problems(inner, (*path, str(index)))
+    elif isinstance(value, dict) and "value" in value:
+        yield from _quantity_problems(value, path)
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _physics_problems(inner, (*path, key))
+
+
+def _quantity_problems(leaf: dict[str, Json], path: tuple[str, ...]) -> Iterator[str]:
+    value, unit, key = _number(leaf["value"]), str(leaf["unit"]), path[-1]
+    place = place_of(path)
+    least, greatest = _PLAUSIBLE.get(unit, (float("-inf"), float("inf")))
+    # An intercept is negative where a regression holds for large sizes only.
+    if key != "L" and not least <= value <= greatest:
+        yield f"{place}: {value:g} {unit} is not plausible, expected {least:g} to {greatest:g}"
+    if key in _POSITIVE_KEYS and value <= 0:
+        yield f"{place}: expected a positive number, got {value:g}"
+    if key == "cache_line_bytes" and value not in {2.0**power for power in range(3, 13)}:
+        yield f"{place}: expected a power of two from 8 to 4096, got {value:g}"
+
+
+def _section_problems(document: dict[str, Json]) -> Iterator[str]:
+    lines = _object(document.get("lines"))
+    for name, ends in _object(lines.get("range")).items():
+        if isinstance(ends, list) and _number(ends[0]) > _number(ends[1]):
+            yield f"{place_of(('lines', 'range', name))}: the range is empty"
+    yield from _piece_problems(_object(lines.get("message")).get("pieces"))
+    applications = _object(_object(document.get("phases")).get("applications"))
+    for application, described in applications.items():
+        for label, stated in _object(_object(described).get("ranges")).items():
+            place = place_of(("phases", "applications", application, "ranges", label))
+            yield from _range_problems(_object(stated), place)
+
+
+def _piece_problems(pieces: Json) -> Iterator[str]:
+    if not isinstance(pieces, list):
+        return
+    limits = [_object(piece).get("max_bytes") for piece in pieces]
+    if limits[-1] is not None:
+        yield "/lines/message/pieces: the last piece has max_bytes null"
+    if None in limits[:-1]:
+        yield "/lines/message/pieces: only the last piece has max_bytes null"
+        return
+    sizes = [_number(limit) for limit in limits[:-1]]
+    if any(left >= right for left, right in pairwise(sizes)):
+        yield "/lines/message/pieces: max_bytes must grow from piece to piece"
+
+
+def _range_problems(stated: Mapping[str, Json], place: str) -> Iterator[str]:
+    if _number(stated.get("low")) > _number(stated.get("high")):
+        yield f"{place}: the range is empty"
+    try:
+        parse(str(stated.get("quantity")))
+    except ExprError as error:
+        yield f"{place}/quantity: {error}"
+
+
+def _object(value: Json) -> Mapping[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: Json) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def _one_line(text: str) -> str:
+    joined = " ".join(text.split())
+    return joined if len(joined) <= _LONGEST_MESSAGE else joined[: _LONGEST_MESSAGE - 3] + "..."
