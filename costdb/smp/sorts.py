@@ -13,7 +13,7 @@ from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ceil_div, num
 from costdb.machines import Machine
 from costdb.quantity import Quantity
-from costdb.smp.price import price_superstep
+from costdb.smp.model import price_superstep
 from costdb.work import Superstep
 
 KEY_BITS = 32

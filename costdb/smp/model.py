@@ -12,6 +12,7 @@ from costdb.work import Superstep
 MODEL = "smp"
 
 LOCALITY = "smp.locality"
+RESIDUAL = "smp.residual"
 _UNKNOWN_LOCALITY = Quantity(
     0.5,
     0.0,
@@ -27,7 +28,8 @@ def price_superstep(step: Superstep, machine: Machine) -> Priced | Missing:
 
     The symbol `smp.locality` is the published grade `Loc`, unknown before the program runs: its
     interval is 0 to 1, so the estimate runs from Good to Bad with their arithmetic mean in the
-    middle. The cost functions are those that tell reads, writes and all accesses apart.
+    middle. The cost functions are those that tell reads, writes and all accesses apart. A
+    calibrated profile may state a `residual`, whose interval widens both ends.
     """
     interval = superstep_interval(
         Family.HRHWM, step.reads, step.writes, step.total, step.processors, machine
@@ -36,9 +38,10 @@ def price_superstep(step: Superstep, machine: Machine) -> Priced | Missing:
         return interval
     share = sym(LOCALITY)
     time_us = share * interval.good + (1 - share) * interval.bad
-    return Priced(
-        time_us,
-        (Term(step.label, MODEL, time_us),),
-        {LOCALITY: _UNKNOWN_LOCALITY, **interval.coefficients},
-        interval.domains,
-    )
+    coefficients = {LOCALITY: _UNKNOWN_LOCALITY, **interval.coefficients}
+    residual = machine.quantity(MODEL, "residual")
+    if residual is not None:
+        time_us = sym(RESIDUAL) * time_us
+        coefficients[RESIDUAL] = residual
+    terms = (Term(step.label, MODEL, time_us),)
+    return Priced(time_us, terms, coefficients, interval.domains)

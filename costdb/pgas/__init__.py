@@ -1,0 +1,10 @@
+"""The PGAS model: references to shared data, grouped, each group at its pattern's rate.
+
+:mod:`costdb.pgas.model` prices groups, :mod:`costdb.pgas.partition` finds them from references,
+:mod:`costdb.pgas.applications` holds three published programs as references.
+"""
+
+from costdb.pgas.model import price_groups, price_remote_group
+from costdb.pgas.rates import Gap, gap, served_pattern
+
+__all__ = ["Gap", "gap", "price_groups", "price_remote_group", "served_pattern"]

@@ -1,0 +1,75 @@
+"""Prices of groups of references: each group by its pattern's rate, intervals as sums of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from costdb.estimate import Domain, Missing, Priced, Term
+from costdb.expr import num
+from costdb.machines import Machine
+from costdb.pgas.rates import gap, served_pattern
+from costdb.quantity import Quantity
+from costdb.work import Pattern, RemoteGroup
+
+MODEL = "pgas"
+
+
+def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing:
+    """Price a group of references by the best pattern that both it and the platform support.
+
+    A mixed group, uniform over all threads, takes ``(T-1)/T`` of that pattern's time and
+    ``1/T`` of a local shared access. A reference counts as one double word whatever its size.
+
+    Raises
+    ------
+    MachineError
+        The profile's section is malformed.
+    """
+    pattern = served_pattern(machine, group.pattern, group.store)
+    remote = gap(machine, pattern, group.store, group.threads)
+    if isinstance(remote, Missing):
+        return remote
+    each, coefficients, ranges = remote.microseconds, dict(remote.coefficients), [remote.threads]
+    if group.mixed and pattern is not Pattern.LOCAL:
+        local = gap(machine, Pattern.LOCAL, group.store, group.threads)
+        if isinstance(local, Missing):
+            return local
+        own_share = num(1) / group.threads
+        each = (1 - own_share) * each + own_share * local.microseconds
+        coefficients |= local.coefficients
+        ranges.append(local.threads)
+    time_us = group.count * each
+    threads = Domain(
+        "threads",
+        group.threads,
+        max(fewest for fewest, _ in ranges),
+        min(most for _, most in ranges),
+    )
+    label = f"{group.label}: {_described(group, pattern)}"
+    return Priced(time_us, (Term(label, MODEL, time_us),), coefficients, (threads,))
+
+
+def price_groups(groups: Iterable[RemoteGroup], machine: Machine) -> Priced | Missing:
+    """Price an interval between sequence points: the sum of its groups.
+
+    Private computation is no part of it.
+    """
+    total = num(0)
+    terms: list[Term] = []
+    coefficients: dict[str, Quantity] = {}
+    domains: dict[Domain, None] = {}
+    for group in groups:
+        priced = price_remote_group(group, machine)
+        if isinstance(priced, Missing):
+            return priced
+        total = total + priced.microseconds
+        terms += priced.terms
+        coefficients |= priced.coefficients
+        domains |= dict.fromkeys(priced.domains)
+    return Priced(total, tuple(terms), coefficients, tuple(domains))
+
+
+def _described(group: RemoteGroup, pattern: Pattern) -> str:
+    kind = "writes" if group.store else "reads"
+    mixed = group.mixed and pattern is not Pattern.LOCAL
+    return f"{pattern} {kind}, 1/T local" if mixed else f"{pattern} {kind}"

@@ -1,0 +1,287 @@
+"""Reference partitioning by typed fusion, and the work that the groups stand for.
+
+References of an interval are put into one group when they name the same array, have the same
+affinity at any moment, are of one kind (reads and writes have rates of their own), and no true
+dependence or antidependence joins two of them. References to one location count once. A read
+group and a write group of the same statements and locations (``a[i]++``) are then shown as one
+that is accessed both ways.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from costdb.expr import Expr, conditional, equal, maximum, minimum, num
+from costdb.pgas.references import (
+    Affine,
+    DependenceKind,
+    Interval,
+    Irregular,
+    Reference,
+    SharedArray,
+    Spread,
+    Subscript,
+)
+from costdb.work import Pattern, RemoteGroup
+
+CLOSE_ELEMENTS = 8
+"""Greatest stride that counts as close. Not printed; one cache line of 64 bytes."""
+
+
+class Affinity(StrEnum):
+    """Whose elements a group touches, seen from the thread that executes it."""
+
+    LOCAL = "local"
+    REMOTE = "remote"
+    MIXED = "mixed"
+    """Uniform over all threads: one in T is the thread's own."""
+    EDGE = "edge"
+    """Local but for the first or last elements of the thread's block."""
+    SHIFTED = "shifted"
+    """All on the thread a fixed distance away, cyclically."""
+
+
+class PartitionError(ValueError):
+    """References that contradict their interval; the message says how in one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """References that are served alike.
+
+    Attributes
+    ----------
+    array : str
+    affinity : Affinity
+    pattern : Pattern
+        The best that the subscripts admit for what is not local.
+    members : tuple of int
+        Positions in the interval's references, ascending.
+    reads, writes : bool
+    offset : int
+        How far an `EDGE` or `SHIFTED` group reaches from the thread's own elements.
+    """
+
+    array: str
+    affinity: Affinity
+    pattern: Pattern
+    members: tuple[int, ...]
+    reads: bool
+    writes: bool
+    offset: int = 0
+
+
+def partition(interval: Interval) -> tuple[Group, ...]:
+    """Return the groups of an interval's references, in order of their first member.
+
+    Raises
+    ------
+    PartitionError
+        A reference names no array of the interval, has the wrong number of subscripts or too
+        great a depth, or a dependence names no reference.
+    """
+    _check(interval)
+    fused: list[list[int]] = []
+    for number in range(len(interval.references)):
+        for members in fused:
+            if all(_fusable(interval, number, member) for member in members):
+                members.append(number)
+                break
+        else:
+            fused.append([number])
+    return _both_ways(interval, [_group(interval, tuple(members)) for members in fused])
+
+
+def remote_groups(interval: Interval) -> tuple[RemoteGroup, ...]:
+    """Return an interval as work to be priced: each group's counts by where they are served."""
+    return tuple(
+        work
+        for group in partition(interval)
+        for store, happens in ((False, group.reads), (True, group.writes))
+        if happens
+        for work in _works(interval, group, store)
+    )
+
+
+def _check(interval: Interval) -> None:
+    arrays = {array.name: array for array in interval.arrays}
+    for reference in interval.references:
+        array = arrays.get(reference.array)
+        if array is None:
+            raise PartitionError(f"no shared array is named {reference.array!r}")
+        axes = len(reference.subscripts)
+        if not (0 <= array.axis < axes and 0 <= array.fastest < axes):
+            raise PartitionError(f"{reference.array!r} has more axes than the {axes} subscripts")
+        if not 0 <= _depth(interval, reference) <= len(interval.loops):
+            raise PartitionError(f"{reference.array!r} is at a depth of loops that are not there")
+    last = len(interval.references)
+    for dependence in interval.dependences:
+        if not (0 <= dependence.source < last and 0 <= dependence.sink < last):
+            raise PartitionError("a dependence names a reference that is not there")
+
+
+def _fusable(interval: Interval, one: int, other: int) -> bool:
+    first, second = interval.references[one], interval.references[other]
+    if first.array != second.array or first.store != second.store:
+        return False
+    array = _array(interval, first)
+    if array.spread is not Spread.REMOTE and _owner(array, first) != _owner(array, second):
+        return False
+    return not any(
+        {dependence.source, dependence.sink} == {one, other}
+        and dependence.kind is not DependenceKind.OUTPUT
+        for dependence in interval.dependences
+    )
+
+
+def _group(interval: Interval, members: tuple[int, ...]) -> Group:
+    references = [interval.references[member] for member in members]
+    array = _array(interval, references[0])
+    affinity, offset = _affinity(interval, array, references[0])
+    store = references[0].store
+    pattern = Pattern.LOCAL if affinity is Affinity.LOCAL else _pattern(interval, array, references)
+    return Group(array.name, affinity, pattern, members, not store, store, offset)
+
+
+def _both_ways(interval: Interval, groups: list[Group]) -> tuple[Group, ...]:
+    merged: list[Group] = []
+    for group in groups:
+        for place, earlier in enumerate(merged):
+            other_way = earlier.array == group.array and earlier.reads != group.reads
+            if other_way and _occurrences(interval, earlier) == _occurrences(interval, group):
+                members = tuple(sorted(earlier.members + group.members))
+                merged[place] = replace(earlier, members=members, reads=True, writes=True)
+                break
+        else:
+            merged.append(group)
+    return tuple(merged)
+
+
+def _occurrences(interval: Interval, group: Group) -> frozenset[tuple[str, tuple[Subscript, ...]]]:
+    references = (interval.references[member] for member in group.members)
+    return frozenset((reference.statement, reference.subscripts) for reference in references)
+
+
+def _affinity(interval: Interval, array: SharedArray, reference: Reference) -> tuple[Affinity, int]:
+    owner = _owner(array, reference)
+    if array.spread is Spread.REMOTE:
+        return Affinity.REMOTE, 0
+    if isinstance(owner, Irregular):
+        return Affinity.MIXED, 0
+    if interval.affinity and owner.coefficients == ((interval.affinity, 1),):
+        if owner.offset == 0:
+            return Affinity.LOCAL, 0
+        aside = Affinity.EDGE if array.spread is Spread.BLOCK else Affinity.SHIFTED
+        return aside, owner.offset
+    # One fixed element is remote to every thread but its owner, so to the slowest.
+    return (Affinity.MIXED if owner.coefficients else Affinity.REMOTE), 0
+
+
+def _pattern(interval: Interval, array: SharedArray, references: list[Reference]) -> Pattern:
+    """Return the best pattern that all references of a group admit together.
+
+    Vector: the innermost loop moves every reference by one element of one thread's memory.
+    Coalesce: by few elements, or it stays while the group's references lie close together.
+    A cyclic array changes thread at each step along its spread axis, which leaves the baseline.
+    """
+    strides = {_stride(interval, array, reference) for reference in references}
+    if None in strides or len(strides) != 1:
+        return Pattern.BASELINE
+    (stride,) = strides
+    assert stride is not None
+    if abs(stride) == 1:
+        return Pattern.VECTOR
+    if stride == 0:
+        return Pattern.COALESCE if _close_together(array, references) else Pattern.BASELINE
+    return Pattern.COALESCE if abs(stride) <= CLOSE_ELEMENTS else Pattern.BASELINE
+
+
+def _stride(interval: Interval, array: SharedArray, reference: Reference) -> int | None:
+    """Return elements moved by a step of the innermost loop; None where that is not near."""
+    depth = _depth(interval, reference)
+    if depth == 0:
+        return 0
+    index = interval.loops[depth - 1].index
+    steps: list[int] = []
+    for subscript in reference.subscripts:
+        if isinstance(subscript, Irregular):
+            return None
+        steps.append(subscript.step(index))
+    if array.spread is Spread.CYCLIC and steps[array.axis] != 0:
+        return None
+    if any(step != 0 for axis, step in enumerate(steps) if axis != array.fastest):
+        return None
+    if index == interval.affinity and steps[array.axis] != 0 and array.spread is Spread.BLOCK:
+        # Only the few elements beyond the block's edge are remote, not a run of the loop's trips.
+        return 0
+    return steps[array.fastest]
+
+
+def _close_together(array: SharedArray, references: list[Reference]) -> bool:
+    """Tell whether there are several locations, apart by few elements of one thread's memory."""
+    places: set[int] = set()
+    rest: set[tuple[object, ...]] = set()
+    for reference in references:
+        fastest = reference.subscripts[array.fastest]
+        assert isinstance(fastest, Affine)
+        places.add(fastest.offset)
+        others = tuple(s for axis, s in enumerate(reference.subscripts) if axis != array.fastest)
+        rest.add((fastest.coefficients, *others))
+    return len(rest) == 1 and 0 < max(places) - min(places) <= CLOSE_ELEMENTS
+
+
+def _works(interval: Interval, group: Group, store: bool) -> list[RemoteGroup]:
+    members = [interval.references[m] for m in group.members]
+    references = [reference for reference in members if reference.store == store]
+    count = _count(interval, references)
+
+    def work(amount: Expr, pattern: Pattern, mixed: bool = False) -> RemoteGroup:
+        return RemoteGroup(amount, interval.threads, pattern, store, mixed, group.array)
+
+    match group.affinity:
+        case Affinity.LOCAL:
+            return [work(count, Pattern.LOCAL)]
+        case Affinity.REMOTE:
+            return [work(count, group.pattern)]
+        case Affinity.MIXED:
+            return [work(count, group.pattern, mixed=True)]
+        case Affinity.EDGE:
+            beyond = _count(interval, references, abs(group.offset))
+            remote = beyond * interval.has_neighbour(group.offset)
+        case Affinity.SHIFTED:
+            own = equal(num(abs(group.offset)) % interval.threads, 0)
+            remote = conditional(own, 0, count)
+    return [work(count - remote, Pattern.LOCAL), work(remote, group.pattern)]
+
+
+def _count(interval: Interval, references: list[Reference], edge: int | None = None) -> Expr:
+    """Return how many locations the references touch, each once an iteration.
+
+    With `edge`, only in the so many trips of the affinity loop that reach beyond the block.
+    """
+    depths: dict[tuple[Subscript, ...], int] = {}
+    for reference in references:
+        depth = _depth(interval, reference)
+        depths[reference.subscripts] = max(depth, depths.get(reference.subscripts, 0))
+    total = num(0)
+    for depth in depths.values():
+        iterations = num(1)
+        for loop in interval.loops[:depth]:
+            at_edge = edge is not None and loop.index == interval.affinity
+            trips = minimum(edge, loop.trips) if at_edge and edge is not None else loop.trips
+            iterations = iterations * maximum(trips, 0)
+        total = total + iterations
+    return total
+
+
+def _array(interval: Interval, reference: Reference) -> SharedArray:
+    return next(array for array in interval.arrays if array.name == reference.array)
+
+
+def _owner(array: SharedArray, reference: Reference) -> Subscript:
+    return reference.subscripts[array.axis]
+
+
+def _depth(interval: Interval, reference: Reference) -> int:
+    return len(interval.loops) if reference.depth is None else reference.depth

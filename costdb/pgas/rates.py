@@ -1,0 +1,132 @@
+"""What one reference to shared data takes, by pattern, thread count, read or write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from costdb.estimate import Missing
+from costdb.expr import Expr, sym
+from costdb.interpolation import piecewise_linear
+from costdb.machines import BUILT_IN, Machine, MachineError
+from costdb.quantity import Quantity
+from costdb.work import Pattern
+
+SECTION = "pgas"
+
+_BEST_FIRST = (Pattern.VECTOR, Pattern.COALESCE, Pattern.BASELINE)
+_MICROSECONDS_PER_SECOND = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Microseconds for each reference of one pattern.
+
+    Attributes
+    ----------
+    microseconds : Expr
+        Over the thread count and the keys of `coefficients`.
+    coefficients : mapping of str to Quantity
+    threads : tuple of int
+        Fewest and most threads that the rate was measured with.
+    """
+
+    microseconds: Expr
+    coefficients: Mapping[str, Quantity]
+    threads: tuple[int, int]
+
+
+def gap(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap | Missing:
+    """Return the time of one reference, the reciprocal of the profile's rate.
+
+    Between two measured thread counts the time (not the rate) is interpolated linearly, since
+    times are what adds up along a thread's path; outside them the nearest count stands in, and
+    the caller's domain marks it. The interval of each time includes the profile's `residual`,
+    the ratio of measured to predicted times of whole programs.
+
+    Raises
+    ------
+    MachineError
+        The profile's section is malformed.
+    """
+    kind = "write" if store else "read"
+    residual = machine.quantity(SECTION, "residual")
+    coefficients: dict[str, Quantity] = {}
+    knots: list[tuple[int, Expr]] = []
+    for count in _thread_counts(machine, pattern):
+        rate = machine.quantity(SECTION, "rates", pattern, f"t{count}", kind)
+        if rate is None:
+            continue
+        symbol = f"{SECTION}.gap.{pattern}.t{count}.{kind}"
+        coefficients[symbol] = _reciprocal(machine, rate, residual)
+        knots.append((count, sym(symbol)))
+    if not knots:
+        return _missing(machine, f"{SECTION}.rates.{pattern} for {kind}s")
+    between = piecewise_linear(threads, knots)
+    return Gap(between, coefficients, (knots[0][0], knots[-1][0]))
+
+
+def served_pattern(machine: Machine, admitted: Pattern, store: bool) -> Pattern:
+    """Return the best pattern that the subscripts admit and the platform optimizes.
+
+    What admits vector access admits coalescing, and everything admits the baseline. A platform
+    may optimize reads only.
+
+    Raises
+    ------
+    MachineError
+        The profile's list of optimizations is malformed.
+    """
+    if admitted is Pattern.LOCAL:
+        return admitted
+    kind = "write" if store else "read"
+    optimizations = machine.section(SECTION, "optimizations")
+    for pattern in _BEST_FIRST[_BEST_FIRST.index(admitted) :]:
+        optimized = optimizations.get(pattern, [])
+        if not isinstance(optimized, list):
+            raise MachineError(
+                f"{machine.origin}: /{SECTION}/optimizations/{pattern}: expected a list"
+            )
+        if kind in optimized:
+            return pattern
+    return Pattern.BASELINE
+
+
+def _thread_counts(machine: Machine, pattern: Pattern) -> list[int]:
+    counts = []
+    for name in machine.section(SECTION, "rates", pattern):
+        digits = name.removeprefix("t")
+        if name == digits or not digits.isdecimal():
+            raise MachineError(
+                f"{machine.origin}: /{SECTION}/rates/{pattern}/{name}: expected t and a number"
+            )
+        counts.append(int(digits))
+    return sorted(counts)
+
+
+def _reciprocal(machine: Machine, rate: Quantity, residual: Quantity | None) -> Quantity:
+    if rate.low <= 0:
+        raise MachineError(f"{machine.origin}: /{SECTION}/rates: a rate must be above 0")
+    low, mid, high = (1.0, 1.0, 1.0) if residual is None else _interval(residual)
+    return Quantity(
+        mid * _MICROSECONDS_PER_SECOND / rate.value,
+        low * _MICROSECONDS_PER_SECOND / rate.high,
+        high * _MICROSECONDS_PER_SECOND / rate.low,
+        "us",
+        rate.provenance,
+        f"reciprocal of the rate, {rate.value:g} {rate.unit}: {rate.source}",
+        rate.fitted_to,
+    )
+
+
+def _interval(quantity: Quantity) -> tuple[float, float, float]:
+    return quantity.low, quantity.value, quantity.high
+
+
+def _missing(machine: Machine, what: str) -> Missing:
+    remedy = (
+        "advise machine import FILE, with a profile of this machine that states it"
+        if machine.origin == BUILT_IN
+        else "advise calibrate, on this machine"
+    )
+    return Missing(f'machine "{machine.name}" has no {what}', remedy)
