@@ -16,18 +16,21 @@ from costdb.work import Work
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One first-come-first-served server among the indexed array of all servers.
+    """One first-come-first-served server of an indexed array of them.
 
     Attributes
     ----------
     index : Expr
-        Which server; two resources are the same server when their indices are equal.
+        Which server; resources of one array are the same server when their indices are equal.
     multiplicity : Expr
         How many requests it serves at once (heads of a disk, links of a switch).
+    array : str
+        Servers of different arrays are different, whatever their indices.
     """
 
     index: Expr
     multiplicity: Expr
+    array: str = "fcfs"
 
 
 @dataclass(frozen=True, slots=True)

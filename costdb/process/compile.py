@@ -1,0 +1,213 @@
+"""Compiling a process to closed forms by the rules of serialisation analysis.
+
+Two kinds of synchronisation delay a program. `phi` counts condition synchronisation alone, the
+critical path of a machine without contention; `delta` counts the work that each resource has to
+do, and its largest element `omega` is how long the busiest one is busy. The time `T` takes, at
+every parallel composition, the larger of the two: a lower bound that is exact where one of them
+dominates. Work adds up in `delta` under parallel composition as under sequential composition;
+the rule as once printed takes the maximum, which contradicts the published machine repair
+result and any bound from aggregate work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from costdb.expr import (
+    Expr,
+    ExprError,
+    conditional,
+    logical_not,
+    maximum,
+    maximum_over,
+    num,
+    simplify,
+    summation,
+)
+from costdb.process.occupancy import largest_element
+from costdb.process.shapes import ONE, ZERO, constant_of
+from costdb.process.terms import (
+    Branch,
+    Delay,
+    Leaf,
+    Parallel,
+    ParLoop,
+    Process,
+    SeqLoop,
+    Sequential,
+    Use,
+)
+from costdb.process.vectors import Entry, Loop, Vector, total_of
+from costdb.work import Work
+
+PriceLeaf = Callable[[Work], Expr]
+"""From the work of a leaf to its time in microseconds."""
+
+
+class ProcessError(ValueError):
+    """A process that has no cost; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process costs, over the sizes of the program.
+
+    Attributes
+    ----------
+    T : Expr
+        Time: a lower bound, exact where either kind of synchronisation dominates.
+    phi : Expr
+        Critical path without contention.
+    delta : Vector
+        Work of each resource.
+    omega : Expr
+        Work of the busiest resource.
+    """
+
+    T: Expr
+    phi: Expr
+    delta: Vector
+    omega: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    time: Expr
+    phi: Expr
+    delta: Vector
+
+
+_NOTHING = _Part(ZERO, ZERO, Vector())
+
+
+def compile_process(
+    term: Process, price: PriceLeaf | None = None, unit_us: Fraction | int = 1
+) -> Cost:
+    """Return the cost of `term` in closed form where one is known.
+
+    Parameters
+    ----------
+    term : Process
+    price : callable, optional
+        Says the microseconds of each `Leaf`.
+    unit_us : Fraction or int
+        Microseconds in the unit of the result; 1 000 000 gives seconds.
+
+    Raises
+    ------
+    ProcessError
+        For a constant time that is negative, a probability outside 0..1, a resource that
+        serves nobody, a leaf without a price, and a cost too large to write down.
+    """
+    try:
+        part = _Compiler(price, num(unit_us)).part(term)
+        omega = largest_element(part.delta)
+        return Cost(simplify(part.time), simplify(part.phi), part.delta, omega)
+    except ExprError as error:
+        raise ProcessError(str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiler:
+    price: PriceLeaf | None
+    unit: Expr
+
+    def part(self, term: Process) -> _Part:
+        match term:
+            case Delay(microseconds):
+                time = self.in_unit(microseconds)
+                return _Part(time, time, Vector())
+            case Use():
+                return self.use(term)
+            case Leaf(work):
+                if self.price is None:
+                    raise ProcessError(f"nothing says what {work.label!r} costs")
+                time = self.in_unit(self.price(work))
+                return _Part(time, time, Vector())
+            case Sequential(parts):
+                return self.sequence([self.part(part) for part in parts])
+            case Parallel(parts):
+                return self.side_by_side([self.part(part) for part in parts])
+            case SeqLoop(variable, low, high, body):
+                return self.repeated(Loop(variable, low, high), self.part(body))
+            case ParLoop(variable, low, high, body):
+                return self.spread(Loop(variable, low, high), self.part(body))
+            case Branch():
+                return self.branch(term)
+
+    def in_unit(self, microseconds: Expr) -> Expr:
+        known = constant_of(microseconds)
+        if known is not None and known < 0:
+            raise ProcessError(f"a time of {known} is negative")
+        return simplify(microseconds / self.unit)
+
+    def use(self, term: Use) -> _Part:
+        resource = term.resource
+        multiplicity = constant_of(resource.multiplicity)
+        if multiplicity is not None and multiplicity <= 0:
+            raise ProcessError(f"a resource of multiplicity {multiplicity} serves nobody")
+        time = simplify(self.in_unit(term.microseconds) / resource.multiplicity)
+        entry = Entry(resource.array, simplify(resource.index), time)
+        return _Part(time, time, Vector((entry,)))
+
+    def sequence(self, parts: list[_Part]) -> _Part:
+        if not parts:
+            return _NOTHING
+        return _Part(
+            total_of(part.time for part in parts),
+            total_of(part.phi for part in parts),
+            sum((part.delta for part in parts), Vector()),
+        )
+
+    def side_by_side(self, parts: list[_Part]) -> _Part:
+        if not parts:
+            return _NOTHING
+        delta = sum((part.delta for part in parts), Vector())
+        times = (part.time for part in parts)
+        return _Part(
+            simplify(maximum(*times, largest_element(delta))),
+            simplify(maximum(*(part.phi for part in parts))),
+            delta,
+        )
+
+    def repeated(self, loop: Loop, body: _Part) -> _Part:
+        return _Part(
+            simplify(summation(loop.variable, loop.low, loop.high, body.time)),
+            simplify(summation(loop.variable, loop.low, loop.high, body.phi)),
+            body.delta.over(loop),
+        )
+
+    def spread(self, loop: Loop, body: _Part) -> _Part:
+        delta = body.delta.over(loop)
+        longest = simplify(maximum_over(loop.variable, loop.low, loop.high, body.time))
+        return _Part(
+            simplify(maximum(longest, largest_element(delta))),
+            simplify(maximum_over(loop.variable, loop.low, loop.high, body.phi)),
+            delta,
+        )
+
+    def branch(self, term: Branch) -> _Part:
+        condition = simplify(term.condition)
+        known = constant_of(condition)
+        if known is not None and not 0 <= known <= 1:
+            raise ProcessError(f"a probability of {known} is outside 0..1")
+        if known == 1:
+            return self.part(term.then)
+        if known == 0:
+            return self.part(term.orelse)
+        then, orelse = self.part(term.then), self.part(term.orelse)
+        if condition.is_whole(frozenset()):
+            # The same as weighing by 1 and 0, but what is not taken need not have a value.
+            return _Part(
+                conditional(condition, then.time, orelse.time),
+                conditional(condition, then.phi, orelse.phi),
+                then.delta.when(condition) + orelse.delta.when(logical_not(condition)),
+            )
+        other = ONE - condition
+        return _Part(
+            condition * then.time + other * orelse.time,
+            condition * then.phi + other * orelse.phi,
+            then.delta.scaled(condition) + orelse.delta.scaled(other),
+        )

@@ -1,0 +1,267 @@
+"""The largest element of a vector, in closed form for the usual distributions.
+
+Every entry is brought to a single loop over the index where that is possible, and read as a
+distribution over the servers (:mod:`costdb.process.distributions`). Entries that meet on a
+server are added up: a sum of step functions has its largest value where one of them rises, so
+a handful of servers stand for all of them. Whatever is not recognised is summed over its loops,
+for every server it can reach.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from costdb.expr import (
+    Expr,
+    conditional,
+    equal,
+    free_symbols,
+    maximum,
+    maximum_over,
+    minimum,
+    simplify,
+    substitute,
+    summation,
+    sym,
+)
+from costdb.expr.names import fresh_name
+from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul
+from costdb.process.distributions import Occupancy, Steps, distribution
+from costdb.process.shapes import (
+    ONE,
+    ZERO,
+    constant_of,
+    grows_by_its_range,
+    is_monotone,
+    is_whole,
+    linear_in,
+    replace_part,
+)
+from costdb.process.vectors import (
+    Entry,
+    Loop,
+    Vector,
+    element_by_sums,
+    names_in,
+    rename_apart,
+    total_of,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placed:
+    entry: Entry
+    occupancy: Occupancy
+
+
+def largest_element(vector: Vector) -> Expr:
+    """Return the largest element of `vector`, 0 for the zero vector.
+
+    Amounts must not be negative; elements that no entry names count as 0.
+    """
+    peaks = [
+        _group_peak(group)
+        for array in vector.arrays()
+        for group in _separate([_place(entry) for entry in vector.only(array).entries])
+    ]
+    return simplify(maximum(*peaks)) if peaks else ZERO
+
+
+def _separate(placed: list[_Placed]) -> list[list[_Placed]]:
+    # Entries that provably never meet on a server need not be added up.
+    groups: list[list[_Placed]] = []
+    for one in placed:
+        meeting: list[_Placed] = [one]
+        apart: list[list[_Placed]] = []
+        for group in groups:
+            if any(_may_meet(one.occupancy, other.occupancy) for other in group):
+                meeting = group + meeting
+            else:
+                apart.append(group)
+        groups = [*apart, meeting]
+    return groups
+
+
+def _may_meet(one: Occupancy, other: Occupancy) -> bool:
+    for before, after in ((one, other), (other, one)):
+        if before.last is not None and after.first is not None:
+            gap = constant_of(simplify(after.first - before.last))
+            if gap is not None and gap > 0:
+                return False
+    return True
+
+
+def _group_peak(group: list[_Placed]) -> Expr:
+    occupancies = [one.occupancy for one in group]
+    if len(group) == 1 and occupancies[0].peak is not None:
+        return occupancies[0].peak
+
+    def total(server: Expr) -> Expr:
+        return simplify(total_of(one.at(server) for one in occupancies))
+
+    if all(one.rises is not None for one in occupancies):
+        candidates = dict.fromkeys(server for one in occupancies for server in one.rises or ())
+        return maximum(*map(total, candidates))
+    taken = frozenset().union(*(names_in(one.entry) for one in group))
+    server = fresh_name("server", taken)
+    peaks: list[Expr] = []
+    for one in group:
+        first, last = one.occupancy.first, one.occupancy.last
+        if first is not None and last is not None:
+            peaks.append(maximum_over(server, first, last, total(sym(server))))
+        else:
+            entry = rename_apart(one.entry, taken)
+            peak = total(entry.index)
+            for loop in reversed(entry.loops):
+                peak = maximum_over(loop.variable, loop.low, loop.high, peak)
+            peaks.append(peak)
+    return maximum(*peaks)
+
+
+def _place(entry: Entry) -> _Placed:
+    entry, is_partial_sum = _without_idle_loops(entry)
+    occupancy = None
+    if not entry.loops:
+        occupancy = _fixed(entry)
+    elif len(entry.loops) == 1:
+        occupancy = _single_loop(entry, is_partial_sum)
+    if occupancy is None:
+        first, last = _reach(entry)
+        occupancy = Occupancy(
+            lambda server: element_by_sums(entry, server), None, first, last, None
+        )
+    return _Placed(entry, occupancy)
+
+
+def _fixed(entry: Entry) -> Occupancy:
+    def at(server: Expr) -> Expr:
+        return conditional(equal(entry.index, server), entry.amount, ZERO)
+
+    return Occupancy(at, entry.amount, entry.index, entry.index, (entry.index,))
+
+
+def _without_idle_loops(entry: Entry) -> tuple[Entry, bool]:
+    """Sum the amount over loops that do not move the index, exchanging triangular ones.
+
+    Also tells whether the amount has become a partial sum that only grows, or only shrinks,
+    from step to step.
+    """
+    kept: list[Loop] = []
+    amount = entry.amount
+    is_partial_sum = False
+    for loop in reversed(entry.loops):
+        v = loop.variable
+        depending = [k for k in kept if v in free_symbols(k.low) | free_symbols(k.high)]
+        exchanged = _exchange(loop, kept[0]) if depending and depending == kept[:1] else None
+        if v in free_symbols(entry.index) or (depending and exchanged is None):
+            kept.insert(0, loop)
+            continue
+        inner = loop
+        if exchanged is not None:
+            kept[0], inner = exchanged
+        total = summation(v, inner.low, inner.high, amount)
+        is_partial_sum = exchanged is not None and grows_by_its_range(total, kept[0].variable)
+        amount = simplify(total)
+    return replace(entry, amount=amount, loops=tuple(kept)), is_partial_sum
+
+
+def _exchange(outer: Loop, inner: Loop) -> tuple[Loop, Loop] | None:
+    """Swap two loops where the inner bounds move one for one with the outer variable."""
+    v, u = outer.variable, sym(inner.variable)
+    low_line, high_line = linear_in(inner.low, v), linear_in(inner.high, v)
+    if low_line is None or high_line is None:
+        return None
+    low, high = inner.low, inner.high
+    v_low, v_high = outer.low, outer.high
+    slope, rest = low_line
+    if slope == ONE:
+        low, v_high = outer.low + rest, minimum(v_high, u - rest)
+    elif slope == -ONE:
+        low, v_low = rest - outer.high, maximum(v_low, rest - u)
+    elif slope != ZERO:
+        return None
+    slope, rest = high_line
+    if slope == ONE:
+        high, v_low = outer.high + rest, maximum(v_low, u - rest)
+    elif slope == -ONE:
+        high, v_high = rest - outer.low, minimum(v_high, rest - u)
+    elif slope != ZERO:
+        return None
+    return Loop(inner.variable, low, high), Loop(v, v_low, v_high)
+
+
+def _single_loop(entry: Entry, is_partial_sum: bool) -> Occupancy | None:
+    loop = entry.loops[0]
+    sign, offset, core = _core(entry.index, loop.variable)
+    if not is_whole(offset):
+        return None
+    amount = entry.amount
+    # An amount that varies with the owner alone is a constant once the owner is known.
+    owner = fresh_name("owner", names_in(entry))
+    if isinstance(core, Mod | FloorDiv | CeilDiv):
+        amount = replace_part(amount, entry.index, sym(owner) * sign + offset)
+        amount = replace_part(amount, core, sym(owner))
+    varies_by_owner = owner in free_symbols(amount)
+    is_ordered = not varies_by_owner and (is_partial_sum or is_monotone(amount, loop.variable))
+    found = distribution(core, Steps(loop.variable, loop.low, loop.high, amount, is_ordered))
+    if found is None:
+        return None
+    if varies_by_owner:
+        found = _by_owner(found, owner)
+    return _renumbered(found, sign, offset)
+
+
+def _core(index: Expr, variable: str) -> tuple[int, Expr, Expr]:
+    """Return ``(s, c, core)`` with ``index == s * core + c``, ``s`` one of 1 and -1."""
+    if linear_in(index, variable) is not None:
+        return 1, ZERO, index
+    offset, core = ZERO, index
+    if isinstance(index, Add):
+        varying = [term for term in index.terms if variable in free_symbols(term)]
+        if len(varying) == 1:
+            core = varying[0]
+            offset = index - core
+    if isinstance(core, Mul) and core.coefficient == -1 and len(core.factors) == 1:
+        return -1, offset, core.factors[0]
+    return 1, offset, core
+
+
+def _by_owner(found: Occupancy, owner: str) -> Occupancy:
+    def at(server: Expr) -> Expr:
+        return substitute(found.at(server), {owner: server})
+
+    return replace(found, at=at, peak=None, rises=None)
+
+
+def _renumbered(found: Occupancy, sign: int, offset: Expr) -> Occupancy:
+    def at(server: Expr) -> Expr:
+        return found.at((server - offset) * sign)
+
+    first, last = (None if e is None else e * sign + offset for e in (found.first, found.last))
+    if sign < 0:
+        # What rises forwards falls backwards.
+        return replace(found, at=at, first=last, last=first, rises=None)
+    rises = None if found.rises is None else tuple(server + offset for server in found.rises)
+    return replace(found, at=at, first=first, last=last, rises=rises)
+
+
+def _reach(entry: Entry) -> tuple[Expr | None, Expr | None]:
+    """Return the first and last server that `entry` can reach, where that is visible."""
+    index = entry.index
+    bound = frozenset(loop.variable for loop in entry.loops)
+    if not is_whole(index):
+        return None, None
+    if isinstance(index, Mod) and not bound & free_symbols(index.divisor):
+        return ZERO, index.divisor - 1
+    return _end(entry, 1), _end(entry, -1)
+
+
+def _end(entry: Entry, direction: int) -> Expr | None:
+    end = entry.index
+    for loop in reversed(entry.loops):
+        line = linear_in(end, loop.variable)
+        slope = None if line is None else constant_of(line[0])
+        if slope is None:
+            return None
+        end = substitute(end, {loop.variable: loop.low if slope * direction >= 0 else loop.high})
+    return end

@@ -1,0 +1,183 @@
+"""Compiled closed forms against the rules applied by enumerating every loop."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, simplify, sym
+from costdb.process.compile import ProcessError, compile_process
+from costdb.process.terms import (
+    NOTHING,
+    Branch,
+    Delay,
+    Leaf,
+    Parallel,
+    ParLoop,
+    Process,
+    Resource,
+    SeqLoop,
+    Sequential,
+    Use,
+)
+from costdb.work import Fixed
+
+Exact = int | Fraction
+
+
+@dataclass(frozen=True)
+class Enumerated:
+    time: Exact
+    phi: Exact
+    delta: Counter[tuple[str, Exact]]
+
+    @property
+    def omega(self) -> Exact:
+        return max(self.delta.values(), default=0)
+
+
+def value(expr: Expr, scope: Mapping[str, int]) -> Exact:
+    result = evaluate(expr, scope)
+    assert not isinstance(result, float)
+    return result
+
+
+def in_sequence(parts: list[Enumerated]) -> Enumerated:
+    delta: Counter[tuple[str, Exact]] = Counter()
+    for part in parts:
+        delta.update(part.delta)
+    return Enumerated(sum(p.time for p in parts), sum(p.phi for p in parts), delta)
+
+
+def side_by_side(parts: list[Enumerated]) -> Enumerated:
+    delta = in_sequence(parts).delta
+    time = max([part.time for part in parts] + list(delta.values()), default=0)
+    return Enumerated(time, max((part.phi for part in parts), default=0), delta)
+
+
+def enumerated(term: Process, scope: Mapping[str, int]) -> Enumerated:
+    """The printed rules, one loop step after the other."""
+    match term:
+        case Delay(time):
+            t = value(time, scope)
+            return Enumerated(t, t, Counter())
+        case Use(resource, time):
+            t = Fraction(value(time, scope)) / value(resource.multiplicity, scope)
+            return Enumerated(t, t, Counter({(resource.array, value(resource.index, scope)): t}))
+        case Sequential(parts):
+            return in_sequence([enumerated(part, scope) for part in parts])
+        case Parallel(parts):
+            return side_by_side([enumerated(part, scope) for part in parts])
+        case SeqLoop(name, low, high, body) | ParLoop(name, low, high, body):
+            steps = range(int(value(low, scope)), int(value(high, scope)) + 1)
+            bodies = [enumerated(body, {**scope, name: step}) for step in steps]
+            return in_sequence(bodies) if isinstance(term, SeqLoop) else side_by_side(bodies)
+        case Branch(condition, then, orelse):
+            c = value(condition, scope)
+            if c == 1:
+                return enumerated(then, scope)
+            if c == 0:
+                return enumerated(orelse, scope)
+            a, b = enumerated(then, scope), enumerated(orelse, scope)
+            delta: Counter[tuple[str, Exact]] = Counter()
+            for part, weight in ((a, c), (b, 1 - c)):
+                delta.update({server: work * weight for server, work in part.delta.items()})
+            return Enumerated(c * a.time + (1 - c) * b.time, c * a.phi + (1 - c) * b.phi, delta)
+        case Leaf():
+            raise AssertionError("leaves are not generated")
+
+
+def assert_equals_enumeration(term: Process, scope: Mapping[str, int]) -> None:
+    cost = compile_process(term)
+    expected = enumerated(term, scope)
+    assert value(cost.T, scope) == expected.time
+    assert value(cost.phi, scope) == expected.phi
+    assert value(cost.omega, scope) == expected.omega
+    for (array, index), work in expected.delta.items():
+        assert value(cost.delta.at(array, num(index)), scope) == work
+    assert value(cost.delta.total(), scope) == sum(expected.delta.values())
+
+
+N, P, B = sym("N"), sym("P"), sym("B")
+VARIABLES = ("i", "j", "k")
+
+
+@st.composite
+def loop_bounds(draw: st.DrawFn, outer: tuple[str, ...]) -> tuple[Expr, Expr]:
+    anchors = [num(0), N, *(sym(name) for name in outer)]
+    low = draw(st.sampled_from(anchors)) + draw(st.integers(-2, 2))
+    high = draw(st.sampled_from([N, P, N - P, low + 3, *anchors])) + draw(st.integers(-2, 2))
+    return low, high
+
+
+@st.composite
+def indices(draw: st.DrawFn, loops: tuple[str, ...]) -> Expr:
+    if not loops:
+        return draw(st.sampled_from([num(0), num(1), P, P - 1]))
+    step = sym(draw(st.sampled_from(loops)))
+    line = step * draw(st.sampled_from([1, 1, 1, -1, 2])) + draw(
+        st.sampled_from([num(0), num(-1), num(3), N, sym(loops[0])])
+    )
+    divisor = draw(st.sampled_from([P, P, B, num(3), -floor_div(-N, P) + 1]))
+    shape = draw(st.sampled_from(["line", "cyclic", "block", "block-cyclic", "stretched", "fixed"]))
+    index = {
+        "line": line,
+        "cyclic": line % divisor,
+        "block": line // divisor,
+        "block-cyclic": (line // B) % P,
+        "stretched": (step * P) // (N + 2),
+        "fixed": num(1),
+    }[shape]
+    return index * draw(st.sampled_from([1, 1, -1])) + draw(st.sampled_from([0, 0, 1]))
+
+
+@st.composite
+def amounts(draw: st.DrawFn, loops: tuple[str, ...], index: Expr | None = None) -> Expr:
+    choices = [num(1), num(Fraction(1, 3)), N + 4]
+    for name in loops:
+        step = sym(name)
+        choices += [step * step + 1, step * step, 30 + step, 30 - step]
+    if index is not None:
+        choices.append(index * index + 1)
+    return draw(st.sampled_from(choices))
+
+
+@st.composite
+def processes(draw: st.DrawFn, depth: int = 3, loops: tuple[str, ...] = ()) -> Process:
+    kinds = ["use", "use", "delay"]
+    if depth:
+        kinds += ["seq loop", "par loop", "par loop", "sequence", "parallel", "branch"]
+    kind = draw(st.sampled_from(kinds))
+    if kind == "delay":
+        return Delay(draw(amounts(loops)))
+    if kind == "use":
+        index = draw(indices(loops))
+        array = draw(st.sampled_from(["cpu", "cpu", "disk"]))
+        multiplicity = draw(st.sampled_from([num(1), num(2), P]))
+        return Use(Resource(index, multiplicity, array), draw(amounts(loops, index)))
+    if kind in ("seq loop", "par loop") and len(loops) < len(VARIABLES):
+        low, high = draw(loop_bounds(loops))
+        name = VARIABLES[len(loops)]
+        body = draw(processes(depth - 1, (*loops, name)))
+        return (SeqLoop if kind == "seq loop" else ParLoop)(name, low, high, body)
+    if kind == "branch":
+        step = sym(loops[-1]) if loops else N
+        condition = draw(
+            st.sampled_from([less(step, P), less_equal(N, step), num(Fraction(1, 4)), 1 / P])
+        )
+        parts = draw(st.tuples(processes(depth - 1, loops), processes(depth - 1, loops)))
+        return Branch(condition, *parts)
+    parts = tuple(draw(st.lists(processes(depth - 1, loops), max_size=3)))
+    return Sequential(parts) if kind == "sequence" else Parallel(parts)
+
+
+@settings(max_examples=150, deadline=None)
+@given(processes(), st.integers(-1, 7), st.integers(1, 4), st.integers(1, 3))
+def test_random_processes_equal_enumeration(term: Process, n: int, p: int, b: int) -> None:
+    assert_equals_enumeration(term, {"N": n, "P": p, "B": b})
