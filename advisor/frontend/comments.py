@@ -157,7 +157,8 @@ def _directive(reader: DirectiveReader, span: Span, own_line: bool) -> AnyDirect
     word = reader.name(_EXPECTED)
     read = _READERS.get(word)
     if read is None:
-        reader.fail_at(start, f"expected {_EXPECTED}, but found {word!r}")
+        reader.position = start
+        reader.fail(_EXPECTED)
     return read(reader, span, own_line)
 
 

@@ -14,11 +14,16 @@ from advisor.source import Span
 Item = TypeVar("Item")
 
 _TOKEN: Final = re.compile(
-    r"(?P<name>[^\W\d]\w*)|(?P<number>\d[\d_]*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<mark>\S)"
+    r"(?P<name>[^\W\d]\w*)|(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<mark>\S)"
 )
 _CLOSING: Final = {"(": ")", "[": "]"}
 _LARGEST_DIGITS: Final = 18
+_LONGEST_SHOWN: Final = 30
 _EXPR_COLUMN: Final = re.compile(r"column (\d+): (.*)")
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}...")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class DirectiveReader:
     def fail(self, expected: str) -> NoReturn:
         """Refuse the next token."""
         found = self.peek()
-        shown = f"found {found!r}" if found else "the comment ends"
+        shown = f"found {_shown(found)}" if found else "the comment ends"
         self.fail_at(self.position, f"expected {expected}, but {shown}")
 
     def fail_at(self, position: int, message: str) -> NoReturn:
@@ -142,7 +147,7 @@ class DirectiveReader:
         value = self._constant(text, start)
         if value is not None and (value < least or (most is not None and value > most)):
             bounds = f"at least {least}" if most is None else f"from {least} to {most}"
-            self.fail_at(first, f"expected {what} {bounds}, but found {text!r}")
+            self.fail_at(first, f"expected {what} {bounds}, but found {_shown(text)}")
         return text
 
     def _constant(self, text: str, start: int) -> int | Fraction | float | None:

@@ -2,6 +2,7 @@
 
 import ast
 import copy
+import doctest
 import pickle
 import runpy
 import subprocess
@@ -14,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import advisor
-from advisor import Block, Cyclic, Dist, Mesh, kernel
+from advisor import Block, Cyclic, Dist, Mesh, annotations, kernel
 from advisor.distribution import (
     ArraySpec,
     AxisMap,
@@ -103,6 +104,11 @@ def test_text_of_each_kind() -> None:
         repr(Dist("N", 3, "row", None, on=MESH, order="F", halo=1))
         == "Dist('N', 3, Block('row'), None, on=Mesh(row=4, col='P'), order='F', halo=(1, 0))"
     )
+
+
+def test_examples_in_the_documentation_of_the_classes() -> None:
+    failed, tried = doctest.testmod(annotations)
+    assert (failed, tried) == (0, 4)
 
 
 def test_shorthands_are_the_same_values() -> None:
@@ -240,7 +246,7 @@ from typing import Annotated
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor import Block, Cyclic, Dist, Mesh, kernel
+from advisor import Block, Cyclic, Dist, Mesh, annotations, kernel
 
 mesh = Mesh(row=4, col="P")
 Image = Annotated[NDArray[np.int32], Dist("N", "N", Block("row"), Cyclic("col", k=2), on=mesh)]

@@ -257,6 +257,10 @@ def test_suppressions(text: str, scope: Scope, codes: tuple[str, ...]) -> None:
         ("trip 1/0", 17, "zero"),
         ("trip 9**9**9**9", 20, "a power needs more than"),
         ("trip " + "(" * 100_000, 100_016, "expected ')', but the comment ends"),
+        ("trip " + "(" * 100_000 + ")" * 100_000, 116, "brackets nest more than"),
+        ("trip 3 " + "x" * 50_000, 18, "did not expect"),
+        ("y" * 100_000, 11, "but found 'yyyyyyyyyyyyyyyyyyyyyyyyyyy...'"),
+        ("kernel N=1_", 22, "expected '=', but the comment ends"),
         ("cost 3*N", 19, "expected a unit (us, ms or s) at the end"),
         ("cost us", 16, "expected a cost such as 3*N us, but found 'us'"),
         ("cost (3 us", 19, "expected ')', but found 'us'"),
@@ -273,6 +277,7 @@ def test_a_mistake_is_one_line_at_its_place(text: str, column: int, says: str) -
     assert says in error.message
     assert (error.line, error.column) == (1, column)
     assert "\n" not in str(error)
+    assert len(error.message) < 200
     assert str(error) == f"line 1, column {column}: {error.message}"
     assert str(error.in_file("k.py")) == f"k.py:1:{column}: {error.message}"
 
