@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from advisor.finding import Finding, Remark
+from advisor.frontend import prefilter
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,49 @@ class FileResult:
     source: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
+
+
+def needs_reading(source: str) -> bool:
+    """Return whether a file may hold a kernel; imports nothing heavy."""
+    return prefilter.needs_reading(source)
+
+
+def check_source(path: str, source: str, options: Options) -> FileResult:
+    """Return the findings of one file, greatest gain first.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse, an annotation cannot be right, or a size has no value.
+    MachineError
+        The machine is unknown or its profile is wrong.
+    """
+    if not prefilter.needs_reading(source):
+        return FileResult(path, source, (), ())
+    # after the prefilter: LibCST and the models cost more than reading a file without kernels
+    from advisor.frontend.comments import read_comments
+    from advisor.frontend.kernels import read_kernels
+    from advisor.ranking.rank import rank
+    from advisor.ranking.sizes import bind_sizes
+    from advisor.suppress import apply_suppressions
+    from advisor.transform_registry import transforms
+    from costdb.machines import load_machine
+
+    machine = load_machine(options.machine or "")
+    wanted = tuple(t for t in transforms() if _is_wanted(t.code, options))
+    findings: list[Finding] = []
+    remarks: list[Remark] = []
+    for kernel in read_kernels(path, source):
+        ranked = rank(path, kernel, machine, bind_sizes(kernel, options.sizes), wanted)
+        findings += ranked.findings
+        remarks += ranked.remarks
+    kept = apply_suppressions(
+        path, source, read_comments(source), findings, lambda code: _is_wanted(code, options)
+    )
+    large = [f for f in kept.findings if f.prediction.speedup >= options.min_speedup]
+    large.sort(key=lambda f: (-f.prediction.speedup, f.span, f.code))
+    return FileResult(path, source, tuple(large), (*remarks, *kept.unused))
+
+
+def _is_wanted(code: str, options: Options) -> bool:
+    return (not options.select or code in options.select) and code not in options.ignore

@@ -21,6 +21,7 @@ from advisor.frontend.directives import (
     StatedCost,
     Trip,
 )
+from advisor.frontend.prefilter import needs_reading
 from advisor.frontend.names import array_module_name, imported_names, resolve
 from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
@@ -30,13 +31,7 @@ from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, free_symbols, parse, sym
 
 KERNEL_DECORATORS = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
-_MARK = re.compile(r"\badvisor\b|#[ \t]*advise[ \t]*:")
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-
-
-def needs_reading(source: str) -> bool:
-    """Return whether a file can hold anything to advise on; cheap and never wrongly False."""
-    return _MARK.search(source) is not None
 
 
 def read_kernels(path: str, source: str) -> tuple[Kernel, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from advisor.ir.values import Read, Subscript, Value, reads
+from advisor.ir.values import Subscript, Value, reads, region_symbols, value_symbols
 from advisor.source import Span
-from costdb.expr import Expr
+from costdb.expr import Expr, free_symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +133,24 @@ def written(statement: Statement) -> frozenset[str]:
             return statement.mentions
 
 
+def symbols(statement: Statement) -> frozenset[str]:
+    """Return every size symbol that a statement's regions, shifts and bounds hold."""
+    match statement:
+        case Bind() | ScalarBind():
+            return value_symbols(statement.value)
+        case Store(_, region, value, _):
+            return value_symbols(value) | region_symbols(region)
+        case Loop(_, low, high, _, body, _):
+            inner = frozenset().union(*map(symbols, body))
+            return inner | free_symbols(low) | free_symbols(high)
+        case Choice(probability, then, orelse, _):
+            return free_symbols(probability).union(*map(symbols, then + orelse))
+        case Stated(microseconds, _, _):
+            return free_symbols(microseconds)
+        case Rename() | Return() | Unknown():
+            return frozenset()
+
+
 def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
     """Yield all statements, outermost first, in program order."""
     for statement in statements:
@@ -143,9 +161,3 @@ def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
             yield from walk(statement.then)
             yield from walk(statement.orelse)
 
-
-def reads_of(statement: Statement) -> tuple[Read, ...]:
-    """Return the regions that a simple statement reads (nothing for compound ones)."""
-    if isinstance(statement, Bind | Store | ScalarBind):
-        return reads(statement.value)
-    return ()

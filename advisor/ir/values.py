@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from costdb.expr import Expr
+from costdb.expr import Expr, free_symbols
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +152,29 @@ def reads(value: Value) -> tuple[Read, ...]:
     if isinstance(value, Read):
         return (value,)
     return tuple(read for part in operands(value) for read in reads(part))
+
+
+def region_symbols(region: tuple[Subscript, ...]) -> frozenset[str]:
+    """Return every size symbol in the bounds of a region."""
+    found: frozenset[str] = frozenset()
+    for part in region:
+        bounds = (part.low, part.high) if isinstance(part, Range) else (part.at,)
+        found = found.union(*map(free_symbols, bounds))
+    return found
+
+
+def value_symbols(value: Value) -> frozenset[str]:
+    """Return every size symbol in regions, shapes and shifts of a value."""
+    own: frozenset[str] = frozenset()
+    match value:
+        case Read(_, region):
+            own = region_symbols(region)
+        case Fill(_, shape, _):
+            own = frozenset().union(*map(free_symbols, shape))
+        case Roll(_, _, amount):
+            own = free_symbols(amount)
+        case PeriodicPad(_, _, before, after):
+            own = free_symbols(before) | free_symbols(after)
+        case _:
+            pass
+    return own.union(*map(value_symbols, operands(value)))

@@ -1,0 +1,1 @@
+"""From a kernel to the work of its slowest rank, by the owner-computes rule."""

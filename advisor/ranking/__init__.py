@@ -1,0 +1,1 @@
+"""From proposals to ranked findings: prices compared, evidence gathered."""

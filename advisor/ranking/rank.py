@@ -1,0 +1,241 @@
+"""Findings of one kernel: every proposal priced, the best of each rule kept with its rivals."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from advisor.analysis.lower import Unpriced
+from advisor.analysis.messages import transfers
+from advisor.finding import (
+    Alternative,
+    Confidence,
+    Crossover,
+    Evidence,
+    EvidenceTerm,
+    Finding,
+    Fix,
+    Prediction,
+    Remark,
+)
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal, Transform
+from advisor.ranking.compare import Compared, Costed, compared, cost, where_it_pays
+from advisor.ranking.sizes import Sizes, require
+from costdb.estimate import Missing
+from costdb.machines import Machine
+from costdb.quantity import Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    proposal: Proposal
+    costed: Costed
+    compared: Compared
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What is to be said of one kernel."""
+
+    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
+
+
+def rank(
+    path: str, kernel: Kernel, machine: Machine, sizes: Sizes, transforms: Sequence[Transform]
+) -> Ranked:
+    """Return the findings of a kernel, greatest gain first.
+
+    Parameters
+    ----------
+    path : str
+    kernel : Kernel
+    machine : Machine
+    sizes : Sizes
+    transforms : sequence of Transform
+        The rules to try.
+
+    Returns
+    -------
+    Ranked
+        One finding for each rule that has a proposal predicted to be faster; a remark instead
+        where the kernel, or the machine, does not allow a prediction.
+
+    Raises
+    ------
+    SourceProblem
+        When a size has no value.
+    """
+    try:
+        before = cost(kernel, machine)
+    except Unpriced as unknown:
+        message = f"no advice for kernel `{kernel.name}`: {unknown.reason}"
+        return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
+    if isinstance(before, Missing):
+        return Ranked((), (_missing(path, kernel, before),))
+    require(kernel, before.sizes, sizes, path)
+    findings: list[Finding] = []
+    remarks: list[Remark] = []
+    for transform in transforms:
+        candidates: list[_Candidate] = []
+        lost: list[Alternative] = []
+        for proposal in transform.propose(kernel):
+            tried = _tried(proposal, before, machine, sizes, kernel, path)
+            if isinstance(tried, _Candidate):
+                candidates.append(tried)
+            else:
+                lost.append(tried)
+        # of equally fast ones the one proposed first, which its rule prefers
+        candidates.sort(key=lambda candidate: candidate.compared.after.mid)
+        if candidates and candidates[0].compared.ratio.mid > 1:
+            findings.append(
+                _finding(path, kernel, machine, sizes, transform, before, candidates, lost)
+            )
+    findings.sort(key=lambda finding: (-finding.prediction.speedup, finding.code))
+    return Ranked(tuple(findings), tuple(remarks))
+
+
+def _missing(path: str, kernel: Kernel, missing: Missing) -> Remark:
+    message = f"no advice for kernel `{kernel.name}`: {missing.what}; {missing.remedy}"
+    return Remark(path, kernel.name, kernel.span, message)
+
+
+def _tried(
+    proposal: Proposal,
+    before: Costed,
+    machine: Machine,
+    sizes: Sizes,
+    kernel: Kernel,
+    path: str,
+) -> _Candidate | Alternative:
+    try:
+        after = cost(proposal.variant, machine)
+    except Unpriced as unknown:
+        return Alternative(proposal.title, None, f"no prediction: {unknown.reason}")
+    if isinstance(after, Missing):
+        return Alternative(proposal.title, None, f"no prediction: {after.what}")
+    require(kernel, after.sizes, sizes, path)
+    return _Candidate(proposal, after, compared(before, after, sizes.values))
+
+
+def _finding(
+    path: str,
+    kernel: Kernel,
+    machine: Machine,
+    sizes: Sizes,
+    transform: Transform,
+    before: Costed,
+    candidates: Sequence[_Candidate],
+    lost: Sequence[Alternative],
+) -> Finding:
+    best = candidates[0]
+    proposal, found = best.proposal, best.compared
+    prediction = _prediction(found)
+    used = before.sizes | best.costed.sizes
+    edits = proposal.edits()
+    legality = proposal.legality
+    return Finding(
+        code=transform.code,
+        name=transform.name,
+        path=path,
+        kernel=kernel.name,
+        span=proposal.span,
+        message=f"{prediction.speedup:.2f}x faster on {machine.name}: {proposal.title}",
+        reason=proposal.reason,
+        prediction=prediction,
+        assumptions=sizes.assumptions(used),
+        evidence=_evidence(machine, sizes, before, best),
+        alternatives=(*_rivals(candidates), *lost),
+        crossovers=tuple(_crossovers(before, best.costed, sizes, used)),
+        fix=Fix(legality.applicability, legality.argument, edits) if edits else None,
+        fingerprint=_fingerprint(path, kernel, transform.code, proposal),
+    )
+
+
+def _prediction(found: Compared) -> Prediction:
+    before, after, ratio = found.before, found.after, found.ratio
+    return Prediction(
+        before_s=before.mid,
+        after_s=after.mid,
+        speedup=ratio.mid,
+        low=ratio.low,
+        high=ratio.high,
+        before_low_s=before.low,
+        before_high_s=before.high,
+        after_low_s=after.low,
+        after_high_s=after.high,
+        confidence=Confidence.HIGH if ratio.low > 1 else Confidence.LOW,
+        in_range=before.in_range and after.in_range,
+    )
+
+
+def _rivals(candidates: Sequence[_Candidate]) -> Iterator[Alternative]:
+    best = candidates[0].compared.after.mid
+    for candidate in candidates[1:]:
+        time = candidate.compared.after.mid
+        if candidate.compared.ratio.mid <= 1:
+            reason = "slower than the kernel as written"
+        elif time > best:
+            reason = f"{time / best:.2f} times the time of the suggestion"
+        else:
+            reason = "as fast as the suggestion"
+        yield Alternative(candidate.proposal.title, time, reason)
+
+
+def _evidence(machine: Machine, sizes: Sizes, before: Costed, best: _Candidate) -> Evidence:
+    found = best.compared
+    worst = max(
+        (found.before.provenance, found.after.provenance), key=list(type(found.before.provenance)).index
+    )
+    facts: list[str] = []
+    for side, costed in (("as written", before), ("as proposed", best.costed)):
+        for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes):
+            facts.append(f"{side}, {transfer}")
+    coefficients = {**before.priced.coefficients, **best.costed.priced.coefficients}
+    return Evidence(
+        machine=machine.name,
+        calibration=f"{machine.title}; {machine.library}" if machine.library else machine.title,
+        provenance=worst,
+        terms=tuple(_terms(found)),
+        facts=tuple(facts),
+        coefficients=tuple(_described(name, q) for name, q in sorted(coefficients.items())),
+        remarks=tuple(dict.fromkeys((*found.before.remarks, *found.after.remarks))),
+    )
+
+
+def _terms(found: Compared) -> Iterator[EvidenceTerm]:
+    before = {(t.label, t.model): t.mid for t in found.before.terms}
+    after = {(t.label, t.model): t.mid for t in found.after.terms}
+    for label, model in dict.fromkeys((*before, *after)):
+        key = (label, model)
+        yield EvidenceTerm(label, model, before.get(key), after.get(key))
+
+
+def _described(name: str, quantity: Quantity) -> str:
+    interval = (
+        f" ({quantity.low:g} to {quantity.high:g})" if quantity.low != quantity.high else ""
+    )
+    fitted = f"; fitted to {quantity.fitted_to}" if quantity.fitted_to else ""
+    unit = "" if quantity.unit == "1" else f" {quantity.unit}"
+    return (
+        f"{name} = {quantity.value:g}{unit}{interval}, {quantity.provenance}:"
+        f" {quantity.source}{fitted}"
+    )
+
+
+def _crossovers(
+    before: Costed, after: Costed, sizes: Sizes, used: frozenset[str]
+) -> Iterator[Crossover]:
+    for variable in sorted(used):
+        found = where_it_pays(before, after, variable, sizes.values)
+        if found is not None:
+            yield Crossover(variable, *found)
+
+
+def _fingerprint(path: str, kernel: Kernel, code: str, proposal: Proposal) -> str:
+    line = kernel.context.source.splitlines()[proposal.span.start_line - 1]
+    text = " ".join(line.split())
+    whole = "\0".join((path.replace("\\", "/"), code, kernel.name, proposal.title.split("(")[0], text))
+    return hashlib.sha256(whole.encode()).hexdigest()[:24]

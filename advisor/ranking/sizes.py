@@ -1,0 +1,66 @@
+"""Which value every size has, and what bound it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from advisor.finding import Assumption
+from advisor.ir.kernel import Kernel
+from advisor.source import SourceProblem
+
+Number = int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Values of sizes and their origins.
+
+    Attributes
+    ----------
+    values : mapping of str to number
+    origins : mapping of str to str
+        What bound each: a line of the source, or ``-D``.
+    """
+
+    values: Mapping[str, Number]
+    origins: Mapping[str, str]
+
+    def assumptions(self, names: Iterable[str]) -> tuple[Assumption, ...]:
+        """Return the named sizes as assumptions of a finding, in alphabetical order."""
+        return tuple(
+            Assumption(name, self.values[name], self.origins[name]) for name in sorted(names)
+        )
+
+
+def bind_sizes(kernel: Kernel, given: Mapping[str, Number]) -> Sizes:
+    """Return the sizes of a kernel: what the source says, overruled by `given`."""
+    values: dict[str, Number] = {}
+    origins: dict[str, str] = {}
+    for name, binding in kernel.sizes.items():
+        values[name] = binding.value
+        origins[name] = f"line {binding.span.start_line}"
+    for name, value in given.items():
+        values[name] = value
+        origins[name] = "-D"
+    return Sizes(values, origins)
+
+
+def require(kernel: Kernel, names: Iterable[str], sizes: Sizes, path: str) -> None:
+    """Check that every named size has a value.
+
+    Raises
+    ------
+    SourceProblem
+        For the first, alphabetically, that has none.
+    """
+    for name in sorted(names):
+        if name not in sizes.values:
+            line, column = kernel.span.start_line, kernel.span.start_column
+            raise SourceProblem(
+                path,
+                line,
+                column,
+                f"size {name} of kernel `{kernel.name}` is not bound:"
+                f" write @kernel({name}=...) or pass -D {name}=...",
+            )

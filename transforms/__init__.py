@@ -1,0 +1,4 @@
+"""The choices: one module each. A transform sees the kernel's intermediate form and nothing else.
+
+It proposes variants with a legality argument, and rewrites source only when somebody looks.
+"""

@@ -1,0 +1,330 @@
+"""ADV201: sums over windows by prefix scans instead of repeated shifts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel, LocalArray
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import kind_of_or_none, promote, whole
+from advisor.ir.signs import known_non_negative
+from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, mentioned
+from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Subscript, Value
+from advisor.source import Span
+from costdb.expr import Expr, maximum, minimum, num
+from transforms.window_source import window_edits
+from transforms.windows import Window, windows
+from transforms.writing import fresh_name
+
+ZERO = num(0)
+ONE = num(1)
+
+DOCUMENTATION = """\
+# ADV201 repeated-shifts
+
+**What it does.** Finds sums over windows (box filters, moving sums) that are computed by
+shifting an array again and again and adding it, and proposes a prefix scan: the sum of a window
+is the difference of two prefix sums.
+
+**Why it costs.** A window of `b` terms takes `b - 1` shifts, each with a message to a neighbour
+and a pass over the whole block. The scan takes a number of steps that grows with the logarithm
+of the ranks and does not grow with `b` at all: two passes, and one shift by `b`.
+
+**Example**
+
+```python
+total = image.copy()
+moved = image.copy()
+for _ in range(b - 1):
+    moved[1:, :] = moved[:-1, :]
+    moved[0, :] = 0
+    total += moved
+```
+
+**Use instead**
+
+```python
+running = np.cumsum(image, axis=0, dtype=image.dtype)
+total = running.copy()
+lag = max(b, 1)
+total[lag:, :] -= running[:-lag, :]
+```
+
+**Fix safety.** Safe on integers: their sums are associative, also where they wrap around at the
+width of the type, so that results are equal bit for bit. Unsafe on floating-point and complex
+numbers: sums are taken in another order, and a difference of two long sums loses digits.
+
+**Models used.** Lines (messages, scans, array statements).
+
+**References.** The crossover between shifts and scans, and why a model without cache effects
+puts it wrongly, is from the study of communication costs with cache effects for ZPL and MPI
+programs on the Cray T3E, IBM SP-2 and Sun Enterprise 5000.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftsToScan:
+    """The rule ADV201; see its page in `documentation`."""
+
+    code: str = "ADV201"
+    name: str = "repeated-shifts"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield all windows by scans together, each alone, and two windows as one table."""
+        found = tuple(w for w in windows(kernel) if _types_allow(w, kernel))
+        if not found:
+            return
+        yield _proposal(kernel, found, "sum its windows by prefix scans, not by repeated shifts")
+        if len(found) > 1:
+            for window in found:
+                title = f"scan only along axis {window.axis} (line {window.loop.span.start_line})"
+                yield _proposal(kernel, (window,), title)
+        yield from _tables(kernel, found)
+
+
+def _types_allow(window: Window, kernel: Kernel) -> bool:
+    target, source = kernel.dtype(window.target), kernel.dtype(window.source)
+    if kind_of_or_none(target) in (None, Kind.BOOLEAN):
+        return False
+    moved = window.moving.name if isinstance(window.moving, Bind) else None
+    if moved is not None and kernel.dtype(moved) != source:
+        return False
+    return promote(target, source) == target
+
+
+def _legality(found: tuple[Window, ...], kernel: Kernel) -> Legality:
+    temporaries = sorted({w.moving.name for w in found if isinstance(w.moving, Bind)})
+    unused = f"; `{'`, `'.join(temporaries)}` is not used afterwards" if temporaries else ""
+    kinds = {kind_of_or_none(kernel.dtype(window.target)) for window in found}
+    if kinds - {Kind.INTEGER}:
+        return Legality(
+            Applicability.UNSAFE,
+            "the same terms are summed in another order: floating-point sums are not associative,"
+            f" so results agree only to rounding{unused}",
+        )
+    if any(window.periodic and not window.least for window in found):
+        return Legality(
+            Applicability.UNSAFE,
+            "equal for windows of at least one term; an empty window, for which the loop gives"
+            f" zeros, is summed as one of one term{unused}",
+        )
+    return Legality(
+        Applicability.SAFE,
+        "integer sums are associative, also where they wrap around at the width of their type,"
+        f" so every result is equal bit for bit{unused}",
+    )
+
+
+def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal:
+    taken = set(kernel.context.identifiers)
+    rewritten: list[_Rewritten] = []
+    for window in found:
+        new = _rewrite(window, kernel, taken)
+        taken |= {new.running}
+        rewritten.append(new)
+    variant = _variant(kernel, rewritten)
+    return Proposal(
+        title=title,
+        reason=(
+            "every shift passes over the whole block and sends a message, once for each term of"
+            " the window; a prefix scan costs the same however wide the window is"
+        ),
+        span=_header(found[0].loop.span, kernel),
+        variant=variant,
+        legality=_legality(found, kernel),
+        edits=partial(
+            window_edits, tuple((new.window, new.running) for new in rewritten), kernel
+        ),
+    )
+
+
+def _header(span: Span, kernel: Kernel) -> Span:
+    """Return the first line of a compound statement."""
+    line = kernel.context.source.splitlines()[span.start_line - 1]
+    return Span(span.start_line, span.start_column, span.start_line, len(line.rstrip()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewritten:
+    window: Window
+    running: str
+    running_array: LocalArray
+    statements: tuple[Statement, ...]
+
+
+def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
+    """Return a window as a scan, in the intermediate form."""
+    axis, extents = window.axis, kernel.extents(window.target)
+    dtype = kernel.dtype(window.target)
+    running = fresh_name("running", taken)
+    lag = _lag(window, kernel)
+    span = window.loop.span
+    source: Value = Read(window.source, whole(extents))
+    longer = list(extents)
+    if window.periodic:
+        extra = lag - 1
+        before, after = (extra, ZERO) if window.side < 0 else (ZERO, extra)
+        source = PeriodicPad(source, axis, before, after)
+        longer[axis] = extents[axis] + extra
+    scanned = tuple(longer)
+    scan = Scan(source, axis, "add", dtype, reverse=not window.periodic and window.side > 0)
+    if window.periodic:
+        first = _along(axis, Range(lag - 1, scanned[axis]), scanned)
+        place = _along(axis, Range(ONE, extents[axis]), extents)
+        taken_away = _along(axis, Range(ZERO, scanned[axis] - lag), scanned)
+    else:
+        first = whole(extents)
+        low, high = Range(ZERO, extents[axis] - lag), Range(lag, extents[axis])
+        place = _along(axis, high if window.side < 0 else low, extents)
+        taken_away = _along(axis, low if window.side < 0 else high, extents)
+    prefix = Read(running, first)
+    started: Statement
+    if isinstance(window.start, Bind):
+        started = Bind(window.target, Copy(prefix, dtype), window.start.span)
+    else:
+        started = Store(window.target, whole(extents), prefix, window.start.span)
+    difference = Elementwise("subtract", (Read(window.target, place), Read(running, taken_away)))
+    return _Rewritten(
+        window,
+        running,
+        LocalArray(dtype, scanned),
+        (
+            Bind(running, scan, window.start.span),
+            started,
+            Store(window.target, place, difference, span),
+        ),
+    )
+
+
+def _lag(window: Window, kernel: Kernel) -> Expr:
+    """Return the distance between the two prefix sums of a window."""
+    least = 1 if window.periodic else window.least
+    terms = window.terms
+    wide = terms if known_non_negative(terms - least, {}) else maximum(terms, num(least))
+    if window.least or window.periodic:
+        return wide
+    return minimum(wide, kernel.extents(window.target)[window.axis])
+
+
+def _along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscript, ...]:
+    region = list(whole(extents))
+    region[axis] = part
+    return tuple(region)
+
+
+def _variant(kernel: Kernel, rewritten: list[_Rewritten]) -> Kernel:
+    body = kernel.body
+    for new in rewritten:
+        window = new.window
+        changes = {id(window.start): new.statements[:2], id(window.loop): new.statements[2:]}
+        if window.moving is not None:
+            changes[id(window.moving)] = ()
+        body = _replaced(body, changes)
+    variant = kernel.with_body(body)
+    return variant.with_locals({new.running: new.running_array for new in rewritten})
+
+
+def _replaced(
+    body: tuple[Statement, ...], changes: dict[int, tuple[Statement, ...]]
+) -> tuple[Statement, ...]:
+    made: list[Statement] = []
+    for statement in body:
+        if id(statement) in changes:
+            made.extend(changes[id(statement)])
+        elif isinstance(statement, Loop):
+            inner = _replaced(statement.body, changes)
+            # an unchanged statement stays the same object: later windows are found by identity
+            made.append(
+                statement
+                if inner == statement.body
+                else Loop(
+                    statement.variable,
+                    statement.low,
+                    statement.high,
+                    statement.step,
+                    inner,
+                    statement.span,
+                )
+            )
+        elif isinstance(statement, Choice):
+            then, orelse = _replaced(statement.then, changes), _replaced(statement.orelse, changes)
+            unchanged = (then, orelse) == (statement.then, statement.orelse)
+            made.append(
+                statement
+                if unchanged
+                else Choice(statement.probability, then, orelse, statement.span)
+            )
+        else:
+            made.append(statement)
+    return tuple(made)
+
+
+def _tables(kernel: Kernel, found: tuple[Window, ...]) -> Iterator[Proposal]:
+    """Yield two windows along two axes as one summed-area table, the published formulation."""
+    for first, second in pairwise(found):
+        if not _makes_table(first, second, kernel):
+            continue
+        yield Proposal(
+            title="sum both axes first and combine four corners of one table",
+            reason="two scans and three shifts by the width of the window serve both axes",
+            span=_header(first.loop.span, kernel),
+            variant=_table_variant(kernel, first, second),
+            legality=_legality((first, second), kernel),
+            edits=tuple,
+        )
+
+
+def _makes_table(first: Window, second: Window, kernel: Kernel) -> bool:
+    if second.source != first.target or first.axis == second.axis:
+        return False
+    if kernel.dtype(first.target) != kernel.dtype(second.target):
+        return False
+    if first.periodic or second.periodic or (first.side, second.side) != (-1, -1):
+        return False
+    own = {id(s) for w in (first, second) for s in (w.start, w.moving, w.loop)}
+    return first.target in kernel.locals and not any(
+        first.target in mentioned(statement) for statement in kernel.body if id(statement) not in own
+    )
+
+
+def _table_variant(kernel: Kernel, first: Window, second: Window) -> Kernel:
+    extents, dtype = kernel.extents(second.target), kernel.dtype(second.target)
+    table = fresh_name("running", kernel.context.identifiers)
+    lags = {first.axis: _lag(first, kernel), second.axis: _lag(second, kernel)}
+    scan = Scan(Read(first.source, whole(extents)), first.axis, "add", dtype)
+    span = second.loop.span
+
+    def corner(axes: tuple[int, ...], operation: str) -> Store:
+        place, taken = list(whole(extents)), list(whole(extents))
+        for axis in axes:
+            place[axis] = Range(lags[axis], extents[axis])
+            taken[axis] = Range(ZERO, extents[axis] - lags[axis])
+        target = Read(second.target, tuple(place))
+        value = Elementwise(operation, (target, Read(table, tuple(taken))))
+        return Store(second.target, tuple(place), value, span)
+
+    made: tuple[Statement, ...] = (
+        Bind(table, Scan(scan, second.axis, "add", dtype), first.start.span),
+        Bind(second.target, Copy(Read(table, whole(extents)), dtype), second.start.span),
+        corner((first.axis,), "subtract"),
+        corner((second.axis,), "subtract"),
+        corner((first.axis, second.axis), "add"),
+    )
+    changes: dict[int, tuple[Statement, ...]] = {
+        id(statement): ()
+        for window in (first, second)
+        for statement in (window.start, window.moving, window.loop)
+        if statement is not None
+    }
+    changes[id(second.loop)] = made
+    variant = kernel.with_body(_replaced(kernel.body, changes))
+    return variant.with_locals({table: LocalArray(dtype, extents)})
+
+
+TRANSFORM = ShiftsToScan()
