@@ -1,0 +1,255 @@
+import math
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costdb.estimate import Domain, Priced, Term
+from costdb.evaluate import compare, crossover, evaluate_price
+from costdb.expr import ExprError, evaluate, num, parse, sym
+from costdb.quantity import Provenance, Quantity
+
+NAMES = ("m.a", "m.b", "m.c", "m.d")
+
+
+def quantity(low, value, high, provenance=Provenance.MEASURED):
+    return Quantity(value, low, high, "us", provenance, "test")
+
+
+def boxes(low):
+    triple = st.tuples(*[st.integers(low, 50)] * 3).map(sorted).map(lambda t: quantity(*t))
+    return st.fixed_dictionaries(dict.fromkeys(NAMES, triple))
+
+
+def at_corner(priced, values, bindings):
+    return float(evaluate(priced.microseconds, {**bindings, **values}))
+
+
+def corners(coefficients):
+    names = sorted(coefficients)
+    ends = [(coefficients[name].low, coefficients[name].high) for name in names]
+    for values in product(*ends):
+        yield dict(zip(names, values, strict=True))
+
+
+def middle(coefficients):
+    return {name: quantity.value for name, quantity in coefficients.items()}
+
+
+def affine(weights, constant=0):
+    total = num(constant)
+    for name, weight in zip(NAMES, weights, strict=True):
+        total = total + weight * sym("N") * sym(name)
+    return total
+
+
+weights = st.tuples(*[st.integers(-5, 5)] * 4)
+amounts = st.tuples(*[st.integers(0, 5)] * 4)
+
+
+@given(boxes(-20), weights, st.integers(-50, 50))
+@settings(max_examples=60, deadline=None)
+def test_ends_of_an_affine_price_are_those_of_all_corners(box, slopes, constant):
+    priced = Priced(affine(slopes, constant), (), box)
+    estimate = evaluate_price(priced, {"N": 3})
+    values = [at_corner(priced, corner, {"N": 3}) for corner in corners(box)]
+    expected = min(values), at_corner(priced, middle(box), {"N": 3}), max(values)
+    found = estimate.low, estimate.mid, estimate.high
+    assert found == pytest.approx([max(0.0, value) * 1e-6 for value in expected])
+    assert estimate.low <= estimate.mid <= estimate.high
+    assert estimate.in_range == (expected[1] >= 0)
+
+
+PRODUCTS = [
+    "m.a*(3 + m.b*N) + m.c",
+    "m.d*(m.a + 8*N*m.b + (N + m.c*2)*m.a) + m.b",
+    "m.c*(m.a*N + m.b) + (1 - m.c)*(m.d*N)",
+    "if(N < 10, m.a - m.b*m.c, m.d)",
+    "sum(i = 1, N, i*m.a*m.b + m.c)",
+]
+
+
+@pytest.mark.parametrize("text", PRODUCTS)
+@given(box=boxes(-20))
+@settings(max_examples=25, deadline=None)
+def test_ends_of_a_price_with_products_are_those_of_all_corners(text, box):
+    priced = Priced(parse(text) + 10_000_000, (), box)
+    estimate = evaluate_price(priced, {"N": 7})
+    values = [at_corner(priced, corner, {"N": 7}) for corner in corners(box)]
+    assert (estimate.low, estimate.high) == pytest.approx(
+        (min(values) * 1e-6, max(values) * 1e-6), rel=1e-12
+    )
+
+
+@given(boxes(0))
+@settings(max_examples=30, deadline=None)
+def test_ends_of_a_monotone_piecewise_price_are_those_of_all_corners(box):
+    priced = Priced(parse("max(m.a*N, m.b*N*2 - m.c, min(m.d, N)) + 200"), (), box)
+    estimate = evaluate_price(priced, {"N": 7})
+    values = [at_corner(priced, corner, {"N": 7}) for corner in corners(box)]
+    assert (estimate.low, estimate.high) == pytest.approx((min(values) * 1e-6, max(values) * 1e-6))
+    assert estimate.low <= estimate.mid <= estimate.high
+
+
+@given(boxes(0), amounts, amounts, st.integers(1, 30), st.integers(1, 30))
+@settings(max_examples=80, deadline=None)
+def test_ends_of_a_ratio_are_those_of_all_corners(box, above, below, base, other):
+    before, after = Priced(affine(above, base), (), box), Priced(affine(below, other), (), box)
+    ratio = compare(before, after, {"N": 2})
+    values = [
+        at_corner(before, corner, {"N": 2}) / at_corner(after, corner, {"N": 2})
+        for corner in corners(box)
+    ]
+    assert ratio.low == pytest.approx(min(values), rel=1e-12)
+    assert ratio.high == pytest.approx(max(values), rel=1e-12)
+    assert ratio.low <= ratio.mid <= ratio.high
+
+
+@pytest.mark.parametrize(("above", "below"), list(product(PRODUCTS[:3], PRODUCTS[1:3])))
+@given(box=boxes(0))
+@settings(max_examples=10, deadline=None)
+def test_ends_of_a_ratio_with_products_are_those_of_all_corners(above, below, box):
+    before = Priced(parse(above) + 20_000, (), box)
+    after = Priced(parse(below) + 20_000, (), box)
+    ratio = compare(before, after, {"N": 2})
+    values = [
+        at_corner(before, corner, {"N": 2}) / at_corner(after, corner, {"N": 2})
+        for corner in corners(box)
+    ]
+    assert (ratio.low, ratio.high) == pytest.approx((min(values), max(values)), rel=1e-12)
+
+
+@given(boxes(1))
+@settings(max_examples=30, deadline=None)
+def test_a_ratio_of_piecewise_prices_holds_all_corners_and_the_middle(box):
+    before = Priced(parse("max(m.a*N, m.b) + m.c"), (), box)
+    after = Priced(parse("max(m.c*N, m.d)"), (), box)
+    ratio = compare(before, after, {"N": 5})
+    for point in (*corners(box), middle(box)):
+        value = at_corner(before, point, {"N": 5}) / at_corner(after, point, {"N": 5})
+        assert ratio.low - 1e-12 <= value <= ratio.high + 1e-12
+
+
+def test_what_both_prices_share_cancels():
+    box = {"m.a": quantity(1, 10, 100)}
+    ratio = compare(Priced(parse("6*N*m.a"), (), box), Priced(parse("2*N*m.a"), (), box), {"N": 9})
+    assert (ratio.low, ratio.mid, ratio.high) == pytest.approx((3, 3, 3))
+
+
+def test_prices_that_disagree_on_a_coefficient_are_refused():
+    one, two = (Priced(sym("m.a"), (), {"m.a": quantity(1, 2, high)}) for high in (3, 4))
+    with pytest.raises(ExprError, match=r"m\.a"):
+        compare(one, two, {})
+
+
+def test_a_ratio_to_nothing_is_infinite_and_of_nothings_one():
+    free, dear = Priced(num(0)), Priced(num(3))
+    assert compare(dear, free, {}).mid == math.inf
+    assert compare(free, free, {}).mid == 1
+    assert compare(free, dear, {}).mid == 0
+
+
+def test_terms_are_seconds_and_add_up_and_provenance_is_the_worst_used():
+    box = {
+        "m.a": quantity(1, 2, 3),
+        "m.b": quantity(1, 2, 3, Provenance.ESTIMATED),
+        "m.c": quantity(1, 2, 3, Provenance.PUBLISHED),
+    }
+    terms = (Term("start-up", "lines", sym("m.a")), Term("bytes", "lines", parse("N*m.c")))
+    price = Priced(parse("m.a + N*m.c + (N - 8)*m.b"), terms, box)
+    estimate = evaluate_price(price, {"N": 8})
+    assert [term.label for term in estimate.terms] == ["start-up", "bytes"]
+    for end in ("low", "mid", "high"):
+        parts = math.fsum(getattr(term, end) for term in estimate.terms)
+        assert getattr(estimate, end) == pytest.approx(parts)
+    assert estimate.mid == pytest.approx(18e-6)
+    assert estimate.provenance is Provenance.PUBLISHED  # m.b has weight 0 at N = 8
+    assert evaluate_price(price, {"N": 9}).provenance is Provenance.ESTIMATED
+
+
+def test_extrapolation_is_said_once_for_each_range():
+    domain = Domain("message bytes", parse("8*N"), 8, 800)
+    priced = Priced(parse("N*m.a"), (), {"m.a": quantity(1, 2, 3)}, (domain, domain))
+    assert evaluate_price(priced, {"N": 100}).in_range
+    estimate = evaluate_price(priced, {"N": 101})
+    assert not estimate.in_range
+    assert estimate.remarks == ("message bytes: 808 is outside the calibrated 8 to 800",)
+
+
+def test_a_formula_used_where_it_is_negative_is_said_to_be():
+    priced = Priced(parse("N - 100 + m.a"), (), {"m.a": quantity(1, 2, 3)})
+    estimate = evaluate_price(priced, {"N": 10})
+    assert (estimate.low, estimate.mid, estimate.high) == (0, 0, 0)
+    assert not estimate.in_range
+    assert "negative" in estimate.remarks[0]
+
+
+def test_an_unbound_or_infinite_size_is_named():
+    priced = Priced(parse("N*m.a + P"), (), {"m.a": quantity(1, 2, 3)})
+    with pytest.raises(ExprError, match="'P'"):
+        evaluate_price(priced, {"N": 1})
+    with pytest.raises(ExprError, match="'N'"):
+        compare(priced, priced, {"P": 1})
+    with pytest.raises(ExprError, match="'P'"):
+        crossover(priced, Priced(num(1)), "N", {})
+    with pytest.raises(ExprError, match="'N' is not a finite number"):
+        evaluate_price(priced, {"N": math.nan, "P": 1})
+
+
+def test_a_time_without_coefficients_is_derived():
+    estimate = evaluate_price(Priced(parse("3*N")), {"N": 2})
+    assert (estimate.low, estimate.high) == pytest.approx((6e-6, 6e-6))
+    assert estimate.provenance is Provenance.DERIVED
+
+
+def prices(before, after):
+    return Priced(parse(before)), Priced(parse(after))
+
+
+def brute_flips(before, after, low, high):
+    wins = [
+        evaluate(before.microseconds - after.microseconds, {"N": n}) > 0
+        for n in range(low, high + 1)
+    ]
+    return [low + i for i in range(1, len(wins)) if wins[i] != wins[i - 1]]
+
+
+@given(
+    st.fractions(-30, 30, max_denominator=7),
+    st.fractions(-200, 200, max_denominator=7),
+    st.integers(-5, 5),
+    st.integers(1, 9),
+)
+@settings(max_examples=60, deadline=None)
+def test_flips_equal_a_full_scan_where_every_value_is_tried(slope, shift, curve, block):
+    n = sym("N")
+    before = Priced(num(curve) * n * n + num(Fraction(slope)) * (n // block))
+    after = Priced(num(shift) + 3 * n)
+    found = crossover(before, after, "N", {}, 1, 200)
+    assert list(found.flips) == brute_flips(before, after, 1, 200)
+    assert (found.low, found.high, found.dense_to) == (1, 200, 200)
+
+
+@given(st.integers(1, 5000), st.integers(1, 50))
+@settings(max_examples=30, deadline=None)
+def test_a_distant_flip_is_found_to_the_unit(threshold, start):
+    before, after = prices("N", str(threshold))
+    found = crossover(before, after, "N", {}, start, 10_000)
+    expected = brute_flips(before, after, start, 10_000)
+    assert list(found.flips) == expected
+    assert found.after_wins_first == (start > threshold)
+
+
+def test_a_crossover_uses_the_middle_of_the_coefficients_and_the_other_sizes():
+    box = {"m.a": quantity(1, 4, 100)}
+    before, after = Priced(parse("N*m.a"), (), box), Priced(parse("P*m.a + 40"), (), box)
+    found = crossover(before, after, "N", {"P": 10, "N": 3})
+    assert found.flips == (21,)  # 4 N > 40 + 40 from 21 on
+    assert not found.after_wins_first
+
+
+def test_an_empty_range_is_refused():
+    with pytest.raises(ExprError, match="empty"):
+        crossover(*prices("N", "3"), "N", {}, 5, 4)
