@@ -101,13 +101,13 @@ def _unused(
         codes = reach.suppression.codes
         idle = [code for code in codes if code not in covered and active(code)]
         if idle or not (codes or covered):
-            what = f"{', '.join(idle)} has" if len(idle) == 1 else f"{', '.join(idle)} have"
+            which = f" for {', '.join(idle)}" if idle else ""
             yield Remark(
                 path,
                 "",
                 reach.suppression.span,
-                f"{UNUSED_SUPPRESSION} unused suppression: {what if idle else 'no rule has'} "
-                "nothing to say here, with this machine and these sizes",
+                f"{UNUSED_SUPPRESSION} unused suppression: nothing to ignore{which}, "
+                "with this machine and these sizes",
             )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,7 +28,7 @@ CHECK = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def rendered(output_format: str, report: Report, **style: object) -> str:
-    return renderer(output_format)(report, Style(**style))  # type: ignore[arg-type]
+    return renderer(output_format)(report, Style(**style))
 
 
 @pytest.mark.parametrize("output_format", FORMATS)
@@ -132,14 +133,10 @@ def test_full_report_never_replays_control_characters(report: Report) -> None:
 
 def test_rdjson_counts_bytes() -> None:
     source = "é = '🐍' + x\n"
-    finding = SHIFTS.__class__(**{**_fields(SHIFTS), "span": Span(1, 10, 1, 11), "fix": None})
+    finding = replace(SHIFTS, span=Span(1, 10, 1, 11), fix=None)
     report = Report("t3e", (finding,), (), {finding.path: source})
     place = json.loads(rendered("rdjson", report))["diagnostics"][0]["location"]["range"]
     assert place["start"] == {"line": 1, "column": source.encode().index(b"x") + 1}
-
-
-def _fields(value: object) -> dict[str, object]:
-    return {name: getattr(value, name) for name in value.__slots__}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -193,7 +190,7 @@ class _Stream:
 def test_colours_follow_the_conventions(
     terminal: bool, environment: dict[str, str], color: bool
 ) -> None:
-    assert detect_style(_Stream(terminal), environment).color is color  # type: ignore[arg-type]
+    assert detect_style(_Stream(terminal), environment).color is color
 
 
 def test_statistics_count_by_rule() -> None:

@@ -1,0 +1,111 @@
+"""Comments leave out the findings they speak of, and are named when they leave out none."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report_samples import SHIFTS
+
+from advisor.finding import Finding
+from advisor.frontend.comments import read_comments
+from advisor.source import SourceProblem, Span
+from advisor.suppress import UNUSED_SUPPRESSION, Kept, apply_suppressions
+
+KERNEL = """\
+@kernel{decorator}
+def f(
+    a,  # the image
+):{head}
+    for k in range(9):{loop}
+        a = g(
+            a,
+        ){call}
+        b = a{plain}
+{above}    c = a{last}
+"""
+PLACES = ("decorator", "head", "loop", "call", "plain", "above", "last")
+# The lines on which each comment leaves out what starts there.
+REACH = {
+    "decorator": range(1, 12),
+    "head": range(1, 12),
+    "loop": range(5, 10),
+    "call": range(6, 9),
+    "plain": range(9, 10),
+    "above": range(11, 12),
+    "last": range(10, 11),
+}
+
+
+def program(place: str, comment: str) -> str:
+    texts = dict.fromkeys(PLACES, "")
+    texts[place] = f"    {comment}\n" if place == "above" else f"  {comment}"
+    return KERNEL.format(**texts)
+
+
+def finding(line: int, code: str = "ADV201") -> Finding:
+    return replace(SHIFTS, path="k.py", code=code, span=Span(line, 4, line, 9))
+
+
+def kept(source: str, *findings: Finding, inactive: str = "") -> Kept:
+    return apply_suppressions(
+        "k.py", source, read_comments(source), findings, lambda code: code != inactive
+    )
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_comment_reaches_its_statement_and_no_further(place: str) -> None:
+    source = program(place, "# advise: ignore[ADV201]")
+    lines = range(1, source.count("\n") + 1)
+    left = {one.span.start_line for one in kept(source, *map(finding, lines)).findings}
+    assert set(lines) - left == set(REACH[place]) & set(lines)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_only_the_codes_named(newline: str) -> None:
+    source = newline.join(["x = 1", "y = 2  # advise: ignore[ADV201]", ""])
+    both = (finding(2), finding(2, "ADV101"))
+    assert kept(source, *both).findings == both[1:]
+    everything = source.replace("[ADV201]", "")
+    assert kept(everything, *both).findings == ()
+    whole_file = newline.join(["# advise: ignore-file[ADV201]", source])
+    assert kept(whole_file, finding(1), finding(3), finding(3, "ADV101")).findings == (
+        finding(3, "ADV101"),
+    )
+
+
+def test_blocks() -> None:
+    source = (
+        "a = 1\n# advise: ignore-start[ADV201]\nb = 2\nc = 3\n# advise: ignore-end[ADV201]\nd = 4\n"
+    )
+    left = kept(source, *(finding(line) for line in (1, 3, 4, 6))).findings
+    assert [one.span.start_line for one in left] == [1, 6]
+    with pytest.raises(SourceProblem, match=r"^k\.py:2:1: ignore-start"):
+        kept(source.replace("# advise: ignore-end[ADV201]", ""), finding(1))
+
+
+def test_a_comment_without_effect_is_named_with_its_place() -> None:
+    source = "x = 1\ny = 2  # advise: ignore[ADV201, ADV101]\n"
+    (remark,) = kept(source, finding(2)).unused
+    assert remark.message.startswith(f"{UNUSED_SUPPRESSION} unused suppression: ")
+    assert "ADV101" in remark.message and "ADV201" not in remark.message
+    assert (remark.path, remark.span) == ("k.py", Span(2, 7, 2, 39))
+    assert kept(source, finding(2), finding(2, "ADV101")).unused == ()
+    assert kept(source, finding(2), inactive="ADV101").unused == ()
+    assert kept(source, finding(2), inactive=UNUSED_SUPPRESSION).unused == ()
+    (bare,) = kept("y = 2  # advise: ignore\n").unused
+    assert "nothing to ignore, with" in bare.message
+
+
+def test_text_that_python_does_not_know_still_has_lines() -> None:
+    source = "new syntax here  # advise: ignore\nmore of it\n"
+    assert kept(source, finding(1), finding(2)).findings == (finding(2),)
+
+
+@given(st.lists(st.integers(1, 11), max_size=5), st.sampled_from(PLACES))
+def test_what_is_left_keeps_its_order(lines: list[int], place: str) -> None:
+    source = program(place, "# advise: ignore[ADV201]")
+    findings = [finding(line) for line in lines]
+    left = list(kept(source, *findings).findings)
+    assert left == [one for one in findings if one in left]
+    assert bool(kept(source, *findings).unused) == (len(left) == len(findings))
