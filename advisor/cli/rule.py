@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -38,10 +39,12 @@ def _rule(
 
 
 def page(rule: Rule) -> str:
-    """Return the page of a rule as Markdown: a heading, then its own documentation."""
+    """Return the page of a rule as Markdown, headed by its code and name."""
     from inspect import cleandoc
 
-    return f"# {rule.name} ({rule.code})\n\n{cleandoc(rule.documentation).strip()}\n"
+    text = cleandoc(rule.documentation).strip()
+    heading = "" if text.startswith("# ") else f"# {rule.code} {rule.name}\n\n"
+    return f"{heading}{text}\n"
 
 
 def _find(word: str, rules: Sequence[Rule]) -> Rule:
@@ -53,8 +56,13 @@ def _find(word: str, rules: Sequence[Rule]) -> Rule:
 
 
 def _headline(rule: Rule) -> str:
-    lines = (line.strip("# \t") for line in rule.documentation.splitlines())
-    return next((line for line in lines if line), "")
+    """Return the first sentence of the page, without a lead such as ``**What it does.**``."""
+    from inspect import cleandoc
+
+    paragraphs = cleandoc(rule.documentation).split("\n\n")
+    text = next((" ".join(p.split()) for p in paragraphs if p and not p.startswith("#")), "")
+    sentence = re.sub(r"^\*\*[^*]*\*\* *", "", text).partition(". ")[0]
+    return sentence.rstrip(".")
 
 
 def _as_json(rules: Sequence[Rule]) -> str:

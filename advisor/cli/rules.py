@@ -7,26 +7,37 @@ from typing import Protocol
 
 from advisor.cli.common import nearest, wrong_use
 
-GROUP = "advise.transforms"
-
 
 class Rule(Protocol):
     """What the command line needs to know of a transform."""
 
-    code: str
-    name: str
-    documentation: str
+    @property
+    def code(self) -> str:
+        """``ADV201``."""
+
+    @property
+    def name(self) -> str:
+        """``repeated-shifts``."""
+
+    @property
+    def documentation(self) -> str:
+        """The page of the rule, in Markdown."""
 
 
 def installed_rules() -> tuple[Rule, ...]:
-    """Return the transforms that installed packages offer, by code."""
-    from importlib.metadata import entry_points
+    """Return the transforms that installed packages offer, by code.
 
-    rules: dict[str, Rule] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        rule: Rule = entry.load()
-        rules.setdefault(rule.code, rule)
-    return tuple(rules[code] for code in sorted(rules))
+    Raises
+    ------
+    CommandError
+        When the metadata of the distribution, which names them, is missing.
+    """
+    from advisor.transform_registry import transforms
+
+    try:
+        return transforms()
+    except LookupError as error:
+        raise wrong_use(str(error)) from error
 
 
 def split_codes(options: Iterable[str]) -> tuple[str, ...]:

@@ -353,8 +353,8 @@ def test_rules_are_listed_and_shown(advise: Advise, monkeypatch: pytest.MonkeyPa
         documentation = "\n    What it does.\n\n    Why.\n"
 
     monkeypatch.setattr(rule, "installed_rules", lambda: (Rule(),))
-    assert advise("rule", machine=None).out == "ADV777  seven-sins: What it does.\n"
-    page = "# seven-sins (ADV777)\n\nWhat it does.\n\nWhy.\n"
+    assert advise("rule", machine=None).out == "ADV777  seven-sins: What it does\n"
+    page = "# ADV777 seven-sins\n\nWhat it does.\n\nWhy.\n"
     assert advise("rule", "adv777", machine=None).out == page
     assert advise("rule", "seven-sins", machine=None).out == page
     refused(advise("rule", "ADV776", machine=None), "nearest is ADV777")
