@@ -6,7 +6,7 @@ asked, so a run loads what it uses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -15,7 +15,17 @@ from costdb.estimate import Missing, Priced
 from costdb.evaluate import merge_coefficients
 from costdb.expr import Expr, num
 from costdb.machines import Machine
-from costdb.pricing_terms import Parts, of_loop, of_parallel, of_sequence, weighted
+from costdb.pricing_terms import (
+    Parts,
+    longest_over,
+    of_loop,
+    of_parallel,
+    of_sequence,
+    opposite,
+    total_over,
+    weighted,
+    when,
+)
 from costdb.process.terms import (
     Branch,
     Delay,
@@ -97,11 +107,9 @@ def price_process(process: Process, machine: Machine) -> Priced | Missing:
             prices[work] = price
     if lacking:
         return _together(lacking)
-    from costdb.process.compile import compile_process
-
     parts = _parts(process, prices)
     return Priced(
-        compile_process(_with_delays(process, prices)).time,
+        _time(process, prices),
         parts.terms,
         merge_coefficients([price.coefficients for price in prices.values()]),
         parts.domains,
@@ -131,25 +139,27 @@ def _leaves(process: Process) -> Iterator[Work]:
             pass
 
 
-def _with_delays(process: Process, prices: dict[Work, Priced]) -> Process:
+def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:
+    # Without anything side by side, times simply add up, which needs no compiler.
     match process:
         case Leaf(work):
-            return Delay(prices[work].microseconds)
+            return prices[work].microseconds
+        case Delay(microseconds):
+            return microseconds
         case Sequential(parts):
-            return Sequential(tuple(_with_delays(part, prices) for part in parts))
-        case Parallel(parts):
-            return Parallel(tuple(_with_delays(part, prices) for part in parts))
+            return sum((_time(part, prices) for part in parts), num(0))
         case SeqLoop(variable, low, high, body):
-            return SeqLoop(variable, low, high, _with_delays(body, prices))
-        case ParLoop(variable, low, high, body):
-            return ParLoop(variable, low, high, _with_delays(body, prices))
+            return total_over(variable, low, high, _time(body, prices))
         case Branch(condition, then, orelse):
-            return Branch(condition, _with_delays(then, prices), _with_delays(orelse, prices))
-        case Delay() | Use():
-            return process
+            taken = when(condition, _time(then, prices))
+            return taken + when(opposite(condition), _time(orelse, prices))
+        case Parallel() | ParLoop() | Use():
+            from costdb.process.compile import compile_process
+
+            return compile_process(process, lambda work: prices[work].microseconds).T
 
 
-def _parts(process: Process, prices: dict[Work, Priced]) -> Parts:
+def _parts(process: Process, prices: Mapping[Work, Priced]) -> Parts:
     match process:
         case Leaf(work):
             return Parts(prices[work].terms, prices[work].domains)
@@ -162,17 +172,9 @@ def _parts(process: Process, prices: dict[Work, Priced]) -> Parts:
         case Parallel(parts):
             return of_parallel(_parts(part, prices) for part in parts)
         case SeqLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices), added=True)
+            return of_loop(variable, low, high, _parts(body, prices), total_over)
         case ParLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices), added=False)
+            return of_loop(variable, low, high, _parts(body, prices), longest_over)
         case Branch(condition, then, orelse):
-            return of_sequence(
-                (
-                    weighted(condition, _parts(then, prices)),
-                    weighted(_not(condition), _parts(orelse, prices)),
-                )
-            )
-
-
-def _not(condition: Expr) -> Expr:
-    return num(1) - condition
+            taken = weighted(condition, _parts(then, prices))
+            return of_sequence((taken, weighted(opposite(condition), _parts(orelse, prices))))

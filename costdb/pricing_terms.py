@@ -12,6 +12,7 @@ from costdb.expr import (
     conditional,
     free_symbols,
     less_equal,
+    logical_not,
     maximum,
     maximum_over,
     num,
@@ -45,37 +46,67 @@ def of_parallel(parts: Iterable[Parts]) -> Parts:
     return _merged(parts, maximum)
 
 
-def of_loop(variable: str, low: Expr, high: Expr, body: Parts, *, added: bool) -> Parts:
-    """Return a body for each `variable` in ``low..high``: terms added up, or the longest.
+def of_loop(
+    variable: str, low: Expr, high: Expr, body: Parts, over: Callable[[str, Expr, Expr, Expr], Expr]
+) -> Parts:
+    """Return a body for each `variable` in ``low..high``, each term put together by `over`.
 
     Calibrated ranges are asked for at both ends of the loop, and not at all where it is empty.
     """
     runs = less_equal(low, high)
-
-    def over(expr: Expr) -> Expr:
-        if variable not in free_symbols(expr):
-            trips = maximum(0, high - low + 1)
-            return trips * expr if added else conditional(runs, expr, 0)
-        combine = summation if added else maximum_over
-        return combine(variable, low, high, expr)
-
     at_ends = (
         replace(domain, quantity=substitute(domain.quantity, {variable: end}))
         for domain in body.domains
         for end in (low, high)
     )
     return Parts(
-        tuple(replace(term, microseconds=over(term.microseconds)) for term in body.terms),
+        tuple(
+            replace(term, microseconds=over(variable, low, high, term.microseconds))
+            for term in body.terms
+        ),
         tuple(dict.fromkeys(_only_if(runs, domain) for domain in at_ends)),
     )
 
 
-def weighted(probability: Expr, body: Parts) -> Parts:
-    """Return a body that happens with some probability."""
+def weighted(condition: Expr, body: Parts) -> Parts:
+    """Return a body that happens with some probability, or under a condition."""
     return Parts(
-        tuple(replace(t, microseconds=probability * t.microseconds) for t in body.terms),
-        tuple(_only_if(probability, domain) for domain in body.domains),
+        tuple(
+            replace(term, microseconds=when(condition, term.microseconds)) for term in body.terms
+        ),
+        tuple(_only_if(condition, domain) for domain in body.domains),
     )
+
+
+def total_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
+    """Return the sum of `expr` over ``low..high``, in closed form where one is known."""
+    if variable not in free_symbols(expr):
+        return maximum(0, high - low + 1) * expr
+    from costdb.expr import simplify
+
+    return simplify(summation(variable, low, high, expr))
+
+
+def longest_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
+    """Return the largest `expr` over ``low..high``, 0 where that is empty."""
+    if variable not in free_symbols(expr):
+        return conditional(less_equal(low, high), expr, 0)
+    from costdb.expr import simplify
+
+    return simplify(maximum_over(variable, low, high, expr))
+
+
+def when(condition: Expr, expr: Expr) -> Expr:
+    """Return `expr` weighed by a probability, or chosen by a comparison.
+
+    What a comparison does not choose need not have a value.
+    """
+    return conditional(condition, expr, 0) if condition.is_whole() else condition * expr
+
+
+def opposite(condition: Expr) -> Expr:
+    """Return the probability that `condition` is not so."""
+    return logical_not(condition) if condition.is_whole() else num(1) - condition
 
 
 def _merged(parts: Iterable[Parts], combine: Callable[[Expr, Expr], Expr]) -> Parts:
