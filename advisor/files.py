@@ -40,13 +40,14 @@ def decode_source(path: str, data: bytes) -> SourceFile:
     try:
         return SourceFile(data.decode(encoding), encoding)
     except UnicodeDecodeError as error:
-        before = data[: error.start]
+        # error.object, because its offsets count from behind a byte order mark
+        before = error.object[: error.start]
         line_start = max(before.rfind(b"\n"), before.rfind(b"\r")) + 1
         raise SourceProblem(
             path,
             len(re.findall(rb"\r\n|\n|\r", before)) + 1,
             len(before[line_start:].decode(encoding, "replace")),
-            f"byte 0x{data[error.start]:02x} is not {encoding.removesuffix('-sig')}",
+            f"byte 0x{error.object[error.start]:02x} is not {encoding.removesuffix('-sig')}",
         ) from error
 
 
