@@ -10,7 +10,7 @@ from advisor.report.style import Style, one_line
 from advisor.report.units import ratio
 
 # A message starts with the gain, which this format has in its own column already.
-_GAIN = re.compile(r"^[0-9.]+x( faster)?( \([^)]*\))?[:,]? +")
+_GAIN = re.compile(r"^[0-9.]+x( faster)?( on \S+(?=:))?( \([^)]*\))?[:,]? +")
 
 
 def render(report: Report, style: Style) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -13,6 +14,7 @@ from advisor.report.style import Style, display_width, one_line
 from advisor.report.units import Column, column_for, duration, ratio
 
 _LABEL = 11
+_LEAST = re.compile(r"^(\w+) >= (\d+)$")
 
 
 def render(report: Report, style: Style) -> str:
@@ -142,7 +144,8 @@ def _provenance(finding: Finding) -> str:
 
 
 def _crossover(pays: str) -> str:
-    return f"{pays.removeprefix('pays ')}, all else equal"
+    text = _LEAST.sub(r"from \1 = \2", pays.removeprefix("pays "))
+    return f"{text}, all else equal"
 
 
 def _doubts(prediction: Prediction) -> list[str]:

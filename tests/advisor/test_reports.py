@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from report_samples import EMPTY, REPORTS, SAMPLE, SHIFTS, SOURCE
 
 from advisor.edits import apply_edits, split_lines
+from advisor.finding import Crossover
 from advisor.report import statistics
 from advisor.report.excerpt import excerpt
 from advisor.report.model import FORMATS, Report, renderer
@@ -129,6 +130,33 @@ def test_full_report_never_replays_control_characters(report: Report) -> None:
     shown = rendered("full", report, width=60)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
     assert shown.count("predicted (") == len(report.findings)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "1.25x faster on t3e: sum by scans",
+        "12.5x faster (1.10x to 31x): sum by scans",
+        "1.25x: sum by scans",
+        "sum by scans",
+    ],
+)
+def test_concise_says_the_gain_once(message: str) -> None:
+    report = Report("t3e", (replace(SHIFTS, message=message),), (), {})
+    assert rendered("concise", report).endswith("[*] 1.72x (1.41x..2.05x) sum by scans\n")
+
+
+@pytest.mark.parametrize(
+    "pays, shown",
+    [
+        ("b >= 3", "pays       from b = 3, all"),
+        ("pays from b = 3", "pays       from b = 3, all"),
+        ("b in 3..9", "pays       b in 3..9, all"),
+    ],
+)
+def test_the_crossover_reads_as_a_sentence(pays: str, shown: str) -> None:
+    finding = replace(SHIFTS, crossovers=(Crossover("b", (3,), pays),))
+    assert shown in rendered("full", Report("t3e", (finding,), (), {}))
 
 
 def test_rdjson_counts_bytes() -> None:
