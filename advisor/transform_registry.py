@@ -21,5 +21,7 @@ def transforms() -> tuple[Transform, ...]:
     """
     found: list[Transform] = [point.load() for point in entry_points(group=GROUP)]
     if not found:
-        raise LookupError("no transforms are installed: reinstall with `pip install kernel-advisor`")
+        raise LookupError(
+            "no transforms are installed: reinstall with `pip install kernel-advisor`"
+        )
     return tuple(sorted(found, key=lambda transform: transform.code))

@@ -102,8 +102,7 @@ def _redistributed(
             f" not {_described(axis, dimensions)}"
         ),
         reason=(
-            "what neighbours exchange is then contiguous in memory, or need not be exchanged"
-            " at all"
+            "what neighbours exchange is then contiguous in memory, or need not be exchanged at all"
         ),
         span=next(iter(arrays.values())).span,
         variant=kernel.with_arrays({**kernel.arrays, **changed}),

@@ -12,11 +12,11 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none, promote, whole
-from advisor.ir.signs import known_non_negative
+from advisor.ir.signs import largest, smallest
 from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, mentioned
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Subscript, Value
 from advisor.source import Span
-from costdb.expr import Expr, maximum, minimum, num
+from costdb.expr import Expr, num
 from transforms.window_source import window_edits
 from transforms.windows import Window, windows
 from transforms.writing import fresh_name
@@ -108,12 +108,6 @@ def _legality(found: tuple[Window, ...], kernel: Kernel) -> Legality:
             "the same terms are summed in another order: floating-point sums are not associative,"
             f" so results agree only to rounding{unused}",
         )
-    if any(window.periodic and not window.least for window in found):
-        return Legality(
-            Applicability.UNSAFE,
-            "equal for windows of at least one term; an empty window, for which the loop gives"
-            f" zeros, is summed as one of one term{unused}",
-        )
     return Legality(
         Applicability.SAFE,
         "integer sums are associative, also where they wrap around at the width of their type,"
@@ -138,9 +132,7 @@ def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal
         span=_header(found[0].loop.span, kernel),
         variant=variant,
         legality=_legality(found, kernel),
-        edits=partial(
-            window_edits, tuple((new.window, new.running) for new in rewritten), kernel
-        ),
+        edits=partial(window_edits, tuple((new.window, new.running) for new in rewritten), kernel),
     )
 
 
@@ -205,11 +197,10 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
 def _lag(window: Window, kernel: Kernel) -> Expr:
     """Return the distance between the two prefix sums of a window."""
     least = 1 if window.periodic else window.least
-    terms = window.terms
-    wide = terms if known_non_negative(terms - least, {}) else maximum(terms, num(least))
+    wide = largest((window.terms, num(least)), {})
     if window.least or window.periodic:
         return wide
-    return minimum(wide, kernel.extents(window.target)[window.axis])
+    return smallest((wide, kernel.extents(window.target)[window.axis]), {})
 
 
 def _along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscript, ...]:
@@ -289,7 +280,9 @@ def _makes_table(first: Window, second: Window, kernel: Kernel) -> bool:
         return False
     own = {id(s) for w in (first, second) for s in (w.start, w.moving, w.loop)}
     return first.target in kernel.locals and not any(
-        first.target in mentioned(statement) for statement in kernel.body if id(statement) not in own
+        first.target in mentioned(statement)
+        for statement in kernel.body
+        if id(statement) not in own
     )
 
 

@@ -18,13 +18,13 @@ class _Names:
     module: str
     running: str
     lag: str
+    terms: str
     width: str
     dtype: str
+    indent: str
 
 
-def window_edits(
-    found: tuple[tuple[Window, str], ...], kernel: Kernel
-) -> tuple[Edit, ...]:
+def window_edits(found: tuple[tuple[Window, str], ...], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edits that write windows as scans.
 
     Parameters
@@ -66,7 +66,9 @@ def _edits_of_one(window: Window, running: str, kernel: Kernel) -> list[Edit] | 
         module=context.array_module,
         running=running,
         lag=fresh_name("lag", context.identifiers),
+        terms=terms,
         width=f"max({terms}, {least})",
+        indent=context.indent,
         dtype=(
             f"{window.source}.dtype"
             if target_dtype == source_dtype
@@ -133,4 +135,8 @@ def _periodic(window: Window, names: _Names, dimensions: int) -> tuple[list[str]
     at_start = [f"{lag} = {names.width}", f"{running} = {scan}", _first_value(window, first)]
     place = _subscript("1:", axis, dimensions)
     taken = _subscript(f":-{lag}", axis, dimensions)
-    return at_start, [f"{window.target}[{place}] -= {running}[{taken}]"]
+    at_loop = [f"{window.target}[{place}] -= {running}[{taken}]"]
+    if not window.least:
+        # sums of no term at all, which a window that wraps around cannot express
+        at_loop += [f"if {names.terms} < 1:", f"{names.indent}{window.target}[...] = 0"]
+    return at_start, at_loop

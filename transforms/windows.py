@@ -97,9 +97,7 @@ def windows(kernel: Kernel) -> tuple[Window, ...]:
     return tuple(_in_block(kernel.body, kernel, outermost=True))
 
 
-def _in_block(
-    block: tuple[Statement, ...], kernel: Kernel, *, outermost: bool
-) -> Iterator[Window]:
+def _in_block(block: tuple[Statement, ...], kernel: Kernel, *, outermost: bool) -> Iterator[Window]:
     for position, statement in enumerate(block):
         if isinstance(statement, Loop):
             found = _window(block, position, kernel, outermost=outermost)
@@ -231,8 +229,10 @@ def _dead_after(
     for statement in block[position + 1 :]:
         if name not in mentioned(statement):
             continue
-        return isinstance(statement, Bind) and statement.name == name and not _reads(
-            statement.value, name
+        return (
+            isinstance(statement, Bind)
+            and statement.name == name
+            and not _reads(statement.value, name)
         )
     if outermost:
         return True
@@ -305,9 +305,7 @@ def _move(statements: tuple[Statement, ...], name: str, kernel: Kernel) -> _Shif
     extents = kernel.extents(name)
     if len(statements) == 1:
         whole_store = (
-            isinstance(head, Store)
-            and head.array == name
-            and is_whole(head.region, extents)
+            isinstance(head, Store) and head.array == name and is_whole(head.region, extents)
         )
         if not whole_store and not (isinstance(head, Bind) and head.name == name):
             return None
@@ -340,7 +338,9 @@ def _move(statements: tuple[Statement, ...], name: str, kernel: Kernel) -> _Shif
         edge, side = last, 1
     else:
         return None
-    return _Shift(axis, side, periodic=False) if _is_edge(tail.region, axis, edge, extents) else None
+    if not _is_edge(tail.region, axis, edge, extents):
+        return None
+    return _Shift(axis, side, periodic=False)
 
 
 def _unit(amount: Expr) -> int | None:

@@ -122,8 +122,8 @@ def replace_statement(
     after = source_lines[span.end_line - 1][span.end_column :].strip()
     if after:
         first = source_lines[span.end_line - 1]
-        column = span.end_column + len(first[span.end_column :]) - len(
-            first[span.end_column :].lstrip()
+        column = (
+            span.end_column + len(first[span.end_column :]) - len(first[span.end_column :].lstrip())
         )
         return Edit(Span(span.start_line, span.start_column, span.end_line, column), "")
     return Edit(Span(span.start_line, 0, span.end_line + 1, 0), "")

@@ -95,15 +95,15 @@ def _split(offset: Expr, minima: Mapping[str, int]) -> tuple[int, Expr]:
 
 def _deeper(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return tuple(
-        one if one == other else maximum(one, other)
-        for one, other in zip(left, right, strict=True)
+        one if one == other else maximum(one, other) for one, other in zip(left, right, strict=True)
     )
 
 
 def covers(held: tuple[Expr, ...], wanted: tuple[Expr, ...]) -> bool:
     """Return whether layers already held are surely deep enough."""
     return all(
-        have == want or (isinstance(have, Num) and isinstance(want, Num) and have.value >= want.value)
+        have == want
+        or (isinstance(have, Num) and isinstance(want, Num) and have.value >= want.value)
         for have, want in zip(held, wanted, strict=True)
     )
 
@@ -121,7 +121,9 @@ def messages(
     """
     if not all(is_block(placement.dims[dimension]) for dimension, _ in direction.sides):
         raise NotPriced("a shift along a cyclically distributed dimension")
-    wanted = {dimension: depth for (dimension, _), depth in zip(direction.sides, depths, strict=True)}
+    wanted = {
+        dimension: depth for (dimension, _), depth in zip(direction.sides, depths, strict=True)
+    }
     near: dict[int, Expr] = {}
     far: dict[int, Expr] = {}
     for dimension, depth in wanted.items():
@@ -163,9 +165,7 @@ def _message(
     return Leaf(Message(local_region(counts, found, placement), direction.label))
 
 
-def local_region(
-    counts: tuple[Expr, ...], found: ArrayType, placement: Placement
-) -> Region:
+def local_region(counts: tuple[Expr, ...], found: ArrayType, placement: Placement) -> Region:
     """Return a region of one rank's part of an array."""
     return Region(
         itemsize_bytes=itemsize_of(found.dtype),
@@ -186,5 +186,3 @@ def local_count(
         # a rank away from the edges owns a full block
         return block
     return minimum(block, length)
-
-

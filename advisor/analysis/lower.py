@@ -193,9 +193,7 @@ class _Lowering:
                 return []
         return self._computed(value, region, found, self._placement(name))
 
-    def _stored(
-        self, array: str, region: tuple[Subscript, ...], value: Value
-    ) -> list[Process]:
+    def _stored(self, array: str, region: tuple[Subscript, ...], value: Value) -> list[Process]:
         return self._computed(value, region, self._type(array), self._placement(array))
 
     def _computed(
@@ -210,9 +208,7 @@ class _Lowering:
         made = self._collect(value, gathered, region, placement)
         made += self._halos(gathered.reads, region, placement)
         counts = self._counts(region, placement)
-        accesses = [
-            Access(self._read_region(read, region, placement)) for read in gathered.reads
-        ]
+        accesses = [Access(self._read_region(read, region, placement)) for read in gathered.reads]
         accesses += [
             Access(self._temporary_region(temporary, counts, placement))
             for temporary in gathered.temporaries
@@ -260,9 +256,7 @@ class _Lowering:
         gathered.temporaries.append(found)
         return self._materialised(value, found, placement)
 
-    def _materialised(
-        self, value: Value, found: ArrayType, placement: Placement
-    ) -> list[Process]:
+    def _materialised(self, value: Value, found: ArrayType, placement: Placement) -> list[Process]:
         """Return the work of an operation that makes an array of its own."""
         assert not isinstance(value, Read | Scalar | Fill | Copy | Elementwise)
         made: list[Process] = []
@@ -374,9 +368,7 @@ class _Lowering:
             kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
             result = ArrayType(found.dtype, kept)
             region = _contiguous(result)
-            made.append(
-                Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction"))
-            )
+            made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
         return made
 
     def _scalar(self, value: Value) -> list[Process]:
@@ -474,4 +466,3 @@ def _leaves(value: Value) -> list[Value]:
     if not parts:
         return [value]
     return [leaf for part in parts for leaf in _leaves(part)]
-

@@ -146,7 +146,7 @@ def _total_distance(candidate: Placement, others: list[Placement]) -> float:
     for other in others:
         for own, theirs in zip(candidate.origin, other.origin, strict=True):
             gap = own - theirs
-            total += abs(gap.value) if isinstance(gap, Num) else float(gap != ZERO)
+            total += abs(float(gap.value)) if isinstance(gap, Num) else 1.0
     return total
 
 
@@ -209,9 +209,7 @@ def length_of(part: Range | Point) -> Expr:
     return part.high - part.low if isinstance(part, Range) else ONE
 
 
-def pitches_bytes(
-    placement: Placement, extents: tuple[Expr, ...], dtype: str
-) -> tuple[Expr, ...]:
+def pitches_bytes(placement: Placement, extents: tuple[Expr, ...], dtype: str) -> tuple[Expr, ...]:
     """Return the distance in a rank's memory between neighbours along each dimension.
 
     Parameters

@@ -34,14 +34,47 @@ from advisor.ir.values import (
 )
 from costdb.expr import Expr, num, to_text
 
+_SAME_NAME = (
+    "add",
+    "subtract",
+    "multiply",
+    "divide",
+    "negative",
+    "sqrt",
+    "exp",
+    "log",
+    "log2",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "arctan",
+    "absolute",
+    "minimum",
+    "maximum",
+    "power",
+    "square",
+    "where",
+    "floor_divide",
+    "remainder",
+    "less",
+    "less_equal",
+    "greater",
+    "greater_equal",
+    "equal",
+    "not_equal",
+    "bitwise_and",
+    "bitwise_or",
+    "bitwise_xor",
+    "left_shift",
+    "right_shift",
+)
 ELEMENTWISE = {
-    name: name
-    for name in (
-        "add subtract multiply divide negative sqrt exp log log2 sin cos tan tanh arctan absolute"
-        " minimum maximum power square where floor_divide remainder less less_equal greater"
-        " greater_equal equal not_equal bitwise_and bitwise_or bitwise_xor left_shift right_shift"
-    ).split()
-} | {"true_divide": "divide", "abs": "absolute", "mod": "remainder"}
+    **{name: name for name in _SAME_NAME},
+    "true_divide": "divide",
+    "abs": "absolute",
+    "mod": "remainder",
+}
 
 OPERATORS: dict[type[cst.CSTNode], str] = {
     cst.Add: "add",
@@ -151,9 +184,7 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
     raise NotUnderstood(f"attribute `{node.attr.value}` is not understood")
 
 
-def _operation(
-    operation: str | None, nodes: tuple[cst.BaseExpression, ...], scope: Scope
-) -> Value:
+def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], scope: Scope) -> Value:
     if operation is None:
         raise NotUnderstood("this operator is not understood on arrays")
     parts = tuple(value_of(node, scope) for node in nodes)
@@ -388,4 +419,3 @@ def _only(arguments: list[cst.Arg], allowed: set[str], name: str) -> None:
     for argument in arguments:
         if argument.keyword is not None and argument.keyword.value not in allowed:
             raise NotUnderstood(f"`{argument.keyword.value}=` of `{name}` is not understood")
-

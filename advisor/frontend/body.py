@@ -16,7 +16,7 @@ from advisor.frontend.regions import region
 from advisor.frontend.scalars import literal_int, scalar
 from advisor.frontend.scope import Scope
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe
-from advisor.ir.signs import Sign, sign
+from advisor.ir.signs import Sign, known_non_negative, sign
 from advisor.ir.statements import (
     Bind,
     Choice,
@@ -63,7 +63,7 @@ class Body:
                     found.extend(self._guarded(small, self._small))
             elif isinstance(part, cst.BaseSmallStatement):
                 found.extend(self._guarded(part, self._small))
-            else:
+            elif isinstance(part, cst.BaseCompoundStatement):
                 found.extend(self._guarded(part, self._compound))
         return tuple(found)
 
@@ -96,8 +96,8 @@ class Body:
                 return ()
             case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
                 return ()
-            case cst.Expr(value=cst.Call()):
-                return self._call(node.value, span)
+            case cst.Expr(value=cst.Call() as call):
+                return self._call(call, span)
             case cst.Assign(targets=[target]):
                 return self._assign(target.target, node.value, span)
             case cst.AnnAssign():
@@ -366,20 +366,51 @@ class Body:
 
     def _if(self, node: cst.If, span: Span) -> Sequence[Statement]:
         probability = self.pragmas.probabilities.get(span.start_line)
+        decided = self._decided(node.test)
+        if decided is True:
+            return self.block(node.body)
+        if decided is False:
+            return self._else(node)
         if probability is None:
             raise NotUnderstood("a condition without `# advise: prob P` above it")
         before_views = dict(self.scope.views)
         then = self.block(node.body)
         self.scope.views = dict(before_views)
-        orelse: tuple[Statement, ...] = ()
-        if isinstance(node.orelse, cst.Else):
-            orelse = self.block(node.orelse.body)
-        elif isinstance(node.orelse, cst.If):
-            orelse = tuple(self._guarded(node.orelse, self._compound))
+        orelse = self._else(node)
         self.scope.views = before_views
         for name in assigned_names(node):
             self.scope.forget(name)
         return (Choice(probability, then, orelse, span),)
+
+    def _else(self, node: cst.If) -> tuple[Statement, ...]:
+        if isinstance(node.orelse, cst.Else):
+            return self.block(node.orelse.body)
+        if isinstance(node.orelse, cst.If):
+            return tuple(self._guarded(node.orelse, self._compound))
+        return ()
+
+    def _decided(self, test: cst.BaseExpression) -> bool | None:
+        """Return how a comparison of sizes comes out for all sizes of at least 1, if it does."""
+        if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
+            return None
+        operator = test.comparisons[0].operator
+        try:
+            left = scalar(test.left, self.scope)
+            right = scalar(test.comparisons[0].comparator, self.scope)
+        except NotUnderstood:
+            return None
+        if isinstance(operator, cst.GreaterThan | cst.GreaterThanEqual):
+            left, right = right, left
+        minima = self.scope.minima
+        if isinstance(operator, cst.LessThan | cst.GreaterThan):
+            if known_non_negative(right - left - 1, minima):
+                return True
+            return False if known_non_negative(left - right, minima) else None
+        if isinstance(operator, cst.LessThanEqual | cst.GreaterThanEqual):
+            if known_non_negative(right - left, minima):
+                return True
+            return False if known_non_negative(left - right - 1, minima) else None
+        return None
 
 
 class _Names(cst.CSTVisitor):
@@ -434,4 +465,3 @@ def assigned_names(node: cst.CSTNode) -> frozenset[str]:
     visitor = _Names()
     node.visit(visitor)
     return frozenset(visitor.assigned)
-

@@ -6,7 +6,7 @@ The annotation is rebuilt from its syntax; nothing of the scanned file is execut
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import Any
 
 import libcst as cst
 
@@ -91,7 +91,7 @@ class Declarations:
         if not isinstance(node, cst.Call):
             raise self.problem(node, "a distribution must be a `Dist(...)` or a name of one")
         entries: list[str | int | Block | Cyclic | None] = []
-        keywords: dict[str, object] = {}
+        keywords: dict[str, Any] = {}
         nodes: list[cst.BaseExpression] = []
         for argument in node.args:
             if argument.star:
@@ -104,7 +104,7 @@ class Declarations:
             else:
                 keywords[argument.keyword.value] = self._plain(argument.value)
         try:
-            made = Dist(*entries, **cast("dict[str, Mesh]", keywords))
+            made = Dist(*entries, **keywords)
         except (ValueError, TypeError) as error:
             raise self.problem(node, str(error)) from error
         half = nodes[len(nodes) // 2 :]
@@ -116,12 +116,11 @@ class Declarations:
             kind = function.rsplit(".", 1)[-1]
             if not function.startswith("advisor.") or kind not in ("Block", "Cyclic"):
                 raise self.problem(node, "expected Block(...), Cyclic(...), a mesh axis or None")
-            values = [self._plain(argument.value) for argument in node.args]
-            named = {a.keyword.value: v for a, v in zip(node.args, values, strict=True) if a.keyword}
-            plain = [v for a, v in zip(node.args, values, strict=True) if not a.keyword]
+            plain = [self._plain(a.value) for a in node.args if a.keyword is None]
+            named = {a.keyword.value: self._plain(a.value) for a in node.args if a.keyword}
             maker = Block if kind == "Block" else Cyclic
             try:
-                return maker(*cast("list[str]", plain), **cast("dict[str, str]", named))
+                return maker(*plain, **named)
             except (ValueError, TypeError) as error:
                 raise self.problem(node, str(error)) from error
         value = self._plain(node)
@@ -129,7 +128,7 @@ class Declarations:
             return value
         raise self.problem(node, "expected an extent, a mesh axis, Block, Cyclic or None")
 
-    def _plain(self, node: cst.BaseExpression) -> object:
+    def _plain(self, node: cst.BaseExpression) -> Any:
         """Return a literal: None, a number, a string, or a tuple of them."""
         number = literal_int(node)
         if number is not None:
@@ -177,9 +176,7 @@ class Declarations:
         name = dotted(element.value)
         return None if name is None else name.rsplit(".", 1)[-1]
 
-    def checked(
-        self, spec: ArraySpec, node: cst.CSTNode, spans: tuple[Span, ...]
-    ) -> DeclaredArray:
+    def checked(self, spec: ArraySpec, node: cst.CSTNode, spans: tuple[Span, ...]) -> DeclaredArray:
         """Return a declaration whose element type and extents could be read."""
         span = self.span_of(node)
         return declaration(self.path, spec, span, spans)
@@ -214,6 +211,4 @@ def declaration(
         dtype = dtype_of(spec.dtype).name
     except UnknownDtype as error:
         raise problem(str(error)) from error
-    order: Literal["C", "F"] = spec.order
-    full = ArraySpec(spec.name, dtype, spec.shape, spec.dims, spec.mesh, order, spec.halo)
-    return DeclaredArray(full, tuple(extents), span, dimension_spans)
+    return DeclaredArray(spec, dtype, tuple(extents), span, dimension_spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import libcst as cst
@@ -21,8 +21,8 @@ from advisor.frontend.directives import (
     StatedCost,
     Trip,
 )
-from advisor.frontend.prefilter import needs_reading
 from advisor.frontend.names import array_module_name, imported_names, resolve
+from advisor.frontend.prefilter import needs_reading
 from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
 from advisor.ir.kernel import DeclaredArray, Kernel, SizeBinding, SourceContext
@@ -190,7 +190,7 @@ def _kernel(
     function: _FoundKernel,
     visitor: _Functions,
     span_of: Callable[[cst.CSTNode], Span],
-    directives: Iterable[AnyDirective],
+    directives: Sequence[AnyDirective],
     context: SourceContext,
 ) -> Kernel:
     node = function.node
@@ -199,7 +199,7 @@ def _kernel(
     scope = Scope(imports=visitor.imports, span=span_of)
     texts: dict[str, str] = {}
     _module_constants(visitor, scope, texts)
-    commented = _commented_arrays(path, own, context.source)
+    commented = _commented_arrays(path, own)
     for parameter in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
         _parameter(parameter, visitor, scope, commented, function.sizes, texts)
     for name, array in commented.items():
@@ -266,9 +266,7 @@ def _is_named(annotation: cst.BaseExpression | None, name: str) -> bool:
     return isinstance(annotation, cst.Name) and annotation.value == name
 
 
-def _commented_arrays(
-    path: str, directives: Iterable[AnyDirective], source: str
-) -> dict[str, DeclaredArray]:
+def _commented_arrays(path: str, directives: Iterable[AnyDirective]) -> dict[str, DeclaredArray]:
     found: dict[str, DeclaredArray] = {}
     for directive in directives:
         if not isinstance(directive, ArrayComment):
@@ -281,41 +279,21 @@ def _commented_arrays(
                 directive.span.start_column,
                 f"`{spec.name}` is declared twice",
             )
-        spans = _entry_spans(source, directive.span)
-        found[spec.name] = declaration(path, spec, directive.span, spans)
+        found[spec.name] = declaration(path, spec, directive.span, directive.dim_spans)
     return found
 
 
-def _entry_spans(source: str, span: Span) -> tuple[Span, ...]:
-    """Return where each entry of ``over (...)`` stands in a comment."""
-    line = source.splitlines()[span.start_line - 1]
-    text = line[span.start_column : span.end_column]
-    opening = re.search(r"\bover\s*\(", text)
-    if opening is None:
-        return ()
-    spans: list[Span] = []
-    depth, start = 0, opening.end()
-    for position in range(opening.end(), len(text)):
-        character = text[position]
-        if character in ",)" and depth == 0:
-            entry = text[start:position]
-            low = start + len(entry) - len(entry.lstrip())
-            high = start + len(entry.rstrip())
-            column = span.start_column
-            spans.append(Span(span.start_line, column + low, span.start_line, column + high))
-            start = position + 1
-            if character == ")":
-                break
-        depth += (character == "(") - (character == ")")
-    return tuple(spans)
-
-
-def _pragmas(path: str, directives: Iterable[AnyDirective]) -> Pragmas:
+def _pragmas(path: str, directives: Sequence[AnyDirective]) -> Pragmas:
+    alone = {directive.line for directive in directives if directive.own_line}
     trips: dict[int, Expr] = {}
     probabilities: dict[int, Expr] = {}
     costs: dict[int, Expr] = {}
     for directive in directives:
-        line = directive.line + 1 if directive.own_line else directive.line
+        line = directive.line
+        if directive.own_line:
+            # several directives may stand above one statement
+            while line in alone:
+                line += 1
         match directive:
             case Trip():
                 trips[line] = _expression(path, directive.count, directive)

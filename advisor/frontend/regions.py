@@ -37,9 +37,7 @@ def region(
     return tuple(parts)
 
 
-def reversed_axis(
-    elements: Sequence[cst.SubscriptElement], dimensions: int
-) -> int | None:
+def reversed_axis(elements: Sequence[cst.SubscriptElement], dimensions: int) -> int | None:
     """Return the axis that a subscript such as ``[:, ::-1]`` reverses, if that is all it does."""
     axis: int | None = None
     if len(elements) > dimensions:

@@ -6,7 +6,8 @@ import libcst as cst
 
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scope import Scope
-from costdb.expr import Expr, ExprError, floor_div, maximum, minimum, num
+from advisor.ir.signs import largest, smallest
+from costdb.expr import Expr, ExprError, floor_div, num
 
 
 def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
@@ -97,7 +98,8 @@ def _call(function: str, node: cst.Call, scope: Scope) -> Expr:
         return scalar(arguments[0], scope)
     if function in ("min", "max") and len(arguments) > 1:
         values = [scalar(argument, scope) for argument in arguments]
-        return minimum(*values) if function == "min" else maximum(*values)
+        chosen = smallest if function == "min" else largest
+        return chosen(values, scope.minima)
     raise NotUnderstood(f"the value of `{function}(...)` is not known")
 
 

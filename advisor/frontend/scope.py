@@ -58,7 +58,7 @@ class Scope:
         """Return the type of a declared or local array."""
         if name in self.declared:
             array = self.declared[name]
-            return ArrayType(array.spec.dtype, array.extents)
+            return ArrayType(array.dtype, array.extents)
         if name in self.locals:
             return ArrayType(self.locals[name].dtype, self.locals[name].extents)
         raise NotUnderstood(f"`{name}` is not known to be an array")
@@ -107,7 +107,7 @@ class Scope:
 
     def forget(self, name: str) -> None:
         """Drop what a name denoted, as far as it was not an array of its own."""
-        if self.scalars.get(name) == sym(name):
+        if name in self.scalars and self.scalars[name] == sym(name):
             self.assigned_sizes.add(name)
         self.views.pop(name, None)
         self.scalars.pop(name, None)

@@ -18,7 +18,9 @@ class DeclaredArray:
     Attributes
     ----------
     spec : ArraySpec
-        Name, dtype, shape, distribution by dimension, mesh and storage order.
+        Shape, distribution by dimension, mesh and storage order, as written.
+    dtype : str
+        NumPy's full name of the element type.
     extents : tuple of Expr
         The shape, parsed.
     span : Span
@@ -28,6 +30,7 @@ class DeclaredArray:
     """
 
     spec: ArraySpec
+    dtype: str
     extents: tuple[Expr, ...]
     span: Span
     dimension_spans: tuple[Span, ...]
@@ -119,7 +122,7 @@ class Kernel:
     def dtype(self, name: str) -> str:
         """Return the element type of an array."""
         if name in self.arrays:
-            return self.arrays[name].spec.dtype
+            return self.arrays[name].dtype
         return self.locals[name].dtype
 
     def extents(self, name: str) -> tuple[Expr, ...]:

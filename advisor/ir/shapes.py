@@ -142,13 +142,12 @@ def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:
     for part in parts[1:]:
         dtype = promote(dtype, part.dtype)
         extents = _broadcast(extents, part.extents)
+    exact = kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN)
     if operation in COMPARISONS:
         dtype = "bool"
-    elif operation == "divide" and dtype in (PYTHON_INTEGER,):
+    elif operation == "divide" and dtype == PYTHON_INTEGER:
         dtype = PYTHON_FLOAT
-    elif operation == "divide" and kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN):
-        dtype = "float64"
-    elif operation in FLOATING_RESULT and kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN):
+    elif exact and (operation == "divide" or operation in FLOATING_RESULT):
         dtype = "float64"
     return ArrayType(dtype, extents)
 
@@ -174,4 +173,3 @@ def is_whole(region: tuple[Subscript, ...], extents: tuple[Expr, ...]) -> bool:
 def whole(extents: tuple[Expr, ...]) -> tuple[Subscript, ...]:
     """Return the region that is the whole array."""
     return tuple(Range(ZERO, extent) for extent in extents)
-

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from fractions import Fraction
+from math import prod
 
-from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.expr import Expr, free_symbols, maximum, minimum, num, substitute, sym
+from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Add, Mul, Num, Pow, Sym
 
 
@@ -19,35 +22,48 @@ class Sign(StrEnum):
     UNKNOWN = "unknown"
 
 
-def _non_negative(expr: Expr) -> bool:
-    """Return whether `expr` is surely at least 0 when every symbol is."""
+def _least(expr: Expr) -> int | Fraction | None:
+    """Return a lower bound of `expr` over symbols of at least 0; None where none is found."""
     match expr:
         case Num(value):
-            return value >= 0
+            return value
         case Sym():
-            return True
+            return 0
         case Add(terms, constant):
-            return constant >= 0 and all(map(_non_negative, terms))
-        case Mul(factors, coefficient):
-            return coefficient >= 0 and all(map(_non_negative, factors))
+            return _sum([constant, *map(_least, terms)])
+        case Mul(factors, coefficient) if coefficient >= 0:
+            bounds = [_least(factor) for factor in factors]
+            if any(bound is None or bound < 0 for bound in bounds):
+                return None
+            return coefficient * prod(bound for bound in bounds if bound is not None)
         case Pow(base, _):
-            return _non_negative(base)
-    return False
+            inner = _least(base)
+            return 0 if inner is not None and inner >= 0 else None
+        case Max():
+            known = [bound for part in expr.children if (bound := _least(part)) is not None]
+            return max(known, default=None)
+        case Min():
+            parts = [_least(part) for part in expr.children]
+            whole = [bound for bound in parts if bound is not None]
+            return min(whole) if len(whole) == len(parts) else None
+    return None
+
+
+def _sum(bounds: Sequence[int | Fraction | None]) -> int | Fraction | None:
+    known = [bound for bound in bounds if bound is not None]
+    return sum(known) if len(known) == len(bounds) else None
 
 
 def sign(expr: Expr, minima: Mapping[str, int]) -> Sign:
     """Return the sign of `expr`, given a minimum for symbols (1 for those not named)."""
     moved = substitute(expr, {name: sym(name) + minima.get(name, 1) for name in free_symbols(expr)})
-    if isinstance(moved, Num):
-        if moved.value == 0:
-            return Sign.ZERO
-        return Sign.NON_NEGATIVE if moved.value > 0 else Sign.NEGATIVE
-    if _non_negative(moved):
+    if moved == num(0):
+        return Sign.ZERO
+    low, high = _least(moved), _least(-moved)
+    if low is not None and low >= 0:
         return Sign.NON_NEGATIVE
-    opposite = num(0) - moved
-    if _non_negative(opposite):
-        strict = isinstance(opposite, Add) and opposite.constant > 0
-        return Sign.NEGATIVE if strict else Sign.NON_POSITIVE
+    if high is not None and high >= 0:
+        return Sign.NEGATIVE if high > 0 else Sign.NON_POSITIVE
     return Sign.UNKNOWN
 
 
@@ -59,3 +75,23 @@ def known_non_negative(expr: Expr, minima: Mapping[str, int]) -> bool:
 def known_non_positive(expr: Expr, minima: Mapping[str, int]) -> bool:
     """Return whether `expr` is surely at most 0."""
     return sign(expr, minima) in (Sign.ZERO, Sign.NEGATIVE, Sign.NON_POSITIVE)
+
+
+def largest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
+    """Return the maximum of values, without those that are surely not above another."""
+    kept = list(values)
+    for value in values:
+        others = [other for other in kept if other is not value]
+        if any(known_non_negative(other - value, minima) for other in others):
+            kept = others
+    return maximum(*kept) if len(kept) > 1 else kept[0]
+
+
+def smallest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
+    """Return the minimum of values, without those that are surely not below another."""
+    kept = list(values)
+    for value in values:
+        others = [other for other in kept if other is not value]
+        if any(known_non_negative(value - other, minima) for other in others):
+            kept = others
+    return minimum(*kept) if len(kept) > 1 else kept[0]

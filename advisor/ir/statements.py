@@ -160,4 +160,3 @@ def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
         elif isinstance(statement, Choice):
             yield from walk(statement.then)
             yield from walk(statement.orelse)
-

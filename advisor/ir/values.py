@@ -122,18 +122,7 @@ class Reduction:
     dtype: str
 
 
-Value = (
-    Read
-    | Scalar
-    | Fill
-    | Copy
-    | Elementwise
-    | Roll
-    | PeriodicPad
-    | Flip
-    | Scan
-    | Reduction
-)
+Value = Read | Scalar | Fill | Copy | Elementwise | Roll | PeriodicPad | Flip | Scan | Reduction
 
 
 def operands(value: Value) -> tuple[Value, ...]:

@@ -25,7 +25,7 @@ from advisor.ranking.compare import Compared, Costed, compared, cost, where_it_p
 from advisor.ranking.sizes import Sizes, require
 from costdb.estimate import Missing
 from costdb.machines import Machine
-from costdb.quantity import Quantity
+from costdb.quantity import Provenance, Quantity
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +186,12 @@ def _rivals(candidates: Sequence[_Candidate]) -> Iterator[Alternative]:
 
 def _evidence(machine: Machine, sizes: Sizes, before: Costed, best: _Candidate) -> Evidence:
     found = best.compared
-    worst = max(
-        (found.before.provenance, found.after.provenance), key=list(type(found.before.provenance)).index
-    )
-    facts: list[str] = []
-    for side, costed in (("as written", before), ("as proposed", best.costed)):
-        for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes):
-            facts.append(f"{side}, {transfer}")
+    worst = max((found.before.provenance, found.after.provenance), key=list(Provenance).index)
+    facts = [
+        f"{side}, {transfer}"
+        for side, costed in (("as written", before), ("as proposed", best.costed))
+        for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes)
+    ]
     coefficients = {**before.priced.coefficients, **best.costed.priced.coefficients}
     return Evidence(
         machine=machine.name,
@@ -214,9 +213,7 @@ def _terms(found: Compared) -> Iterator[EvidenceTerm]:
 
 
 def _described(name: str, quantity: Quantity) -> str:
-    interval = (
-        f" ({quantity.low:g} to {quantity.high:g})" if quantity.low != quantity.high else ""
-    )
+    interval = f" ({quantity.low:g} to {quantity.high:g})" if quantity.low != quantity.high else ""
     fitted = f"; fitted to {quantity.fitted_to}" if quantity.fitted_to else ""
     unit = "" if quantity.unit == "1" else f" {quantity.unit}"
     return (
@@ -237,5 +234,6 @@ def _crossovers(
 def _fingerprint(path: str, kernel: Kernel, code: str, proposal: Proposal) -> str:
     line = kernel.context.source.splitlines()[proposal.span.start_line - 1]
     text = " ".join(line.split())
-    whole = "\0".join((path.replace("\\", "/"), code, kernel.name, proposal.title.split("(")[0], text))
+    parts = (path.replace("\\", "/"), code, kernel.name, text)
+    whole = "\0".join(parts)
     return hashlib.sha256(whole.encode()).hexdigest()[:24]
