@@ -26,9 +26,16 @@ from pstswm_published import (
     th_runs,
 )
 
-from costdb.estimate import Estimate, Priced
+from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import evaluate, parse, substitute
-from costdb.phases import bind, predict, price_application
+from costdb.phases import (
+    Application,
+    bind,
+    parse_application,
+    predict,
+    price_application,
+    rank_choices,
+)
 from costdb.phases.checking import application_problems
 from costdb.phases.pricing import derived_quantities
 from costdb.profile_check import check_profile
@@ -188,3 +195,51 @@ def test_outside_the_published_range_the_estimate_says_so() -> None:
         assert isinstance(estimate, Estimate)
         assert not estimate.in_range
         assert any(remark in line for line in estimate.remarks)
+
+
+FOLDED = "(MM + 2)*(MM + 1)/(2*PY) + 2*PY*phi*(1 - phi) - phi"
+
+
+def changed(old: str, new: str, times: int) -> Application:
+    text = APPLICATION_PATH.read_text()
+    assert text.count(old) == times
+    return parse_application(text.replace(old, new).encode(), "changed.toml")
+
+
+@pytest.mark.parametrize("wavenumbers", [1, 5, 43, 86])
+@pytest.mark.parametrize("columns", [1, 2, 8, 32])
+def test_folding_wavenumbers_gives_the_formula_that_the_documentation_states(
+    wavenumbers: int, columns: int
+) -> None:
+    # Wavenumber m has wavenumbers - m coefficients; folds run up and down over the columns.
+    load = [0] * columns
+    for m in range(wavenumbers):
+        fold, step = divmod(m, columns)
+        load[columns - 1 - step if fold % 2 else step] += wavenumbers - m
+    derived = derived_quantities(application(), {"algorithm": "TT"})
+    formula = substitute(parse(FOLDED), {"phi": derived["phi"]})
+    assert evaluate(formula, {"MM": wavenumbers - 1, "PY": columns}) == max(load)
+
+
+def test_with_the_folded_formula_the_printed_mesh_of_tt_would_be_far_off() -> None:
+    folded = changed("(MM + 2)*(MM + 1)/(2*PY) + 6*PX*phi*(1 - phi) - 3*phi", FOLDED, times=1)
+    fixed = {"algorithm": "TT", "problem": "T42"}
+    ranked = rank_choices(folded, paragon(), ["PX", "PY"], fixed, parse("PX*PY == 32"))
+    assert not isinstance(ranked, Missing)
+    assert printed_meshes()["TT", "T42", 32] == "1x32"
+    assert loss_percent(ranked, "1x32") > 10
+    assert mesh_text_of(ranked_meshes("TT", "T42", 32)[0]) == "1x32"
+
+
+def test_the_byte_cost_of_the_distributed_fft_changes_no_choice() -> None:
+    old = 'count = "ceil((PX - 1)/PX)*(1 + log2(PX))"'
+    dearer = changed(old, f'{old}\npattern = "transpose"', times=2)
+    for algorithm in ("DH", "DR", "DT"):
+        for problem in PROBLEMS:
+            fixed = {"algorithm": algorithm, "problem": problem}
+            for processors in PROCESSORS:
+                where = parse(f"PX*PY == {processors}")
+                ranked = rank_choices(dearer, paragon(), ["PX", "PY"], fixed, where)
+                assert not isinstance(ranked, Missing)
+                ours = ranked_meshes(algorithm, problem, processors)
+                assert ranked[0].bindings == ours[0].bindings

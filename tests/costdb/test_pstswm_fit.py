@@ -53,7 +53,8 @@ def test_one_byte_cost_for_all_messages_fits_worse_than_the_digits_allow() -> No
     one = fit_costs(application(), common, FITTED[:2], printed)
     assert len(printed) == 54
     assert within_digits(two.relative_residuals) == 44
-    assert within_digits(one.relative_residuals) < 12
+    assert within_digits(one.relative_residuals) == 11
+    assert max(map(abs, one.relative_residuals)) > 0.02
 
 
 def test_the_committed_intervals_are_the_spread_of_the_measured_times() -> None:
