@@ -192,7 +192,8 @@ def fit_table() -> str:
         table(("coefficient", "fitted", "standard error"), rows)
         + f"\n\n{inside} of {len(printed)} residuals lie within the printed digits. "
         f"Spread over the {len(measurements())} measured times: rates up to "
-        f"{spread.faster:.3f} times faster and {spread.slower:.3f} times slower, messages up to {spread.messages:.2f} times dearer."
+        f"{spread.faster:.3f} times faster and {spread.slower:.3f} times slower, "
+        f"messages up to {spread.messages:.2f} times dearer."
     )
 
 
