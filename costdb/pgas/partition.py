@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from costdb.expr import Expr, conditional, equal, maximum, minimum, num
+from costdb.expr import Expr, conditional, equal, minimum, num
 from costdb.pgas.references import (
     Affine,
     DependenceKind,
@@ -270,7 +270,7 @@ def _count(interval: Interval, references: list[Reference], edge: int | None = N
         for loop in interval.loops[:depth]:
             at_edge = edge is not None and loop.index == interval.affinity
             trips = minimum(edge, loop.trips) if at_edge and edge is not None else loop.trips
-            iterations = iterations * maximum(trips, 0)
+            iterations = iterations * trips
         total = total + iterations
     return total
 

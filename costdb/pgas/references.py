@@ -107,7 +107,7 @@ class Dependence:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop of the interval: its index, and the trips that the slowest thread makes."""
+    """A loop of the interval: its index, and the slowest thread's trips, never negative."""
 
     index: str
     trips: Expr
