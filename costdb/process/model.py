@@ -1,0 +1,133 @@
+"""Process models: the equations of one or more files, substituted into one process.
+
+A program model says what is done, a machine model what it costs; a later file completes or
+replaces equations of an earlier one. Times in the text of a model are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from costdb.estimate import Priced, Term
+from costdb.expr.nodes import Rational
+from costdb.process.compile import Cost, ProcessError, compile_process
+from costdb.process.occupancy import largest_element
+from costdb.process.quantities import BUILT_IN
+from costdb.process.shapes import ZERO
+from costdb.process.substitution import MICROSECONDS, Substitution
+from costdb.process.syntax import Equation, Kind, ModelError, read_equations
+from costdb.process.terms import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A process and what it leaves open.
+
+    Attributes
+    ----------
+    process : Process
+        All equations substituted; its times are microseconds.
+    parameters : mapping of str to int, Fraction or None
+        The names that stay symbolic, with the value each has unless the user says otherwise.
+    files : tuple of str
+        Where the model was read from.
+    """
+
+    process: Process
+    parameters: Mapping[str, Rational | None]
+    files: tuple[str, ...]
+
+
+def load_model(paths: Sequence[Path]) -> Model:
+    """Return the model that the files at `paths` make together.
+
+    Raises
+    ------
+    ModelError
+        With the place of whatever is wrong.
+    """
+    if not paths:
+        raise ModelError("a model needs at least one file")
+    equations: dict[str, Equation] = {}
+    for path in paths:
+        for equation in _distinct(read_equations(path)):
+            earlier = equations.get(equation.name)
+            if earlier is not None and earlier.kind is not equation.kind:
+                raise equation.place.error(
+                    f"{equation.name!r} is a {equation.kind} here and a {earlier.kind} in "
+                    f"{earlier.place.file}:{earlier.place.line}"
+                )
+            equations[equation.name] = equation
+    substitution = Substitution(equations)
+    for equation in equations.values():
+        if not equation.formals:
+            substitution.check(equation)
+    parameters = {
+        equation.name: substitution.default(equation)
+        for equation in equations.values()
+        if equation.is_parameter and equation.kind is Kind.NUMERIC
+    }
+    main = _main(equations.values(), str(paths[0]))
+    return Model(substitution.process(main), parameters, tuple(map(str, paths)))
+
+
+def compile_model(model: Model) -> Cost:
+    """Return the cost of `model` in seconds, over its parameters.
+
+    Raises
+    ------
+    ModelError
+        When the cost is too large to write down.
+    """
+    return _compiled(model, MICROSECONDS)
+
+
+def price_model(model: Model) -> Priced:
+    """Return the price of `model`, whose terms are the bounds that compete.
+
+    They are the critical path (`phi`) and the busiest server of each array of resources; the
+    largest of them is at most the whole, and equal to it unless phases of different character
+    follow each other.
+    """
+    cost = _compiled(model, 1)
+    bounds = [("critical path", cost.phi)]
+    bounds += [
+        (f"busiest {array}", largest_element(cost.delta.only(array)))
+        for array in cost.delta.arrays()
+    ]
+    terms = (Term(label, "symbolic", time) for label, time in bounds if time != ZERO)
+    return Priced(cost.T, tuple(terms))
+
+
+def _compiled(model: Model, unit_us: int) -> Cost:
+    try:
+        return compile_process(model.process, unit_us=unit_us)
+    except ProcessError as error:
+        raise ModelError(f"{model.files[0]}:1:1: {error}") from None
+
+
+def _distinct(equations: Iterable[Equation]) -> Iterable[Equation]:
+    lines: dict[str, int] = {}
+    for equation in equations:
+        name, place = equation.name, equation.place
+        if name in BUILT_IN:
+            raise place.error(f"{name!r} is built in")
+        if name in lines:
+            raise place.error(f"{name!r} is defined in line {lines[name]} already")
+        lines[name] = place.line
+        yield equation
+
+
+def _main(equations: Iterable[Equation], file: str) -> Equation:
+    processes = [e for e in equations if e.kind is Kind.PROCESS]
+    for equation in processes:
+        if equation.name == "main":
+            if equation.formals:
+                raise equation.place.error("nothing says the values of the formals of 'main'")
+            return equation
+    closed = [equation for equation in processes if not equation.formals]
+    if not closed:
+        raise ModelError(f"{file}:1:1: there is no process to evaluate")
+    return closed[-1]

@@ -1,0 +1,281 @@
+"""Substituting equations into each other until one process is left.
+
+Every application of an equation is a fresh copy of its body: formals mean their arguments, and
+the variable of a loop is renamed where it would capture a symbol of the surroundings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+
+from costdb.expr import Expr, sym
+from costdb.expr.names import fresh_name
+from costdb.expr.nodes import Rational
+from costdb.expr.text import number_text
+from costdb.process.quantities import BUILT_IN, Builder, Quantity, arity, described, server
+from costdb.process.shapes import ONE, ZERO, constant_of
+from costdb.process.syntax import Equation, Kind, Node, Place, Word
+from costdb.process.terms import (
+    NOTHING,
+    Branch,
+    Delay,
+    Parallel,
+    ParLoop,
+    Process,
+    Resource,
+    SeqLoop,
+    Sequential,
+    Use,
+)
+from costdb.process.vectors import Loop, Vector
+
+MICROSECONDS = 1_000_000
+"""Microseconds in a second, the unit of time in the text of a model."""
+
+MAX_STEPS = 20_000
+"""Operators and applications of equations that one model may come to when substituted."""
+
+MAX_LEVELS = 150
+"""Levels of equations and brackets within each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """What names mean inside one equation, and which symbols its surroundings use."""
+
+    builder: Builder
+    names: Mapping[str, Quantity]
+    live: frozenset[str]
+    within: tuple[str, ...]
+
+    def loop(self, variable: Word) -> tuple[str, _Scope]:
+        """Return the symbol to use for the variable of a loop, and the scope of its body."""
+        symbol = fresh_name(variable.value, self.live)
+        meaning = self.builder.located(variable, sym, symbol)
+        names = {**self.names, variable.value: meaning}
+        return symbol, replace(self, names=names, live=self.live | {symbol})
+
+
+class Substitution:
+    """The equations of a model, by name, and what the closed ones have come to."""
+
+    def __init__(self, equations: Mapping[str, Equation]) -> None:
+        self.equations = equations
+        self.symbols = frozenset(
+            e.name for e in equations.values() if e.is_parameter and e.kind is Kind.NUMERIC
+        )
+        self.closed: dict[str, Quantity | Process] = {}
+        self.steps = 0
+        self.level = 0
+
+    def process(self, equation: Equation) -> Process:
+        """Return the process that an equation without formals stands for."""
+        found = self.apply(equation, (), equation.place, ())
+        if isinstance(found, Expr | Vector | Resource):
+            raise equation.place.error(f"{equation.name!r} is not a process")
+        return found
+
+    def check(self, equation: Equation) -> None:
+        """Substitute an equation without formals, for the errors that may be in it."""
+        self.apply(equation, (), equation.place, ())
+
+    def default(self, equation: Equation) -> Rational | None:
+        """Return the value that a numeric parameter has unless the user says otherwise."""
+        if equation.formals:
+            raise equation.place.error("a numeric parameter has no formals")
+        if equation.body is None:
+            return None
+        value = self._body(equation, (), self.symbols, ())
+        known = constant_of(value) if isinstance(value, Expr) else None
+        if known is None:
+            raise equation.place.error("the value of a parameter must be a constant")
+        return known
+
+    def apply(
+        self,
+        equation: Equation,
+        args: Sequence[Quantity],
+        place: Place,
+        within: tuple[str, ...],
+        live: frozenset[str] = frozenset(),
+    ) -> Quantity | Process:
+        """Return the body of `equation` with `args` for its formals."""
+        name = equation.name
+        if name in within:
+            chain = " -> ".join((*within[within.index(name) :], name))
+            raise place.error(f"{name!r} is defined by itself: {chain}")
+        if equation.is_parameter:
+            return _parameter(equation, args, place)
+        if len(args) != len(equation.formals):
+            raise place.error(arity(name, len(equation.formals), len(args)))
+        if equation.formals:
+            return self._body(equation, args, self.symbols | live, (*within, name))
+        if name not in self.closed:
+            self.closed[name] = self._body(equation, (), self.symbols, (*within, name))
+        return self.closed[name]
+
+    def _body(
+        self,
+        equation: Equation,
+        args: Sequence[Quantity],
+        live: frozenset[str],
+        within: tuple[str, ...],
+    ) -> Quantity | Process:
+        body = equation.body
+        if body is None:
+            raise equation.place.error(f"{equation.name!r} has no definition")
+        names = dict(zip(equation.formals, args, strict=True))
+        scope = _Scope(Builder(equation.place.file), names, live, within)
+        with self._deeper(equation.place):
+            if equation.kind is Kind.PROCESS:
+                return self._process(body, scope)
+            value = self._value(body, scope)
+        if isinstance(value, Resource) != (equation.kind is Kind.RESOURCE):
+            raise equation.place.error(
+                f"{equation.name!r} is a {equation.kind}, but its definition is {described(value)}"
+            )
+        return value
+
+    @contextmanager
+    def _deeper(self, place: Place) -> Iterator[None]:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise place.error(f"the equations come to more than {MAX_STEPS} steps")
+        if self.level >= MAX_LEVELS:
+            raise place.error(f"the equations nest more than {MAX_LEVELS} levels deep")
+        self.level += 1
+        try:
+            yield
+        finally:
+            self.level -= 1
+
+    def _process(self, node: Node, scope: _Scope) -> Process:
+        parts = node.parts
+        if node.rule == "nothing":
+            return NOTHING
+        if node.rule in ("parallel", "sequence"):
+            terms = tuple(self._process(part, scope) for part in parts)
+            return Parallel(terms) if node.rule == "parallel" else Sequential(terms)
+        word = node.first_word
+        place = scope.builder.place(word)
+        with self._deeper(place):
+            match node.rule:
+                case "delay":
+                    return Delay(self._time(parts[0], scope, place))
+                case "use":
+                    resource = self._value(parts[0], scope)
+                    if not isinstance(resource, Resource):
+                        raise place.error(f"use needs a resource, not {described(resource)}")
+                    return Use(resource, self._time(parts[1], scope, place))
+                case "loop":
+                    low, high = (self._number(bound, scope, place) for bound in parts[:2])
+                    symbol, inner = scope.loop(node.words[1])
+                    kind = SeqLoop if word.value == "seq" else ParLoop
+                    return kind(symbol, low, high, self._process(parts[2], inner))
+                case "branch":
+                    condition = self._number(parts[0], scope, place)
+                    known = constant_of(condition)
+                    if known is not None and not 0 <= known <= 1:
+                        raise place.error(f"a probability of {known} is outside 0..1")
+                    then, *orelse = (self._process(part, scope) for part in parts[1:])
+                    return Branch(condition, then, orelse[0] if orelse else NOTHING)
+                case _:
+                    found = self._named(word, [self._value(a, scope) for a in parts], scope)
+                    if isinstance(found, Expr | Vector | Resource):
+                        kind_found = described(found)
+                        raise place.error(f"{word.value!r} is {kind_found}, not a process")
+                    return found
+
+    def _time(self, node: Node, scope: _Scope, place: Place) -> Expr:
+        seconds = self._number(node, scope, place)
+        known = constant_of(seconds)
+        if known is not None and known < 0:
+            raise place.error(f"a time of {number_text(known)} seconds is negative")
+        return seconds * MICROSECONDS
+
+    def _number(self, node: Node, scope: _Scope, place: Place) -> Expr:
+        value = self._value(node, scope)
+        if not isinstance(value, Expr):
+            raise place.error(f"a number is needed here, not {described(value)}")
+        return value
+
+    def _value(self, node: Node, scope: _Scope) -> Quantity:
+        word, parts, builder = node.first_word, node.parts, scope.builder
+        place = builder.place(word)
+        with self._deeper(place):
+            match node.rule:
+                case "name" | "call":
+                    return self._quantity(word, [self._value(a, scope) for a in parts], scope)
+                case "vector":
+                    return builder.vector([self._number(p, scope, place) for p in parts], word)
+                case "element":
+                    vector = self._quantity(word, [], scope)
+                    if not isinstance(vector, Vector):
+                        raise place.error(f"{word.value!r} is {described(vector)}, not a vector")
+                    return vector.at("", self._number(parts[0], scope, place))
+                case "reduction":
+                    return self._reduction(node, scope)
+            values = [self._value(part, scope) for part in parts]
+            if any(isinstance(value, Vector) for value in values):
+                return builder.vectors(values[0], node.words, values[1:])
+            if any(isinstance(value, Resource) for value in values):
+                raise place.error("a resource is not a number")
+            operands = iter(values)
+            children = (c if isinstance(c, Word) else next(operands) for c in node.children)
+            result: Expr = getattr(builder, node.rule)(*children)
+            return result
+
+    def _reduction(self, node: Node, scope: _Scope) -> Quantity:
+        word, variable = node.words
+        place = scope.builder.place(word)
+        low, high = (self._number(bound, scope, place) for bound in node.parts[:2])
+        symbol, inner = scope.loop(variable)
+        body = self._value(node.parts[2], inner)
+        if isinstance(body, Vector) and word.value == "sum":
+            return body.over(Loop(symbol, low, high))
+        if not isinstance(body, Expr):
+            raise place.error(f"{word.value} over an index does not take {described(body)}")
+        builder = scope.builder
+        return builder.located(word, builder.reduce_named, word.value, symbol, low, high, body)
+
+    def _quantity(self, word: Word, args: Sequence[Quantity], scope: _Scope) -> Quantity:
+        found = self._named(word, args, scope)
+        if not isinstance(found, Expr | Vector | Resource):
+            raise scope.builder.place(word).error(f"{word.value!r} is a process, not a number")
+        return found
+
+    def _named(self, word: Word, args: Sequence[Quantity], scope: _Scope) -> Quantity | Process:
+        name, place = word.value, scope.builder.place(word)
+        if name in scope.names:
+            if args:
+                raise place.error(f"{name!r} takes no arguments here")
+            return scope.names[name]
+        if name in self.equations:
+            return self.apply(self.equations[name], args, place, scope.within, scope.live)
+        if name == "fcfs":
+            return server("fcfs", args, place)
+        if name in BUILT_IN and args:
+            return scope.builder.built_in(word, args)
+        near = get_close_matches(name, [*scope.names, *self.equations, *BUILT_IN, "fcfs"], n=1)
+        suggestion = f"; did you mean {near[0]!r}?" if near else ""
+        raise place.error(f"unknown name {name!r}{suggestion}")
+
+
+def _parameter(equation: Equation, args: Sequence[Quantity], place: Place) -> Quantity:
+    if equation.kind is Kind.PROCESS:
+        raise equation.place.error("a process cannot be a parameter")
+    if equation.kind is Kind.RESOURCE:
+        if equation.body is not None:
+            raise equation.place.error("a resource parameter has no definition")
+        if len(equation.formals) > 2:
+            raise equation.place.error("servers have an index and a multiplicity, no more")
+        if equation.formals:
+            return server(equation.name, args, place)
+    if args:
+        raise place.error(arity(equation.name, 0, len(args)))
+    if equation.kind is Kind.RESOURCE:
+        return Resource(ZERO, ONE, equation.name)
+    return sym(equation.name)

@@ -1,0 +1,251 @@
+"""Process models as text: from the source of a file to its equations.
+
+The expressions in it are those of :mod:`costdb.expr`, with vectors added. A percent sign starts
+a comment, so a remainder is spelled ``mod``. Text is read by a grammar and in no other way.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from costdb.expr.grammar import EXPRESSION_RULES, MAX_NESTING, MAX_TEXT
+from costdb.process.compile import ProcessError
+
+if TYPE_CHECKING:
+    from lark import Lark, Token, Tree
+
+MAX_DEPTH = 100
+"""Levels of nesting of one equation, whether by brackets or by loops and signs."""
+
+_GRAMMAR = (
+    r"""
+start: equation*
+equation: (NUMERIC | RESOURCE) PARAMETER? NAME formals? ("=" expression)?
+    | PROCESS PARAMETER? NAME formals? ("=" parallel)?
+formals: "(" NAME ("," NAME)* ")"
+?parallel: sequence | sequence ("||" sequence)+ -> parallel
+?sequence: part | part (";" part)+ -> sequence
+?part: DELAY "(" expression ")" -> delay
+    | USE "(" expression "," expression ")" -> use
+    | (SEQ | PAR) "(" NAME "=" expression "," expression ")" part -> loop
+    | IF "(" expression ")" part (ELSE part)? -> branch
+    | NAME ("(" expression ("," expression)* ")")? -> invoke
+    | "{" parallel "}"
+    | "{" "}" -> nothing
+
+NUMERIC.3: /numeric(?![A-Za-z_0-9.])/
+RESOURCE.3: /resource(?![A-Za-z_0-9.])/
+PROCESS.3: /process(?![A-Za-z_0-9.])/
+PARAMETER.3: /parameter(?![A-Za-z_0-9.])/
+DELAY.3: /delay(?![A-Za-z_0-9.])/
+USE.3: /use(?![A-Za-z_0-9.])/
+SEQ.3: /seq(?![A-Za-z_0-9.])/
+PAR.3: /par(?![A-Za-z_0-9.])/
+IF.3: /if(?![A-Za-z_0-9.])/
+ELSE.3: /else(?![A-Za-z_0-9.])/
+"""
+    + EXPRESSION_RULES
+    + r"""
+%extend atom: "[" expression ("," expression)* "]" -> vector
+    | NAME "[" expression "]" -> element
+%ignore /[ \t\r\n]+/
+"""
+)
+_COMMENT = re.compile(r"%[^\n]*")
+_BRACKET = re.compile(r"[(){}\[\]]")
+_PARTNER = {")": "(", "}": "{", "]": "["}
+
+
+class ModelError(ProcessError):
+    """A model that cannot be read; one line, ``file:line:column: message``."""
+
+
+class Kind(StrEnum):
+    """What an equation defines."""
+
+    NUMERIC = "numeric"
+    RESOURCE = "resource"
+    PROCESS = "process"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands, counted from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def error(self, message: str) -> ModelError:
+        """Return `message` as an error at this place."""
+        return ModelError(f"{self.file}:{self.line}:{self.column}: {message}")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word or an operator of the text, and where it stands."""
+
+    value: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A rule of the grammar applied; its words and parts are in the order of the text."""
+
+    rule: str
+    children: tuple[Word | Node, ...]
+
+    @property
+    def words(self) -> tuple[Word, ...]:
+        """The words among the children."""
+        return tuple(child for child in self.children if isinstance(child, Word))
+
+    @property
+    def parts(self) -> tuple[Node, ...]:
+        """The applications of other rules among the children."""
+        return tuple(child for child in self.children if isinstance(child, Node))
+
+    @property
+    def first_word(self) -> Word:
+        """The word that comes first in the text."""
+        child = self.children[0]
+        return child if isinstance(child, Word) else child.first_word
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """``kind [parameter] name(formals) = body``; a parameter may have no body."""
+
+    kind: Kind
+    name: str
+    formals: tuple[str, ...]
+    is_parameter: bool
+    body: Node | None
+    place: Place
+
+
+def read_equations(path: Path) -> tuple[Equation, ...]:
+    """Return the equations of the file at `path`, in order.
+
+    Raises
+    ------
+    ModelError
+        When the file cannot be read or its text is not in the language.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(4 * MAX_TEXT + 1)
+        text = data.decode()
+    except OSError as error:
+        raise Place(str(path), 1, 1).error(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise Place(str(path), line, 1).error("is not UTF-8 text") from None
+    return parse_equations(text, str(path))
+
+
+def parse_equations(text: str, file: str) -> tuple[Equation, ...]:
+    """Return the equations that `text` spells; `file` is what error messages call it."""
+    text = _COMMENT.sub("", text)
+    _check_brackets(text, file)
+    if len(text) > MAX_TEXT:
+        raise Place(file, 1, 1).error(f"has more than {MAX_TEXT} characters beside comments")
+    parsed = _parse(text, file)
+    return tuple(_equation(tree, file) for tree in parsed.children if not isinstance(tree, str))
+
+
+def _check_brackets(text: str, file: str) -> None:
+    def place(offset: int) -> Place:
+        line = text.count("\n", 0, offset) + 1
+        return Place(file, line, offset - text.rfind("\n", 0, offset))
+
+    opened: list[tuple[str, int]] = []
+    for match in _BRACKET.finditer(text):
+        bracket = match.group()
+        if bracket not in _PARTNER:
+            opened.append((bracket, match.start()))
+            if len(opened) > MAX_NESTING:
+                raise place(match.start()).error(
+                    f"brackets nest more than {MAX_NESTING} levels deep"
+                )
+        elif not opened or opened.pop()[0] != _PARTNER[bracket]:
+            raise place(match.start()).error(f"{bracket!r} closes nothing")
+    if opened:
+        bracket, offset = opened[-1]
+        raise place(offset).error(f"{bracket!r} is never closed")
+
+
+@cache
+def _parser() -> Lark:
+    from lark import Lark
+
+    return Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
+
+
+def _parse(text: str, file: str) -> Tree[Token]:
+    from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+
+    try:
+        return _parser().parse(text)
+    except UnexpectedToken as error:
+        if error.token.type == "$END":
+            lines = text.rstrip().split("\n")
+            place = Place(file, len(lines), len(lines[-1]) + 1)
+            raise place.error("the model ends too early") from None
+        message = f"did not expect {_shown(str(error.token))}"
+        raise Place(file, error.line, error.column).error(message) from None
+    except UnexpectedCharacters as error:
+        message = f"did not expect {_shown(text[error.pos_in_stream :].split()[0])}"
+        raise Place(file, error.line, error.column).error(message) from None
+    except UnexpectedInput as error:
+        raise Place(file, error.line, error.column).error("cannot be read") from None
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 30 else text[:27] + "...")
+
+
+def _equation(tree: Tree[Token], file: str) -> Equation:
+    words = [child for child in tree.children if isinstance(child, str)]
+    parts = [child for child in tree.children if not isinstance(child, str)]
+    kind, name = Kind(words[0].value), words[-1].value
+    place = Place(file, words[-1].line or 1, words[-1].column or 1)
+    formals: tuple[str, ...] = ()
+    if parts and parts[0].data == "formals":
+        formals = tuple(map(str, parts.pop(0).children))
+        if len(set(formals)) < len(formals):
+            raise place.error(f"two formals of {name!r} have the same name")
+    is_parameter = words[1].type == "PARAMETER"
+    if not parts:
+        if not is_parameter:
+            raise place.error(f"{name!r} is neither defined nor a parameter")
+        return Equation(kind, name, formals, is_parameter, None, place)
+    _check_depth(parts[0], place)
+    return Equation(kind, name, formals, is_parameter, _node(parts[0]), place)
+
+
+def _check_depth(body: Tree[Token], place: Place) -> None:
+    # Level by level: recursion is what the check is to protect.
+    level = [body]
+    for _ in range(MAX_DEPTH):
+        level = [child for tree in level for child in tree.children if not isinstance(child, str)]
+        if not level:
+            return
+    raise place.error(f"the equation nests more than {MAX_DEPTH} levels deep")
+
+
+def _node(tree: Tree[Token]) -> Node:
+    children = (
+        Word(child.value, child.line or 1, child.column or 1)
+        if isinstance(child, str)
+        else _node(child)
+        for child in tree.children
+    )
+    return Node(str(tree.data), tuple(children))
