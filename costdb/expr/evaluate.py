@@ -94,10 +94,9 @@ def bounded_power(base: Value, exponent: Value) -> Value:
         return _normal(Fraction(base) ** exponent)
     if base == 0 and exponent < 0:
         raise ExprError("division by zero")
-    result = float(base) ** float(exponent)
-    if isinstance(result, complex):
+    if base < 0 and not float(exponent).is_integer():
         raise ExprError(f"{base} to the power {exponent} is not a real number")
-    return result
+    return math.pow(base, exponent)
 
 
 def _normal(value: Rational) -> Rational:

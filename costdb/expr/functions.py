@@ -30,13 +30,9 @@ class Extreme(Expr):
     args: tuple[Expr, ...]
 
     def __post_init__(self) -> None:
-        self._seal(frozenset(self.args))
+        self._seal(self.args)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.args
-
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return all(arg.is_whole(whole) for arg in self.args)
 
     def _key(self) -> object:
@@ -47,7 +43,7 @@ class Extreme(Expr):
 class Max(Extreme):
     """The largest of two or more arguments."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return maximum(*children)
 
 
@@ -55,7 +51,7 @@ class Max(Extreme):
 class Min(Extreme):
     """The smallest of two or more arguments."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return minimum(*children)
 
 
@@ -66,13 +62,9 @@ class Log2(Expr):
     argument: Expr
 
     def __post_init__(self) -> None:
-        self._seal(self.argument)
+        self._seal((self.argument,))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return (self.argument,)
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return log2(*children)
 
     def _key(self) -> object:
@@ -89,10 +81,6 @@ class Binary(Expr):
     def __post_init__(self) -> None:
         self._seal((self.left, self.right))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.left, self.right
-
     def _key(self) -> object:
         return self.left, self.right
 
@@ -101,10 +89,10 @@ class Binary(Expr):
 class Gcd(Binary):
     """Greatest common divisor, never negative; of fractions, the largest common measure."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return gcd(*children)
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return self.left.is_whole(whole) and self.right.is_whole(whole)
 
 
@@ -112,7 +100,7 @@ class Gcd(Binary):
 class Comparison(Binary):
     """Common part of the comparisons, whose value is 1 or 0."""
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return True
 
 
@@ -120,7 +108,7 @@ class Comparison(Binary):
 class Less(Comparison):
     """1 where ``left < right``, else 0."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return less(*children)
 
 
@@ -128,7 +116,7 @@ class Less(Comparison):
 class LessEqual(Comparison):
     """1 where ``left <= right``, else 0."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return less_equal(*children)
 
 
@@ -136,7 +124,7 @@ class LessEqual(Comparison):
 class Equal(Comparison):
     """1 where ``left == right``, else 0."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return equal(*children)
 
 
@@ -151,14 +139,10 @@ class Conditional(Expr):
     def __post_init__(self) -> None:
         self._seal((self.test, self.then, self.orelse))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.test, self.then, self.orelse
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return conditional(*children)
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return self.then.is_whole(whole) and self.orelse.is_whole(whole)
 
     def _key(self) -> object:
@@ -178,13 +162,9 @@ class Reduction(Expr):
     body: Expr
 
     def __post_init__(self) -> None:
-        self._seal((self.index, self.low, self.high, self.body))
+        self._seal((self.low, self.high, self.body))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.low, self.high, self.body
-
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return self.body.is_whole(whole | {self.index})
 
     def _key(self) -> object:
@@ -195,7 +175,7 @@ class Reduction(Expr):
 class Sum(Reduction):
     """The sum of `body`."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return summation(self.index, *children)
 
 
@@ -203,7 +183,7 @@ class Sum(Reduction):
 class MaxOver(Reduction):
     """The largest value of `body`; 0 over an empty range."""
 
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return maximum_over(self.index, *children)
 
 

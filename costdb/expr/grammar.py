@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from costdb.expr.errors import ExprError
 from costdb.expr.functions import (
@@ -29,7 +29,19 @@ from costdb.expr.functions import (
     summation,
 )
 from costdb.expr.names import NAME_PATTERN, sym
-from costdb.expr.nodes import Expr, ceil, exact, floor, floor_div, modulo, num, power
+from costdb.expr.nodes import (
+    MINUS_ONE,
+    Expr,
+    add,
+    ceil,
+    exact,
+    floor,
+    floor_div,
+    modulo,
+    multiply,
+    num,
+    power,
+)
 
 EXPRESSION_RULES = rf"""
 ?expression: disjunction
@@ -37,8 +49,8 @@ EXPRESSION_RULES = rf"""
 ?conjunction: negation | conjunction AND negation -> binary
 ?negation: comparison | NOT negation -> unary
 ?comparison: sum | sum COMPARE sum -> binary
-?sum: product | sum SIGN product -> binary
-?product: factor | product (STAR | SLASH | DIV | MOD) factor -> binary
+?sum: product | product (SIGN product)+ -> chain
+?product: factor | factor ((STAR | SLASH | DIV | MOD) factor)+ -> chain
 ?factor: power | SIGN factor -> unary
 ?power: atom | atom POWER factor -> binary
 ?atom: NUMBER -> number
@@ -64,7 +76,7 @@ NAME: /{NAME_PATTERN}/
 """
 """Rules of the grammar, rooted at ``expression``; white space is the embedding grammar's."""
 
-MAX_TEXT = 100_000
+MAX_TEXT = 50_000
 """Characters of one expression or one source file that are looked at."""
 
 MAX_NESTING = 100
@@ -106,6 +118,12 @@ _BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {
     "and": logical_and,
     "or": logical_or,
 }
+_RUNS: dict[str, Callable[[Expr], Expr]] = {
+    "+": lambda a: a,
+    "-": lambda a: -a,
+    "*": lambda a: a,
+    "/": lambda a: power(a, MINUS_ONE),
+}
 _UNARY: dict[str, Callable[[Expr], Expr]] = {
     "-": lambda a: -a,
     "+": lambda a: a,
@@ -116,8 +134,15 @@ _UNARY: dict[str, Callable[[Expr], Expr]] = {
 class Place(Protocol):
     """Where a token stands, counted from 1, as the parser library's tokens say it."""
 
-    line: int | None
-    column: int | None
+    @property
+    def line(self) -> int | None:
+        """Its line."""
+        ...
+
+    @property
+    def column(self) -> int | None:
+        """Its column."""
+        ...
 
 
 class WordLike(Place, Protocol):
@@ -129,6 +154,7 @@ class WordLike(Place, Protocol):
         ...
 
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
@@ -174,29 +200,41 @@ class ExprBuilder:
 
     def number(self, token: WordLike) -> Expr:
         """Return a literal."""
-        return self.located(token, lambda: read_number(token.value))
+        return self.located(token, read_number, token.value)
 
     def name(self, token: WordLike) -> Expr:
         """Return the value that a name stands for."""
-        return self.located(token, lambda: self.named(token.value))
+        return self.located(token, self.named, token.value)
 
     def unary(self, operator: WordLike, operand: Expr) -> Expr:
         """Return a sign or a negation applied."""
-        return self.located(operator, lambda: _UNARY[operator.value](operand))
+        return self.located(operator, _UNARY[operator.value], operand)
 
     def binary(self, left: Expr, operator: WordLike, right: Expr) -> Expr:
         """Return an operator applied."""
-        return self.located(operator, lambda: _BINARY[operator.value](left, right))
+        return self.located(operator, _BINARY[operator.value], left, right)
+
+    def chain(self, first: Expr, *rest: Any) -> Expr:
+        """Return operators of one level, and their operands, applied from the left."""
+        # A run of + and - (or of * and /) is combined at once: pairwise, a long sum would take
+        # time by the square of its length.
+        run = [first]
+        for operator, operand in zip(rest[::2], rest[1::2], strict=True):
+            symbol = operator.value
+            if symbol in _RUNS:
+                run.append(self.located(operator, _RUNS[symbol], operand))
+            else:
+                run = [self.located(operator, _BINARY[symbol], multiply(run), operand)]
+        join = add if rest[0].value in "+-" else multiply
+        return self.located(rest[-2], join, run)
 
     def call(self, name: WordLike, *args: Expr) -> Expr:
         """Return a function applied."""
-        return self.located(name, lambda: self.call_named(name.value, args))
+        return self.located(name, self.call_named, name.value, args)
 
     def reduction(self, name: WordLike, index: WordLike, low: Expr, high: Expr, body: Expr) -> Expr:
         """Return a sum or a maximum over an index."""
-        return self.located(
-            name, lambda: self.reduce_named(name.value, index.value, low, high, body)
-        )
+        return self.located(name, self.reduce_named, name.value, index.value, low, high, body)
 
     def named(self, name: str) -> Expr:
         """Return what `name` stands for; here, a symbol."""
@@ -220,10 +258,12 @@ class ExprBuilder:
         sym(index)
         return _REDUCTIONS[name](index, low, high, body)
 
-    def located(self, token: Place, build: Callable[[], _T]) -> _T:
-        """Return ``build()``, with the place of `token` added to an error from it."""
+    def located(
+        self, token: Place, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Return ``build(...)``, with the place of `token` added to an error from it."""
         try:
-            return build()
+            return build(*args, **kwargs)
         except LocatedExprError:
             raise
         except ExprError as error:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from costdb.expr.errors import ExprError
 
@@ -31,38 +31,42 @@ MAX_BITS = 8192
 class Expr:
     """An immutable, hashable expression; ``==`` compares structure, never values."""
 
-    __slots__ = ("_free", "_hash", "depth", "size")
+    __slots__ = ("_free", "_hash", "children", "depth", "size")
+    __match_args__: ClassVar[tuple[str, ...]] = ()
     _free: frozenset[str] | None
     _hash: int
+    children: tuple[Expr, ...]
     depth: int
     size: int
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        """Subexpressions, in order."""
-        return ()
-
     def rebuild(self, children: tuple[Expr, ...]) -> Expr:
         """Return this node over other children, in canonical form."""
-        return self
+        return self._rebuild(children)
 
     def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
         """Tell whether this is certainly a whole number when the symbols in `whole` are."""
+        return self._whole(whole)
+
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        return self
+
+    def _whole(self, whole: frozenset[str]) -> bool:
         return False
 
-    def _seal(self, key: object) -> None:
+    def _seal(self, children: tuple[Expr, ...]) -> None:
         depth = 0
         size = 1
-        for child in self.children:
+        for child in children:
             depth = max(depth, child.depth)
             size += child.size
         if depth >= MAX_DEPTH:
             raise ExprError(f"the expression is nested more than {MAX_DEPTH} levels deep")
         if size > MAX_SIZE:
             raise ExprError(f"the expression has more than {MAX_SIZE} parts")
+        object.__setattr__(self, "children", children)
         object.__setattr__(self, "depth", depth + 1)
         object.__setattr__(self, "size", size)
-        object.__setattr__(self, "_hash", hash((type(self).__name__, key)))
+        object.__setattr__(self, "_hash", hash((type(self).__name__, self._key())))
         object.__setattr__(self, "_free", None)
 
     def _key(self) -> object:
@@ -82,7 +86,7 @@ class Expr:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Hashes of strings differ from process to process, so they are not carried along.
-        return type(self), tuple(getattr(self, name) for name in type(self).__slots__)
+        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
 
     def __add__(self, other: ExprLike) -> Expr:
         return add((self, as_expr(other)))
@@ -146,11 +150,10 @@ class Num(Expr):
     value: Rational
 
     def __post_init__(self) -> None:
-        if max(self.value.numerator.bit_length(), self.value.denominator.bit_length()) > MAX_BITS:
-            raise ExprError(f"a constant needs more than {MAX_BITS} bits")
-        self._seal(self.value)
+        check_size(self.value)
+        self._seal(())
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return isinstance(self.value, int)
 
     def _key(self) -> object:
@@ -164,9 +167,9 @@ class Sym(Expr):
     name: str
 
     def __post_init__(self) -> None:
-        self._seal(self.name)
+        self._seal(())
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return self.name in whole
 
     def _key(self) -> object:
@@ -181,16 +184,12 @@ class Add(Expr):
     constant: Rational
 
     def __post_init__(self) -> None:
-        self._seal((frozenset(self.terms), self.constant))
+        self._seal(self.terms)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.terms
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return add((*children, Num(self.constant)))
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return isinstance(self.constant, int) and all(t.is_whole(whole) for t in self.terms)
 
     def _key(self) -> object:
@@ -205,16 +204,12 @@ class Mul(Expr):
     coefficient: Rational
 
     def __post_init__(self) -> None:
-        self._seal((frozenset(self.factors), self.coefficient))
+        self._seal(self.factors)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.factors
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return multiply((*children, Num(self.coefficient)))
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         whole_factors = all(factor.is_whole(whole) for factor in self.factors)
         return isinstance(self.coefficient, int) and whole_factors
 
@@ -232,14 +227,10 @@ class Pow(Expr):
     def __post_init__(self) -> None:
         self._seal((self.base, self.exponent))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.base, self.exponent
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return power(*children)
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         exponent = self.exponent
         if not isinstance(exponent, Num) or not isinstance(exponent.value, int):
             return False
@@ -259,14 +250,10 @@ class FloorDiv(Expr):
     def __post_init__(self) -> None:
         self._seal((self.dividend, self.divisor))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.dividend, self.divisor
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return floor_div(*children)
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return True
 
     def _key(self) -> object:
@@ -283,14 +270,10 @@ class CeilDiv(Expr):
     def __post_init__(self) -> None:
         self._seal((self.dividend, self.divisor))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.dividend, self.divisor
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return ceil_div(*children)
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return True
 
     def _key(self) -> object:
@@ -307,18 +290,21 @@ class Mod(Expr):
     def __post_init__(self) -> None:
         self._seal((self.dividend, self.divisor))
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        return self.dividend, self.divisor
-
-    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return modulo(*children)
 
-    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+    def _whole(self, whole: frozenset[str]) -> bool:
         return self.dividend.is_whole(whole) and self.divisor.is_whole(whole)
 
     def _key(self) -> object:
         return self.dividend, self.divisor
+
+
+def check_size(value: Rational) -> Rational:
+    """Return `value`, or refuse one of more than `MAX_BITS` bits."""
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
+        raise ExprError(f"a constant needs more than {MAX_BITS} bits")
+    return value
 
 
 def exact(value: int | float | Fraction) -> Rational:
@@ -391,17 +377,17 @@ def add(terms: Iterable[Expr]) -> Expr:
     while pending:
         factor, term = pending.pop()
         if isinstance(term, Num):
-            constant += factor * term.value
+            constant = check_size(constant + factor * term.value)
             continue
         if isinstance(term, Add):
-            constant += factor * term.constant
+            constant = check_size(constant + factor * term.constant)
             pending.extend((factor, inner) for inner in reversed(term.terms))
             continue
         coefficient, rest = split_coefficient(term)
         if isinstance(rest, Add):
             pending.append((factor * coefficient, rest))
             continue
-        like[rest] = like.get(rest, 0) + factor * coefficient
+        like[rest] = check_size(like.get(rest, 0) + factor * coefficient)
     kept = tuple(scale(exact(c), rest) for rest, c in like.items() if c != 0)
     constant = exact(constant)
     if not kept:
@@ -420,9 +406,9 @@ def multiply(factors: Iterable[Expr]) -> Expr:
     while pending:
         factor = pending.pop()
         if isinstance(factor, Num):
-            coefficient *= factor.value
+            coefficient = check_size(coefficient * factor.value)
         elif isinstance(factor, Mul):
-            coefficient *= factor.coefficient
+            coefficient = check_size(coefficient * factor.coefficient)
             pending.extend(reversed(factor.factors))
         elif isinstance(factor, Pow):
             bases.setdefault(factor.base, []).append(factor.exponent)
