@@ -36,7 +36,9 @@ def report_to_stderr(line: str) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing store without changing it; the block sees one snapshot.
+    """Open the store without changing it; the block sees one snapshot.
+
+    Where there is no store none is created, and the block sees an empty one.
 
     Raises
     ------
@@ -45,10 +47,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     StoreError
         It cannot be read, is not a store, or a newer version wrote it.
     """
-    with _errors_in_one_line(path), closing(_connect(path, _reading_query(path))) as connection:
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("BEGIN")
-        _refuse_foreign(connection, path)
+    with _errors_in_one_line(path), closing(_open_for_reading(path)) as connection:
         yield connection
 
 
@@ -112,7 +111,7 @@ def set_aside(path: Path, report: Report = report_to_stderr) -> Path | None:
             part = path.with_name(path.name + suffix)
             if part.exists():
                 part.rename(kept.with_name(kept.name + suffix))
-    report(f"{path}: damaged ({reason}); set aside as {kept.name}, a fresh store is begun")
+    report(f"{path}: damaged ({reason}); set aside as {kept.name}, starting afresh")
     return kept
 
 
@@ -126,6 +125,26 @@ def damage(path: Path) -> str | None:
     except DamagedStoreError as error:
         return str(error).removeprefix(f"{path}: damaged: ")
     return None
+
+
+def _open_for_reading(path: Path) -> sqlite3.Connection:
+    if path.exists():
+        connection = _connect(path, _reading_query(path))
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")
+            _refuse_foreign(connection, path)
+            begun = _version(connection) == SCHEMA_VERSION
+        except BaseException:
+            connection.close()
+            raise
+        if begun:
+            return connection
+        # Its creator was killed before the first transaction.
+        connection.close()
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    _create(connection)
+    return connection
 
 
 def _open_for_writing(path: Path) -> sqlite3.Connection:
@@ -156,12 +175,15 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 def _connect(path: Path, query: str) -> sqlite3.Connection:
-    return sqlite3.connect(
+    connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?{query}",
         uri=True,
         timeout=_BUSY_TIMEOUT_S,
         isolation_level=None,
     )
+    # Damage may have left bytes that are no text.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection
 
 
 def _reading_query(path: Path) -> str:
@@ -234,8 +256,12 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        reason = " ".join(str(error).split())
         if code in _DAMAGE:
-            raise DamagedStoreError(f"{path}: damaged: {error}") from error
-        raise StoreError(f"{path}: {error}") from error
+            raise DamagedStoreError(f"{path}: damaged: {reason}") from error
+        raise StoreError(f"{path}: {reason}") from error
+    except UnicodeDecodeError as error:
+        # The sqlite3 module fails so on a message that quotes a damaged schema.
+        raise DamagedStoreError(f"{path}: damaged: its schema is no text") from error
     except OSError as error:
         raise StoreError(f"{path}: {error.strerror or error}") from error

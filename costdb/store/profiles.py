@@ -93,21 +93,11 @@ def export_profile(name: str) -> dict[str, Json]:
 
 def find_profile(connection: sqlite3.Connection, name: str, where: str) -> dict[str, Json] | None:
     """Return the stored document of that name, or None."""
-    if not _has_profiles(connection):
-        return None
     row = connection.execute("SELECT document FROM profiles WHERE name = ?", (name,)).fetchone()
     return None if row is None else parse_document(row[0], f"{where}: {name}")
 
 
 def profile_names(connection: sqlite3.Connection) -> tuple[str, ...]:
     """Return the names of all stored profiles, sorted."""
-    if not _has_profiles(connection):
-        return ()
     rows = connection.execute("SELECT name FROM profiles ORDER BY name").fetchall()
     return tuple(row[0] for row in rows)
-
-
-def _has_profiles(connection: sqlite3.Connection) -> bool:
-    # A store whose creator was killed before its first transaction is an empty database.
-    query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'profiles'"
-    return connection.execute(query).fetchone() is not None

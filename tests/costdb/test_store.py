@@ -1,0 +1,310 @@
+import json
+import sqlite3
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from costdb.estimate import Ratio
+from costdb.machines import MachineError, load_machine, machine_names
+from costdb.quantity import Provenance, Quantity
+from costdb.store import StoreError, store_path
+from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
+from costdb.store.evidence import Evidence, add_evidence, evidence_on
+from costdb.store.profiles import export_profile, import_profile, remove_profile
+from costdb.store.records import (
+    Circumstances,
+    Fit,
+    Sample,
+    add_fit,
+    add_samples,
+    fits_of,
+    recorded,
+    samples_of,
+)
+from costdb.store.tables import SCHEMA_VERSION
+
+HERE = Circumstances(
+    "here", "MPICH", "4.2", "f8", 4, 1, "message", "core", "row", "2026-11-21", "0.1.0"
+)
+SAMPLES = (
+    Sample(1, {"bytes": 8, "lines": 1}, (1.5, 1.25, 9.0)),
+    Sample(2, {"bytes": 4096, "lines": 64}, (4.0, 4.5)),
+)
+
+
+@pytest.fixture(autouse=True)
+def data_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def files(directory):
+    return sorted(entry.name for entry in directory.iterdir())
+
+
+def fill(path=None):
+    with writing(path or store_path()) as connection:
+        add_samples(connection, HERE, SAMPLES)
+
+
+def test_the_environment_names_the_directory(data_directory, monkeypatch):
+    assert store_path().parent == data_directory
+    monkeypatch.delenv("ADVISE_DATA_DIR")
+    assert "kernel-advisor" in store_path().parts
+
+
+def test_raw_samples_fits_and_evidence_come_back_as_they_went_in():
+    alpha = Quantity(3, 2, 5, "us", Provenance.MEASURED, "calibration", "")
+    fit = Fit("lines.M1", {"alpha": alpha}, {"bytes": (8, 4096)}, {"R2": 0.004}, (0.1, -0.1))
+    evidence = Evidence(
+        "here", "box_sum", "ADV201", {"N": 9}, Ratio(1, 2, 3), Ratio(1.5, 1.6, 1.7), {"date": "d"}
+    )
+    with writing(store_path()) as connection:
+        assert add_samples(connection, HERE, SAMPLES[:1]) == 1
+        assert add_samples(connection, HERE, SAMPLES[1:]) == 1
+        add_fit(connection, HERE, fit)
+        add_evidence(connection, evidence)
+    with reading(store_path()) as connection:
+        assert samples_of(connection, HERE) == SAMPLES
+        assert fits_of(connection, HERE) == (fit,)
+        assert evidence_on(connection, "here") == (evidence,)
+        assert evidence_on(connection, "elsewhere") == ()
+
+
+CHANGES = dict.fromkeys(Circumstances.__slots__, "other") | {"ranks": 5, "nodes": 2}
+
+
+@pytest.mark.parametrize("name", Circumstances.__slots__)
+def test_records_that_differ_in_any_circumstance_are_never_merged(name):
+    other = replace(HERE, **{name: CHANGES[name]})
+    with writing(store_path()) as connection:
+        add_samples(connection, HERE, SAMPLES[:1])
+        add_samples(connection, other, SAMPLES[1:])
+        add_samples(connection, HERE, SAMPLES[:1])
+    with reading(store_path()) as connection:
+        assert samples_of(connection, HERE) == (SAMPLES[0], SAMPLES[0])
+        assert samples_of(connection, other) == SAMPLES[1:]
+        assert set(recorded(connection)) == {HERE, other}
+        assert recorded(connection, **{name: CHANGES[name]}) == (other,)
+
+
+def test_asking_for_what_no_record_has_is_refused():
+    fill()
+    with reading(store_path()) as connection, pytest.raises(StoreError, match="'moon'"):
+        recorded(connection, moon="full")
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_numbers_that_are_not_finite_are_not_stored(bad):
+    with writing(store_path()) as connection:
+        for sample in (Sample(1, {"bytes": bad}, (1.0,)), Sample(1, {"bytes": 1}, (bad,))):
+            with pytest.raises(StoreError, match="not finite"):
+                add_samples(connection, HERE, [SAMPLES[0], sample])
+        with pytest.raises(StoreError, match="not finite"):
+            add_fit(connection, HERE, Fit("m", {}, {"bytes": (1, bad)}, {}, ()))
+        assert recorded(connection) == ()
+
+
+def test_a_transaction_that_fails_leaves_no_trace():
+    with writing(store_path()) as connection:
+        with pytest.raises(RuntimeError), transaction(connection):
+            connection.execute("INSERT INTO profiles VALUES ('a', '{}', 'x', 'now')")
+            raise RuntimeError
+        assert connection.execute("SELECT count(*) FROM profiles").fetchone() == (0,)
+
+
+def test_reading_creates_nothing_and_leaves_nothing(data_directory):
+    with reading(store_path()) as connection:
+        assert samples_of(connection, HERE) == ()
+        assert recorded(connection) == ()
+    assert not data_directory.exists()
+    fill()
+    assert files(data_directory) == ["advise.sqlite3"]
+    before = store_path().read_bytes()
+    with reading(store_path()) as connection:
+        assert samples_of(connection, HERE) == SAMPLES
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            connection.execute("DELETE FROM samples")
+    assert files(data_directory) == ["advise.sqlite3"]
+    assert store_path().read_bytes() == before
+
+
+def test_readers_see_what_is_committed_while_one_writes():
+    fill()
+    with writing(store_path()) as writer, transaction(writer):
+        writer.execute("DELETE FROM samples")
+        with reading(store_path()) as reader:
+            assert samples_of(reader, HERE) == SAMPLES
+    with reading(store_path()) as reader:
+        assert samples_of(reader, HERE) == ()
+
+
+def test_an_empty_file_is_an_empty_store(data_directory):
+    data_directory.mkdir()
+    store_path().touch()
+    with reading(store_path()) as connection:
+        assert recorded(connection) == ()
+    fill()
+    with reading(store_path()) as connection:
+        assert recorded(connection) == (HERE,)
+
+
+def overwritten(path, offset, data):
+    with path.open("r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+DAMAGE = {
+    "header": lambda path: overwritten(path, 0, b"not a database at all"),
+    "page": lambda path: overwritten(path, 4096, b"\xaa" * 4096),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:5000]),
+    "text": lambda path: path.write_text("hello\n" * 2000),
+}
+
+
+@pytest.mark.parametrize("kind", list(DAMAGE))
+def test_a_damaged_store_is_reported_set_aside_and_never_overwritten(data_directory, kind):
+    fill()
+    for attempt in (1, 2):
+        DAMAGE[kind](store_path())
+        damaged = store_path().read_bytes()
+        said = []
+        with writing(store_path(), said.append) as connection:
+            assert recorded(connection) == ()
+            add_samples(connection, HERE, SAMPLES)
+        assert len(said) == 1
+        assert str(store_path()) in said[0]
+        assert "\n" not in said[0]
+        kept = sorted(data_directory.glob("*.damaged-*"))
+        assert len(kept) == attempt
+        assert damaged in [path.read_bytes() for path in kept]
+        with reading(store_path()) as connection:
+            assert samples_of(connection, HERE) == SAMPLES
+
+
+def test_a_reader_that_meets_damage_says_so_and_a_look_up_sets_it_aside(data_directory, capsys):
+    fill()
+    DAMAGE["header"](store_path())
+    with pytest.raises(DamagedStoreError, match="damaged"), reading(store_path()):
+        pass
+    assert "t3e" in machine_names()
+    assert "set aside as advise.sqlite3.damaged-" in capsys.readouterr().err
+    assert len(list(data_directory.glob("*.damaged-*"))) == 1
+
+
+def test_a_sound_store_is_not_set_aside(data_directory):
+    fill()
+    assert set_aside(store_path()) is None
+    with reading(store_path()) as connection:
+        assert samples_of(connection, HERE) == SAMPLES
+
+
+@settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.integers(0, 40_000), st.binary(min_size=1, max_size=200))
+def test_random_damage_never_crashes_and_never_loses_the_old_bytes(tmp_path, offset, data):
+    path = tmp_path / "random" / "advise.sqlite3"
+    for old in path.parent.glob("*"):
+        old.unlink()
+    fill(path)
+    overwritten(path, offset, data)
+    damaged = path.read_bytes()
+    said = []
+    try:
+        with writing(path, said.append) as connection:
+            add_samples(connection, HERE, SAMPLES)
+            for known in recorded(connection):
+                samples_of(connection, known)
+    except StoreError as error:
+        # Damage that makes the file look like another program's, or a newer one's, or that
+        # quick checks cannot see, is refused instead.
+        assert "\n" not in str(error)
+    assert len(said) == len(list(path.parent.glob("*.damaged-*")))
+    if said:
+        assert damaged in [kept.read_bytes() for kept in path.parent.glob("*.damaged-*")]
+
+
+def test_a_newer_store_is_refused_and_left_alone():
+    fill()
+    with sqlite3.connect(store_path()) as connection:
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    connection.close()
+    before = store_path().read_bytes()
+    for use in (reading, writing):
+        with pytest.raises(StoreError, match="newer"), use(store_path()):
+            pass
+    assert store_path().read_bytes() == before
+
+
+def test_another_programs_database_is_refused_and_left_alone(data_directory):
+    data_directory.mkdir()
+    with sqlite3.connect(store_path()) as connection:
+        connection.execute("CREATE TABLE mail (text)")
+    connection.close()
+    before = store_path().read_bytes()
+    for use in (reading, writing):
+        with pytest.raises(StoreError, match="not a store"), use(store_path()):
+            pass
+    assert store_path().read_bytes() == before
+
+
+def test_a_directory_that_cannot_be_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "file" / "data"))
+    with pytest.raises(StoreError) as refusal, writing(store_path()):
+        pass
+    assert "\n" not in str(refusal.value)
+    assert machine_names()
+
+
+def profile(tmp_path, **changes):
+    document = json.loads(json.dumps(dict(load_machine("t3e").document)))
+    document |= {"name": "mine", "title": "My machine"} | changes
+    path = tmp_path / "mine.json"
+    path.write_text(json.dumps(document))
+    return path, document
+
+
+def test_a_profile_goes_in_from_a_file_and_out_as_it_was(tmp_path):
+    path, document = profile(tmp_path)
+    assert import_profile(path).name == "mine"
+    path.unlink()
+    assert "mine" in machine_names()
+    machine = load_machine("mine")
+    assert machine.title == "My machine"
+    assert machine.quantity("lines", "message", "alpha_us") is not None
+    assert export_profile("mine") == document
+    assert export_profile("t3e")["name"] == "t3e"
+    assert remove_profile("mine")
+    assert not remove_profile("mine")
+    assert "mine" not in machine_names()
+
+
+def test_an_invalid_profile_is_refused_and_nothing_is_kept(tmp_path, data_directory):
+    path, _ = profile(tmp_path, lines={"message": {}})
+    with pytest.raises(MachineError, match="/lines/message") as refusal:
+        import_profile(path)
+    assert str(refusal.value).startswith(str(path))
+    assert not data_directory.exists()
+
+
+def test_no_import_shadows_a_built_in_machine(tmp_path, data_directory):
+    path, _ = profile(tmp_path, name="t3e")
+    with pytest.raises(MachineError, match='"t3e" is a built-in machine'):
+        import_profile(path, replace=True)
+    assert not data_directory.exists()
+
+
+def test_an_imported_profile_is_replaced_only_when_asked(tmp_path):
+    path, _ = profile(tmp_path)
+    import_profile(path)
+    path, _ = profile(tmp_path, title="Newer")
+    with pytest.raises(MachineError, match="imported before"):
+        import_profile(path)
+    assert load_machine("mine").title == "My machine"
+    import_profile(path, replace=True)
+    assert load_machine("mine").title == "Newer"
