@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from costdb.estimate import Missing
 from costdb.expr import Expr, sym
 from costdb.interpolation import piecewise_linear
-from costdb.machines import BUILT_IN, Machine, MachineError
+from costdb.machines import Machine, MachineError
+from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
 from costdb.work import Pattern
 
@@ -53,7 +54,7 @@ def gap(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap |
     residual = machine.quantity(SECTION, "residual")
     coefficients: dict[str, Quantity] = {}
     knots: list[tuple[int, Expr]] = []
-    for count in _thread_counts(machine, pattern):
+    for count in counts_in_keys(machine, "t", SECTION, "rates", pattern):
         rate = machine.quantity(SECTION, "rates", pattern, f"t{count}", kind)
         if rate is None:
             continue
@@ -61,7 +62,7 @@ def gap(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap |
         coefficients[symbol] = _reciprocal(machine, rate, residual)
         knots.append((count, sym(symbol)))
     if not knots:
-        return _missing(machine, f"{SECTION}.rates.{pattern} for {kind}s")
+        return lacking(machine, f"{SECTION}.rates.{pattern} for {kind}s")
     between = piecewise_linear(threads, knots)
     return Gap(between, coefficients, (knots[0][0], knots[-1][0]))
 
@@ -92,22 +93,13 @@ def served_pattern(machine: Machine, admitted: Pattern, store: bool) -> Pattern:
     return Pattern.BASELINE
 
 
-def _thread_counts(machine: Machine, pattern: Pattern) -> list[int]:
-    counts = []
-    for name in machine.section(SECTION, "rates", pattern):
-        digits = name.removeprefix("t")
-        if name == digits or not digits.isdecimal():
-            raise MachineError(
-                f"{machine.origin}: /{SECTION}/rates/{pattern}/{name}: expected t and a number"
-            )
-        counts.append(int(digits))
-    return sorted(counts)
-
-
 def _reciprocal(machine: Machine, rate: Quantity, residual: Quantity | None) -> Quantity:
     if rate.low <= 0:
         raise MachineError(f"{machine.origin}: /{SECTION}/rates: a rate must be above 0")
-    low, mid, high = (1.0, 1.0, 1.0) if residual is None else _interval(residual)
+    if residual is None:
+        low = mid = high = 1.0
+    else:
+        low, mid, high = residual.low, residual.value, residual.high
     return Quantity(
         mid * _MICROSECONDS_PER_SECOND / rate.value,
         low * _MICROSECONDS_PER_SECOND / rate.high,
@@ -117,16 +109,3 @@ def _reciprocal(machine: Machine, rate: Quantity, residual: Quantity | None) -> 
         f"reciprocal of the rate, {rate.value:g} {rate.unit}: {rate.source}",
         rate.fitted_to,
     )
-
-
-def _interval(quantity: Quantity) -> tuple[float, float, float]:
-    return quantity.low, quantity.value, quantity.high
-
-
-def _missing(machine: Machine, what: str) -> Missing:
-    remedy = (
-        "advise machine import FILE, with a profile of this machine that states it"
-        if machine.origin == BUILT_IN
-        else "advise calibrate, on this machine"
-    )
-    return Missing(f'machine "{machine.name}" has no {what}', remedy)

@@ -26,7 +26,8 @@ from costdb.expr import (
     sym,
 )
 from costdb.interpolation import piecewise_linear
-from costdb.machines import BUILT_IN, Machine, MachineError
+from costdb.machines import Machine, MachineError
+from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
 
 SECTION = "smp"
@@ -95,10 +96,10 @@ def superstep_interval(
     _check_counts(hr, hw, total, processors)
     capacity = machine.quantity(SECTION, "cache_capacity_elements")
     good_key = _GOOD_KEY.get(family, family.value)
-    good_at = _processor_counts(machine, "good", good_key)
-    bad_at = _processor_counts(machine, "bad", family.value)
+    good_at = counts_in_keys(machine, "p", SECTION, "good", good_key)
+    bad_at = counts_in_keys(machine, "p", SECTION, "bad", family.value)
     if capacity is None or not good_at or not bad_at:
-        return _missing(machine, f"{SECTION} functions {good_key} and {family.value}")
+        return lacking(machine, f"{SECTION} functions {good_key} and {family.value}")
     # A capacity in the test of a choice stays a number: no interval may move it.
     limit = num(capacity.value)
     features = _features(hr, hw, total, limit)
@@ -200,18 +201,6 @@ def _linear(
     return result
 
 
-def _processor_counts(machine: Machine, side: str, key: str) -> list[int]:
-    counts = []
-    for name in machine.section(SECTION, side, key):
-        digits = name.removeprefix("p")
-        if name == digits or not digits.isdecimal():
-            raise MachineError(
-                f"{machine.origin}: /{SECTION}/{side}/{key}/{name}: expected p and a number"
-            )
-        counts.append(int(digits))
-    return sorted(counts)
-
-
 def _range_of_accesses(machine: Machine, busiest: Expr) -> tuple[Domain, ...]:
     match machine.section(SECTION, "range").get("h"):
         case None:
@@ -235,12 +224,3 @@ def _check_counts(hr: Expr, hw: Expr, total: Expr, processors: Expr) -> None:
             f"{count} processors with at most {reads} reads and {writes} writes each "
             f"cannot make {accesses} accesses"
         )
-
-
-def _missing(machine: Machine, what: str) -> Missing:
-    remedy = (
-        "advise machine import FILE, with a profile of this machine that states it"
-        if machine.origin == BUILT_IN
-        else "advise calibrate, on this machine"
-    )
-    return Missing(f'machine "{machine.name}" has no {what}', remedy)

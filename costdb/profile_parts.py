@@ -1,0 +1,34 @@
+"""What several models ask of a profile alike: counts spelt as keys, and what is lacking."""
+
+from __future__ import annotations
+
+from costdb.estimate import Missing
+from costdb.machines import BUILT_IN, Machine, MachineError
+
+
+def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:
+    """Return the numbers in keys like ``p8`` of the object at `path`, ascending.
+
+    Raises
+    ------
+    MachineError
+        A key is not `letter` and a number.
+    """
+    counts = []
+    for key in machine.section(*path):
+        digits = key.removeprefix(letter)
+        if key == digits or not (digits.isascii() and digits.isdecimal()):
+            place = "/".join((*path, key))
+            raise MachineError(f"{machine.origin}: /{place}: expected {letter} and a number")
+        counts.append(int(digits))
+    return sorted(counts)
+
+
+def lacking(machine: Machine, what: str) -> Missing:
+    """Return the answer that a profile lacks `what`, with the command that gives it."""
+    remedy = (
+        "advise machine import FILE, with a profile of this machine that states it"
+        if machine.origin == BUILT_IN
+        else "advise calibrate, on this machine"
+    )
+    return Missing(f'machine "{machine.name}" has no {what}', remedy)

@@ -1,0 +1,32 @@
+"""Three parallel sorts on a shared-memory machine, as intervals from best to worst locality.
+
+Run ``python examples/models/sorts.py`` to print the table of docs/models/smp.md.
+"""
+
+from costdb.estimate import Missing
+from costdb.evaluate import evaluate_price
+from costdb.expr import sym
+from costdb.machines import load_machine
+from costdb.smp import Sort, price_sort
+
+KEYS = (2**18, 2**20, 2**22)
+PROCESSORS = (2, 4, 8, 12)
+
+
+def main() -> None:
+    machine = load_machine("powerchallenge")
+    print("sort         n   p   good ms    bad ms  in range")
+    for sort in Sort:
+        priced = price_sort(sort, sym("n"), sym("p"), machine)
+        if isinstance(priced, Missing):
+            raise SystemExit(f"{priced.what}; try: {priced.remedy}")
+        for n in KEYS:
+            for p in PROCESSORS:
+                estimate = evaluate_price(priced, {"n": n, "p": p})
+                good, bad = estimate.low * 1e3, estimate.high * 1e3
+                told = "yes" if estimate.in_range else "no"
+                print(f"{sort:6} {n:8} {p:3} {good:9.2f} {bad:9.1f}  {told}")
+
+
+if __name__ == "__main__":
+    main()
