@@ -47,7 +47,9 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     StoreError
         It cannot be read, is not a store, or a newer version wrote it.
     """
-    with _errors_in_one_line(path), closing(_open_for_reading(path)) as connection:
+    with _opening(path):
+        connection = _open_for_reading(path)
+    with _in_one_line(path), closing(connection):
         yield connection
 
 
@@ -63,15 +65,15 @@ def writing(path: Path, report: Report = report_to_stderr) -> Iterator[sqlite3.C
     StoreError
         It cannot be written, is not a store, or a newer version wrote it.
     """
-    with _errors_in_one_line(path):
+    with _opening(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             connection = _open_for_writing(path)
         except DamagedStoreError:
             set_aside(path, report)
             connection = _open_for_writing(path)
-        with closing(connection):
-            yield connection
+    with _in_one_line(path), closing(connection):
+        yield connection
 
 
 @contextmanager
@@ -101,7 +103,7 @@ def set_aside(path: Path, report: Report = report_to_stderr) -> Path | None:
     StoreError
         The file cannot be renamed.
     """
-    with _errors_in_one_line(path), _repair_lock(path):
+    with _opening(path), _repair_lock(path):
         reason = damage(path)
         if reason is None:
             return None
@@ -120,7 +122,7 @@ def damage(path: Path) -> str | None:
     if not path.exists():
         return None
     try:
-        with _errors_in_one_line(path), closing(_connect(path, "mode=rw")) as connection:
+        with _opening(path), closing(_connect(path, "mode=rw")) as connection:
             _refuse_damage(connection, path)
     except DamagedStoreError as error:
         return str(error).removeprefix(f"{path}: damaged: ")
@@ -150,7 +152,7 @@ def _open_for_reading(path: Path) -> sqlite3.Connection:
 def _open_for_writing(path: Path) -> sqlite3.Connection:
     connection = _connect(path, "mode=rwc")
     try:
-        with _errors_in_one_line(path):
+        with _opening(path):
             _refuse_damage(connection, path)
             _refuse_foreign(connection, path)
             _use_write_ahead_log(connection)
@@ -251,7 +253,20 @@ def _unused_name(path: Path) -> Path:
 
 
 @contextmanager
-def _errors_in_one_line(path: Path) -> Iterator[None]:
+def _opening(path: Path) -> Iterator[None]:
+    try:
+        with _in_one_line(path):
+            yield
+    except UnicodeDecodeError as error:
+        # The sqlite3 module fails so on a message that quotes a damaged schema.
+        raise DamagedStoreError(f"{path}: damaged: its schema is no text") from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _in_one_line(path: Path) -> Iterator[None]:
+    # The block may be a caller's: only the database's own errors are its business.
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -260,8 +275,3 @@ def _errors_in_one_line(path: Path) -> Iterator[None]:
         if code in _DAMAGE:
             raise DamagedStoreError(f"{path}: damaged: {reason}") from error
         raise StoreError(f"{path}: {reason}") from error
-    except UnicodeDecodeError as error:
-        # The sqlite3 module fails so on a message that quotes a damaged schema.
-        raise DamagedStoreError(f"{path}: damaged: its schema is no text") from error
-    except OSError as error:
-        raise StoreError(f"{path}: {error.strerror or error}") from error

@@ -115,6 +115,13 @@ def test_a_transaction_that_fails_leaves_no_trace():
         assert connection.execute("SELECT count(*) FROM profiles").fetchone() == (0,)
 
 
+def test_a_callers_own_errors_are_its_own():
+    with pytest.raises(FileNotFoundError), writing(store_path()):
+        raise FileNotFoundError
+    with pytest.raises(FileNotFoundError), reading(store_path()):
+        raise FileNotFoundError
+
+
 def test_reading_creates_nothing_and_leaves_nothing(data_directory):
     with reading(store_path()) as connection:
         assert samples_of(connection, HERE) == ()
