@@ -1,0 +1,129 @@
+"""The direction of imports, and what stays off the path of a lint run."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("machine_profiles", "costdb", "advisor", "transforms")
+ALLOWED = {
+    "machine_profiles": set(),
+    "costdb": {"machine_profiles"},
+    "advisor": {"costdb"},
+    "transforms": {"advisor", "costdb"},
+}
+TRANSFORMS_MAY_SEE = (
+    "advisor.ir",
+    "advisor.source",
+    "advisor.finding",
+    "advisor.distribution",
+    "advisor.dtypes",
+    "costdb.expr",
+)
+
+
+def imported(path: Path) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names += [node.module or ""]
+    return names
+
+
+def modules() -> list[Path]:
+    return [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_rooms_import_in_one_direction(path: Path) -> None:
+    room = path.relative_to(ROOT).parts[0]
+    for name in imported(path):
+        head = name.split(".")[0]
+        if head in ROOMS and head != room:
+            assert head in ALLOWED[room], f"{path} imports {name}"
+        if room == "transforms" and head in ("advisor", "costdb"):
+            assert name.startswith(TRANSFORMS_MAY_SEE), f"{path} imports {name}"
+
+
+def test_modules_import_without_cycles() -> None:
+    names = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        for path in modules()
+    }
+    edges: dict[str, set[str]] = {}
+    for path in modules():
+        own = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+        # imports inside functions are made when everything is loaded
+        top = [
+            node
+            for node in ast.parse(path.read_text()).body
+            if isinstance(node, ast.Import | ast.ImportFrom)
+        ]
+        found: set[str] = set()
+        for node in top:
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found.add(node.module)
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+        edges[own] = {name for name in found & names if name != own}
+    state: dict[str, int] = {}
+
+    def visit(name: str, trail: tuple[str, ...]) -> None:
+        assert state.get(name) != 1, f"cycle: {' -> '.join((*trail, name))}"
+        if state.get(name) == 2:
+            return
+        state[name] = 1
+        for other in sorted(edges[name]):
+            # a package's __init__ that imports its own submodule is no cycle of modules
+            if not own_package(other, name):
+                visit(other, (*trail, name))
+        state[name] = 2
+
+    def own_package(package: str, module: str) -> bool:
+        return module.startswith(package + ".")
+
+    for name in sorted(edges):
+        visit(name, ())
+
+
+def test_a_lint_run_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "from advisor.cli.app import main\n"
+        "try:\n"
+        "    main(['examples/box_sum.py', '--machine', 't3e', '--exit-zero'])\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "heavy = {'numpy', 'scipy', 'jsonschema', 'sqlite3', 'pygls', 'mpi4py', 'rich',"
+        " 'platformdirs', 'sympy', 'pydantic', 'lark'}\n"
+        "sys.exit(','.join(sorted(heavy & set(sys.modules))) or 0)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
+    assert "ADV201" in found.stdout
+
+
+def test_a_file_without_marks_costs_no_parser() -> None:
+    program = (
+        "import sys\n"
+        "from advisor.cli.app import main\n"
+        "try:\n"
+        "    main(['costdb/__init__.py', '--machine', 't3e'])\n"
+        "except SystemExit:\n"
+        "    pass\n"
+        "sys.exit('libcst' if 'libcst' in sys.modules else 0)\n"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert found.returncode == 0, found.stderr
