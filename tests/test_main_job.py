@@ -1,0 +1,185 @@
+"""The main job, run as a user runs it: ``advise kernel.py`` in a process of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parent.parent
+BOX_SUM = ROOT / "examples" / "box_sum.py"
+
+
+def advise(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "advisor", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def findings(*arguments: str, code: str = "ADV201") -> list[dict[str, Any]]:
+    done = advise(*arguments, "--output-format", "json")
+    assert done.returncode in (0, 1), done.stderr
+    document = json.loads(done.stdout)
+    assert document["schema_version"] == 1
+    found: list[dict[str, Any]] = document["findings"]
+    return [finding for finding in found if finding["code"] == code]
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def box_by_definition(image: Any, b: int) -> Any:
+    total = np.zeros_like(image)
+    for i in range(image.shape[0]):
+        for j in range(image.shape[1]):
+            box = image[max(0, i - b + 1) : i + 1, max(0, j - b + 1) : j + 1]
+            total[i, j] = box.sum(dtype=image.dtype)
+    return total
+
+
+@pytest.mark.parametrize(("machine", "threshold"), [("t3e", 3), ("e5000", 7)], ids=["t3e", "e5000"])
+@pytest.mark.parametrize("size", [500, 1000, 2000])
+def test_the_published_crossovers(machine: str, threshold: int, size: int) -> None:
+    for b in (threshold - 1, threshold, threshold + 1):
+        found = findings(str(BOX_SUM), "--machine", machine, "-D", f"b={b}", "-D", f"N={size}")
+        assert bool(found) == (b >= threshold)
+        for finding in found:
+            flips = [c for c in finding["crossover"] if c["variable"] == "b"]
+            assert flips and flips[0]["values"] == [threshold]
+            prediction = finding["prediction"]
+            assert prediction["speedup"] == pytest.approx(
+                prediction["before_s"] / prediction["after_s"]
+            )
+            assert prediction["low"] <= prediction["speedup"] <= prediction["high"]
+
+
+def test_fixed_programs_give_equal_results(tmp_path: Path) -> None:
+    copy = tmp_path / "box_sum.py"
+    shutil.copy(BOX_SUM, copy)
+    assert advise(str(copy), "--machine", "t3e", "--fix").returncode == 0
+    once = copy.read_bytes()
+    assert once != BOX_SUM.read_bytes()
+    assert advise(str(copy), "--machine", "t3e", "--fix").returncode == 0
+    assert copy.read_bytes() == once
+    original, fixed = load(BOX_SUM), load(copy)
+    random = np.random.default_rng(1)
+    limits = np.iinfo(np.int32)
+    for size in (1, 2, 3, 5, 8, 13):
+        for b in (1, 2, 3, 4, 7, 12, 20):
+            image = random.integers(limits.min, limits.max, (size, size), dtype=np.int32)
+            want = box_by_definition(image, b)
+            for module in (original, fixed):
+                given = image.copy()
+                got = module.box_sum(given, b)
+                assert got.dtype == want.dtype
+                np.testing.assert_array_equal(got, want)
+                np.testing.assert_array_equal(given, image)
+
+
+COLUMNS = """\
+import os
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(rank=16)
+
+
+@kernel(N=1000)
+def smooth(
+    field: Annotated[NDArray[np.int32], Dist("N", "N", None, Block("rank"), on=mesh)],
+) -> NDArray[np.int32]:
+    out = field.copy()
+    out[1:-1, 1:-1] = field[:-2, 1:-1] + field[2:, 1:-1] + field[1:-1, :-2] + field[1:-1, 2:]
+    return out
+"""
+
+
+def test_columns_of_a_row_major_array(tmp_path: Path) -> None:
+    path = tmp_path / "smooth.py"
+    path.write_text(COLUMNS)
+    (finding,) = findings(str(path), "--machine", "sp2", code="ADV101")
+    facts = " ".join(finding["evidence"]["facts"])
+    # a column of 1000 elements, each on a line of its own, against 4000 bytes in one run
+    assert "1000 elements of 4 B each time, on 1000 cache lines of 64 B" in facts
+    assert "1000 elements of 4 B each time, on 63 to 64 cache lines of 64 B" in facts
+    titles = [finding["message"], *(a["title"] for a in finding["alternatives"])]
+    assert any("by rows" in title for title in titles)
+    assert any('order="F"' in title for title in titles)
+    advise(str(path), "--machine", "sp2", "--fix")
+    assert 'Dist("N", "N", Block("rank"), None, on=mesh)' in path.read_text()
+    assert not findings(str(path), "--machine", "sp2", code="ADV101")
+
+
+def test_nothing_of_a_scanned_file_is_executed(tmp_path: Path) -> None:
+    victim = tmp_path / "precious"
+    victim.write_text("data")
+    path = tmp_path / "smooth.py"
+    path.write_text(COLUMNS + f"\nos.remove({str(victim)!r})\n")
+    assert advise(str(path), "--machine", "sp2").returncode == 1
+    assert victim.read_text() == "data"
+
+
+BAD = {
+    "unknown machine": (["k.py", "--machine", "t3"], COLUMNS, r"t3e"),
+    "no python": (["k.py", "--machine", "t3e"], COLUMNS + "def (\n", r"^k\.py:\d+:\d+: .*parse"),
+    "axis used twice": (
+        ["k.py", "--machine", "t3e"],
+        COLUMNS.replace("None, Block", 'Block("rank"), Block'),
+        r"^k\.py:1\d:\d+: .*rank",
+    ),
+    "axis of no mesh": (
+        ["k.py", "--machine", "t3e"],
+        COLUMNS.replace('Block("rank")', 'Block("row")'),
+        r"^k\.py:1\d:\d+: .*row",
+    ),
+    "unbound size": (
+        ["k.py", "--machine", "t3e"],
+        COLUMNS.replace("N=1000", ""),
+        r"^k\.py:13:\d+: .*\bN\b.*-D",
+    ),
+    "zero size": (
+        ["k.py", "--machine", "t3e"],
+        COLUMNS.replace("N=1000", "N=0"),
+        r"^k\.py:12:\d+: .*N",
+    ),
+    "zero size given": (["k.py", "--machine", "t3e", "-D", "N=0"], COLUMNS, r"N"),
+    "negative size given": (["k.py", "--machine", "t3e", "-D", "N=-5"], COLUMNS, r"N"),
+    "missing file": (["nothing.py", "--machine", "t3e"], COLUMNS, r"nothing\.py"),
+    "profile of another schema": (["k.py", "--machine", "bad.json"], COLUMNS, r"bad\.json"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_costs_one_line(name: str, tmp_path: Path) -> None:
+    arguments, source, pattern = BAD[name]
+    (tmp_path / "k.py").write_text(source)
+    (tmp_path / "bad.json").write_text('{"schema_version": 1, "name": 7}')
+    done = advise(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+
+    assert re.search(pattern, lines[0]), lines[0]
+    assert (tmp_path / "k.py").read_text() == source
