@@ -20,13 +20,16 @@ from costdb.expr.functions import (
 from costdb.expr.names import free_symbols, substitute, sym
 from costdb.expr.nodes import Expr, ceil, ceil_div, floor, floor_div, num
 from costdb.expr.parse import parse
+from costdb.expr.simplify import ClosedForm, closed_form, simplify
 from costdb.expr.text import to_text
 
 __all__ = [
+    "ClosedForm",
     "Expr",
     "ExprError",
     "ceil",
     "ceil_div",
+    "closed_form",
     "conditional",
     "equal",
     "evaluate",
@@ -45,6 +48,7 @@ __all__ = [
     "minimum",
     "num",
     "parse",
+    "simplify",
     "substitute",
     "summation",
     "sym",
