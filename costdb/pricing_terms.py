@@ -16,6 +16,7 @@ from costdb.expr import (
     maximum,
     maximum_over,
     num,
+    simplify,
     substitute,
     summation,
 )
@@ -82,8 +83,6 @@ def total_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the sum of `expr` over ``low..high``, in closed form where one is known."""
     if variable not in free_symbols(expr):
         return maximum(0, high - low + 1) * expr
-    from costdb.expr import simplify
-
     return simplify(summation(variable, low, high, expr))
 
 
@@ -91,8 +90,6 @@ def longest_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the largest `expr` over ``low..high``, 0 where that is empty."""
     if variable not in free_symbols(expr):
         return conditional(less_equal(low, high), expr, 0)
-    from costdb.expr import simplify
-
     return simplify(maximum_over(variable, low, high, expr))
 
 
