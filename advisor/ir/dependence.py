@@ -1,0 +1,290 @@
+"""Dependences between the iterations of a loop: which must follow which, and at what distance.
+
+Two accesses to one array conflict when their regions overlap. For each dimension the overlap of
+two affine regions bounds the distance between the iterations that touch the same element; the
+bounds of all dimensions together leave an interval of distances. Where a subscript is not affine
+in the loop's index, or the sign of a difference is not known, nothing is excluded: the analysis
+may report a dependence that is none, and never misses one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from math import ceil, floor
+
+from advisor.ir.signs import known_non_negative
+from advisor.ir.statements import (
+    Bind,
+    Choice,
+    Loop,
+    Rename,
+    Return,
+    ScalarBind,
+    Stated,
+    Statement,
+    Store,
+    Unknown,
+)
+from advisor.ir.values import Point, Range, Subscript, reads
+from advisor.source import Span
+from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.expr.nodes import Num
+
+ZERO = num(0)
+
+
+class Kind(StrEnum):
+    """What a dependence keeps in order."""
+
+    FLOW = "flow"
+    ANTI = "anti"
+    OUTPUT = "output"
+
+
+@dataclass(frozen=True, slots=True)
+class Dependence:
+    """An order that iterations of a loop must keep.
+
+    Attributes
+    ----------
+    kind : Kind
+        ``flow``: a later iteration reads what an earlier one wrote; ``anti``: a later one
+        overwrites what an earlier one read; ``output``: both write.
+    array : str
+    low, high : int or None
+        Least and greatest distance, in values of the loop's index, at least 1; `high` None:
+        unbounded.
+    source, sink : Span
+        The earlier and the later access.
+    """
+
+    kind: Kind
+    array: str
+    low: int
+    high: int | None
+    source: Span
+    sink: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Access:
+    array: str
+    region: tuple[Subscript, ...] | None
+    writes: bool
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class _Distances:
+    """An interval of iteration distances; None where it is unbounded."""
+
+    low: int | None
+    high: int | None
+
+    def meet(self, other: _Distances) -> _Distances:
+        lows = [bound for bound in (self.low, other.low) if bound is not None]
+        highs = [bound for bound in (self.high, other.high) if bound is not None]
+        return _Distances(max(lows, default=None), min(highs, default=None))
+
+    @property
+    def is_empty(self) -> bool:
+        return self.low is not None and self.high is not None and self.low > self.high
+
+
+def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> tuple[Dependence, ...]:
+    """Return the dependences between different iterations of a loop.
+
+    Parameters
+    ----------
+    loop : Loop
+    minima : mapping of str to int, optional
+        Least values of symbols, where they are not 1.
+
+    Returns
+    -------
+    tuple of Dependence
+        Empty only when iterations are surely independent. An array that an iteration binds
+        anew before it reads it belongs to that iteration alone.
+    """
+    known = dict(minima or {})
+    own = _private(loop.body)
+    accesses = [a for a in _accesses(loop.body, {}) if a.array not in own]
+    found: dict[Dependence, None] = {}
+    for one in accesses:
+        for other in accesses:
+            if one.array == other.array and (one.writes or other.writes):
+                dependence = _between(one, other, loop, known)
+                if dependence is not None:
+                    found[dependence] = None
+    return tuple(found)
+
+
+def _private(body: tuple[Statement, ...]) -> frozenset[str]:
+    """Return the arrays that every iteration makes afresh before it uses them."""
+    own: set[str] = set()
+    seen: set[str] = set()
+    for statement in body:
+        if isinstance(statement, Bind):
+            used = {read.array for read in reads(statement.value)}
+            if statement.name not in seen | used:
+                own.add(statement.name)
+            seen |= used
+        else:
+            seen |= {access.array for access in _accesses((statement,), {})}
+    return frozenset(own)
+
+
+def _accesses(
+    body: tuple[Statement, ...], inner: dict[str, tuple[Expr, Expr]]
+) -> Iterator[_Access]:
+    """Yield all accesses, with the indices of inner loops widened to their whole range."""
+    for statement in body:
+        match statement:
+            case Store(array, region, value, span):
+                yield _Access(array, _widened(region, inner), True, span)
+                for read in reads(value):
+                    yield _Access(read.array, _widened(read.region, inner), False, span)
+            case Bind(name, value, span) | ScalarBind(name, value, span):
+                yield _Access(name, None, True, span)
+                for read in reads(value):
+                    yield _Access(read.array, _widened(read.region, inner), False, span)
+            case Loop(variable, low, high, _, nested, _):
+                yield from _accesses(nested, {**inner, variable: (low, high - 1)})
+            case Choice(_, then, orelse, _):
+                yield from _accesses(then + orelse, inner)
+            case Stated(_, mentions, span) | Rename(mentions, span) | Unknown(_, mentions, span):
+                for name in sorted(mentions):
+                    yield _Access(name, None, True, span)
+            case Return(names, span):
+                for name in sorted(names):
+                    yield _Access(name, None, False, span)
+
+
+def _widened(
+    region: tuple[Subscript, ...], inner: dict[str, tuple[Expr, Expr]]
+) -> tuple[Subscript, ...] | None:
+    """Return a region that holds all that inner loops make of it; None for anything."""
+    if not inner:
+        return region
+    made: list[Subscript] = []
+    for part in region:
+        low, high = bounds_of(part)
+        for variable in reversed(inner):
+            ends = inner[variable]
+            low_end = _extreme(low, variable, ends, smallest=True)
+            high_end = _extreme(high, variable, ends, smallest=False)
+            if low_end is None or high_end is None:
+                return None
+            low, high = low_end, high_end
+        made.append(Point(low) if isinstance(part, Point) and low == high - 1 else Range(low, high))
+    return tuple(made)
+
+
+def _extreme(expr: Expr, variable: str, ends: tuple[Expr, Expr], *, smallest: bool) -> Expr | None:
+    slope = slope_of(expr, variable)
+    if slope is None:
+        return None
+    if slope == 0:
+        return expr
+    end = ends[0] if (slope > 0) == smallest else ends[1]
+    return substitute(expr, {variable: end})
+
+
+def bounds_of(part: Subscript) -> tuple[Expr, Expr]:
+    """Return the half-open interval of indices that a subscript selects."""
+    return (part.at, part.at + 1) if isinstance(part, Point) else (part.low, part.high)
+
+
+def slope_of(expr: Expr, variable: str) -> int | Fraction | None:
+    """Return by how much an expression grows with a variable; None where it is not affine."""
+    if variable not in free_symbols(expr):
+        return 0
+    step = substitute(expr, {variable: sym(variable) + 1}) - expr
+    return step.value if isinstance(step, Num) else None
+
+
+def _between(
+    first: _Access, then: _Access, loop: Loop, minima: Mapping[str, int]
+) -> Dependence | None:
+    """Return the dependence of `then` in a later iteration on `first` in an earlier one."""
+    found = _Distances(1, None)
+    if first.region is not None and then.region is not None:
+        if len(first.region) != len(then.region):
+            return _dependence(first, then, found)
+        for one, other in zip(first.region, then.region, strict=True):
+            distances = _overlap(bounds_of(one), bounds_of(other), loop, minima)
+            if distances is None:
+                return None
+            found = found.meet(distances)
+            if found.is_empty:
+                return None
+    trips = loop.high - loop.low
+    if isinstance(trips, Num) and found.low is not None and found.low >= trips.value:
+        return None
+    return _dependence(first, then, found)
+
+
+def _dependence(first: _Access, then: _Access, found: _Distances) -> Dependence:
+    kind = Kind.ANTI
+    if first.writes:
+        kind = Kind.OUTPUT if then.writes else Kind.FLOW
+    return Dependence(kind, first.array, found.low or 1, found.high, first.span, then.span)
+
+
+def _overlap(
+    one: tuple[Expr, Expr],
+    other: tuple[Expr, Expr],
+    loop: Loop,
+    minima: Mapping[str, int],
+) -> _Distances | None:
+    """Return the distances at which two intervals overlap; None where they never do.
+
+    With ``v`` the earlier iteration and ``v + d`` the later, ``one(v)`` and ``other(v + d)``
+    overlap when each begins before the other ends.
+    """
+    variable = loop.variable
+    # other.low(v + d) < one.high(v) bounds d from one side, one.low(v) < other.high(v + d)
+    # from the other
+    below = _bound(one[1], other[0], variable, minima, strict_upper=True)
+    above = _bound(one[0], other[1], variable, minima, strict_upper=False)
+    if below is None or above is None:
+        return None
+    found = below.meet(above)
+    return None if found.is_empty else found
+
+
+def _bound(
+    fixed: Expr,
+    moving: Expr,
+    variable: str,
+    minima: Mapping[str, int],
+    *,
+    strict_upper: bool,
+) -> _Distances | None:
+    """Return the distances for which ``moving(v + d) < fixed(v)`` can hold (or ``>``).
+
+    None where it cannot hold for any.
+    """
+    slope, own = slope_of(moving, variable), slope_of(fixed, variable)
+    anything = _Distances(None, None)
+    if slope is None or own is None:
+        return anything
+    gap = fixed - moving if strict_upper else moving - fixed
+    if slope == own:
+        # gap does not depend on v; moving grows by slope * d
+        if slope == 0:
+            return None if known_non_negative(-gap, minima) else anything
+        if not isinstance(gap, Num):
+            return anything
+        # strict_upper: slope * d < gap; else slope * d > -gap
+        limit = Fraction(gap.value) / Fraction(slope)
+        if not strict_upper:
+            limit = -limit
+        if (slope > 0) == strict_upper:
+            return _Distances(None, ceil(limit) - 1)
+        return _Distances(floor(limit) + 1, None)
+    # regions that move at different speeds: which iterations meet depends on more than distance
+    return anything
