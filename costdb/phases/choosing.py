@@ -166,7 +166,7 @@ def _candidates(
         }
         others = {key: value for key, value in fixed.items() if key not in over}
         sizes = bind(application, {**others, **chosen})
-        ranges = [_range(application, parameter, sizes) for parameter in numbers]
+        ranges = [allowed_numbers(application, parameter, sizes) for parameter in numbers]
         seen += prod(map(len, ranges))
         if seen > MOST_CANDIDATES:
             raise ApplicationError(
@@ -181,7 +181,16 @@ def _candidates(
             yield {name: candidate[name] for name in over}
 
 
-def _range(application: Application, parameter: NumberParameter, bound: Bindings) -> Sequence[int]:
+def allowed_numbers(
+    application: Application, parameter: NumberParameter, bound: Bindings
+) -> Sequence[int]:
+    """Return all values of a number parameter, from its minimum to its maximum.
+
+    Raises
+    ------
+    ApplicationError
+        It has no maximum, or what is bound does not decide it.
+    """
     if parameter.maximum is None or not free_symbols(parameter.maximum) <= bound.numbers.keys():
         raise ApplicationError(
             f"{application.origin}: /parameters/{parameter.name}: "

@@ -6,7 +6,8 @@ cheap; :mod:`costdb.phases.checking` compares a description with the JSON Schema
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,7 @@ from costdb.phases.document import LARGEST_BYTES, Node, read_toml
 from costdb.quantity import Provenance, Quantity
 
 APPLICATION_SCHEMA_VERSION: Final = 1
+PHASES: Final = "phases"
 RATE_UNITS: Final = {"flop": "MFlop/s", "byte": "MByte/s"}
 
 
@@ -58,41 +60,70 @@ def parse_application(content: bytes, origin: str) -> Application:
     ApplicationError
         As for :func:`load_application`.
     """
-    return _application(read_toml(content, origin), origin)
+    return application_of(read_toml(content, origin), origin)
 
 
-def _application(document: dict[str, object], origin: str) -> Application:
-    top = Node(document, "", origin)
-    keys = top.known(
-        ("schema_version", "name", "title", "source", "parameters", "phases"),
-        ("derived", "constraints", "messages", "repeat", "rates"),
-    )
+HEAD_KEYS: Final = ("schema_version", "name", "title", "source", "parameters")
+OPTIONAL_HEAD_KEYS: Final = ("kind", "derived", "constraints", "repeat")
+
+
+def read_head(keys: Mapping[str, Node], origin: str) -> Application:
+    """Return what descriptions of every kind say: an application without phases or messages.
+
+    Raises
+    ------
+    ApplicationError
+        With the place of what cannot be used.
+    """
     version = keys["schema_version"]
     if version.whole() != APPLICATION_SCHEMA_VERSION:
         raise version.refuse(f"expected {APPLICATION_SCHEMA_VERSION}")
     parameters = {name: _parameter(name, node) for name, node in keys["parameters"].table().items()}
-    listed: dict[str, list[Node]] = {
-        key: keys[key].items() if key in keys else []
-        for key in ("derived", "constraints", "phases", "messages")
-    }
-    application = Application(
+    return Application(
         name=keys["name"].name(),
         title=keys["title"].text(),
         source=keys["source"].text(),
         origin=origin,
         parameters=parameters,
-        definitions=tuple(d for node in listed["derived"] for d in _definitions(node, parameters)),
-        constraints=tuple(_constraint(node, parameters) for node in listed["constraints"]),
-        phases=tuple(_phase(node, parameters) for node in listed["phases"]),
-        exchanges=tuple(_exchange(node, parameters) for node in listed["messages"]),
+        definitions=tuple(
+            d for node in listed(keys, "derived") for d in _definitions(node, parameters)
+        ),
+        constraints=tuple(_constraint(node, parameters) for node in listed(keys, "constraints")),
+        phases=(),
+        exchanges=(),
         repeat=keys["repeat"].expression() if "repeat" in keys else num(1),
+        rates={},
+    )
+
+
+def listed(keys: Mapping[str, Node], key: str) -> list[Node]:
+    """Return the items of an array that need not be there."""
+    return keys[key].items() if key in keys else []
+
+
+def application_of(document: dict[str, object], origin: str) -> Application:
+    """Return the application that a parsed document describes.
+
+    Raises
+    ------
+    ApplicationError
+        As for :func:`load_application`.
+    """
+    top = Node(document, "", origin)
+    keys = top.known((*HEAD_KEYS, "phases"), (*OPTIONAL_HEAD_KEYS, "messages", "rates"))
+    if "kind" in keys and keys["kind"].text() != PHASES:
+        raise keys["kind"].refuse(f"expected {PHASES}")
+    head = read_head(keys, origin)
+    application = replace(
+        head,
+        phases=tuple(_phase(node, head.parameters) for node in listed(keys, "phases")),
+        exchanges=tuple(_exchange(node, head.parameters) for node in listed(keys, "messages")),
         rates={
             name: _stated_rate(node)
             for name, node in (keys["rates"].table() if "rates" in keys else {}).items()
         },
     )
-    for place, problem in _unknown_names(application):
-        raise ApplicationError(f"{origin}: {place}: {problem}")
+    check_names(application, _expressions(application))
     return application
 
 
@@ -143,7 +174,8 @@ def _size(name: str, node: Node) -> int:
     return size
 
 
-def _when(table: Mapping[str, Node], parameters: Mapping[str, Parameter]) -> When:
+def read_when(table: Mapping[str, Node], parameters: Mapping[str, Parameter]) -> When:
+    """Return for which words the entry of a table counts."""
     if "when" not in table:
         return When()
     conditions: list[tuple[str, frozenset[Word]]] = []
@@ -161,7 +193,7 @@ def _when(table: Mapping[str, Node], parameters: Mapping[str, Parameter]) -> Whe
 
 def _definitions(node: Node, parameters: Mapping[str, Parameter]) -> Iterator[Definition]:
     table = node.known(("define",), ("when",))
-    when = _when(table, parameters)
+    when = read_when(table, parameters)
     for name, value in table["define"].table().items():
         Node(name, value.place, value.origin).name()
         if name in parameters or name in _sizes(parameters):
@@ -179,7 +211,7 @@ def _constraint(node: Node, parameters: Mapping[str, Parameter]) -> Constraint:
     return Constraint(
         table["require"].expression(),
         table["because"].text(),
-        _when(table, parameters),
+        read_when(table, parameters),
         node.place,
     )
 
@@ -195,7 +227,7 @@ def _phase(node: Node, parameters: Mapping[str, Parameter]) -> Phase:
         count=table["count"].expression(),
         rate=table["rate"].name(),
         per_op=table["per_op"].expression() if "per_op" in table else None,
-        when=_when(table, parameters),
+        when=read_when(table, parameters),
         place=node.place,
     )
 
@@ -216,7 +248,7 @@ def _exchange(node: Node, parameters: Mapping[str, Parameter]) -> Exchange:
         bytes=table["bytes"].expression(),
         pattern=table["pattern"].name() if "pattern" in table else "",
         series=series,
-        when=_when(table, parameters),
+        when=read_when(table, parameters),
         place=node.place,
     )
 
@@ -253,17 +285,34 @@ def _quantity(node: Node) -> Quantity:
         raise node.refuse(str(error)) from error
 
 
-def _unknown_names(application: Application) -> Iterator[tuple[str, str]]:
-    """Yield what expressions mention and nothing binds, with the place."""
+def check_names(
+    application: Application, expressions: Iterable[tuple[str, Expr, frozenset[str]]]
+) -> None:
+    """Refuse expressions that mention what nothing binds.
+
+    Parameters
+    ----------
+    application : Application
+    expressions : iterable of (str, Expr, frozenset of str)
+        Each with its place and the names that it may use besides.
+
+    Raises
+    ------
+    ApplicationError
+        With the place of the first.
+    """
     known = {p.name for p in application.number_parameters}
     known |= set(application.size_names)
     known |= {definition.name for definition in application.definitions}
-    for place, expr, extra in _expressions(application):
+    for place, expr, extra in expressions:
         for name in sorted(free_symbols(expr) - known - extra):
-            yield place, f"nothing defines {name}"
+            raise ApplicationError(f"{application.origin}: {place}: nothing defines {name}")
 
 
-def _expressions(application: Application) -> Iterator[tuple[str, Expr, frozenset[str]]]:
+def head_expressions(
+    application: Application,
+) -> Iterator[tuple[str, Expr, frozenset[str]]]:
+    """Yield the expressions that descriptions of every kind have, for :func:`check_names`."""
     nothing: frozenset[str] = frozenset()
     for parameter in application.number_parameters:
         if parameter.maximum is not None:
@@ -272,6 +321,12 @@ def _expressions(application: Application) -> Iterator[tuple[str, Expr, frozense
         yield definition.place, definition.value, nothing
     for constraint in application.constraints:
         yield constraint.place, constraint.require, nothing
+    yield "/repeat", application.repeat, nothing
+
+
+def _expressions(application: Application) -> Iterator[tuple[str, Expr, frozenset[str]]]:
+    nothing: frozenset[str] = frozenset()
+    yield from head_expressions(application)
     for phase in application.phases:
         yield phase.place, phase.count, nothing
         if phase.per_op is not None:
@@ -283,4 +338,3 @@ def _expressions(application: Application) -> Iterator[tuple[str, Expr, frozense
         if exchange.series is not None:
             yield exchange.place, exchange.series[1], nothing
             yield exchange.place, exchange.series[2], nothing
-    yield "/repeat", application.repeat, nothing

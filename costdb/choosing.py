@@ -1,0 +1,182 @@
+"""Predicting one choice, and ranking many: the same for every kind of subject."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import TypeAlias
+
+from costdb.estimate import Estimate, Missing, Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import Expr, ExprError, evaluate, free_symbols
+from costdb.subject import Bound, Chosen, RefusedError, Subject, SubjectError
+from costdb.wording import nearest
+
+MOST_CANDIDATES = 100_000
+"""Combinations that one ranking may look at before it is refused."""
+
+Over: TypeAlias = Mapping[str, Sequence[Chosen] | None]
+"""Parameters to choose over; None stands for all values that the subject allows."""
+
+Candidate: TypeAlias = Mapping[str, Chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """An estimate, what it is for, and the formula that it is from."""
+
+    bindings: Mapping[str, Chosen]
+    estimate: Estimate
+    priced: Priced
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One binding of the parameters that were chosen over, and its predicted time."""
+
+    bindings: Mapping[str, Chosen]
+    estimate: Estimate
+
+
+def predict(subject: Subject, given: Mapping[str, Chosen]) -> Prediction | Missing:
+    """Return the prediction for one choice of all parameters.
+
+    Raises
+    ------
+    SubjectError
+        A choice is not allowed, or a parameter has no value.
+    """
+    bound = subject.bind(given)
+    priced = subject.price(bound.words)
+    if isinstance(priced, Missing):
+        return priced
+    return Prediction(bound.shown, _estimate(subject, priced, bound), priced)
+
+
+def rank(
+    subject: Subject,
+    over: Over,
+    given: Mapping[str, Chosen],
+    where: Expr | None = None,
+    watched: Callable[[Sequence[Candidate]], Iterable[Candidate]] = iter,
+) -> tuple[Choice, ...] | Missing:
+    """Return every allowed choice, fastest first, ties in the order of the values.
+
+    Parameters
+    ----------
+    subject : Subject
+    over : mapping
+        Parameters to vary.
+    given : mapping
+        The other parameters.
+    where : Expr, optional
+        Over the numbers; choices where it is 0 are left out, for example ``PX*PY == 64``.
+    watched : callable, optional
+        Hands on the candidates it is given; a progress bar is one.
+
+    Returns
+    -------
+    tuple of Choice or Missing
+        Missing as soon as one choice cannot be priced.
+
+    Raises
+    ------
+    SubjectError
+        A name is unknown, values are not finitely many, or no choice is allowed.
+    """
+    _check_names(subject, over, given)
+    refusals: list[RefusedError] = []
+    prices: dict[tuple[tuple[str, str], ...], Priced] = {}
+    ranked: list[Choice] = []
+    for candidate in watched(tuple(_candidates(subject, over, given, refusals))):
+        try:
+            bound = subject.bind({**given, **candidate})
+        except RefusedError as refusal:
+            refusals.append(refusal)
+            continue
+        if where is not None and not _holds(subject, where, bound):
+            continue
+        variant = tuple(bound.words.items())
+        if variant not in prices:
+            priced = subject.price(bound.words)
+            if isinstance(priced, Missing):
+                return priced
+            prices[variant] = priced
+        estimate = _estimate(subject, prices[variant], bound)
+        ranked.append(Choice({name: candidate[name] for name in over}, estimate))
+    if not ranked:
+        if refusals:
+            raise refusals[0]
+        raise SubjectError(f"{subject.origin}: no choice of {', '.join(over)} meets the condition")
+    return tuple(sorted(ranked, key=lambda choice: choice.estimate.mid))
+
+
+def _check_names(subject: Subject, over: Over, given: Mapping[str, Chosen]) -> None:
+    if not over:
+        raise SubjectError(f"{subject.origin}: name the parameters to choose over")
+    for name in over:
+        if name not in subject.names:
+            hint = nearest(name, subject.names)
+            raise SubjectError(f"{subject.origin}: there is no parameter {name}{hint}")
+        if name in given:
+            raise SubjectError(f"{subject.origin}: {name} is fixed, so not to be chosen")
+
+
+def _candidates(
+    subject: Subject, over: Over, given: Mapping[str, Chosen], refusals: list[RefusedError]
+) -> Iterator[Candidate]:
+    """Yield every combination, words slowest, numbers within the bounds that the words set."""
+    names = [name for name in subject.names if name in over]
+    words = [name for name in names if name in subject.words]
+    numbers = [name for name in names if name not in subject.words]
+    seen = 0
+
+    def values(name: str, known: Mapping[str, Chosen]) -> Sequence[Chosen]:
+        stated = over[name]
+        return subject.values(name, known) if stated is None else stated
+
+    for combination in product(*(values(name, given) for name in words)):
+        chosen = dict(zip(words, combination, strict=True))
+        try:
+            ranges = [values(name, {**given, **chosen}) for name in numbers]
+        except RefusedError as refusal:
+            refusals.append(refusal)
+            continue
+        seen += prod(map(len, ranges))
+        if seen > MOST_CANDIDATES:
+            raise SubjectError(
+                f"{subject.origin}: more than {MOST_CANDIDATES} combinations of "
+                f"{', '.join(over)}; fix some of them"
+            )
+        for picked in product(*ranges):
+            yield {**chosen, **dict(zip(numbers, picked, strict=True))}
+
+
+def _holds(subject: Subject, where: Expr, bound: Bound) -> bool:
+    for name in sorted(free_symbols(where) - bound.numbers.keys()):
+        hint = nearest(name, tuple(bound.numbers))
+        raise SubjectError(f"{subject.origin}: condition: {name} has no number{hint}")
+    try:
+        return bool(evaluate(where, bound.numbers))
+    except ExprError as error:
+        raise SubjectError(f"{subject.origin}: condition: {error}") from error
+
+
+def _estimate(subject: Subject, priced: Priced, bound: Bound) -> Estimate:
+    needed = free_symbols(priced.microseconds) - priced.coefficients.keys()
+    for term in priced.terms:
+        needed |= free_symbols(term.microseconds) - priced.coefficients.keys()
+    for domain in priced.domains:
+        needed |= free_symbols(domain.quantity) - priced.coefficients.keys()
+    # A subject's own order names the first parameter first.
+    for name in (*subject.names, *sorted(needed)):
+        if name in needed and name not in bound.numbers:
+            raise SubjectError(
+                f"{subject.origin}: {name} is not bound: give it a value, as -D {name}=8"
+            )
+    try:
+        return evaluate_price(priced, bound.numbers)
+    except ExprError as error:
+        raise SubjectError(f"{subject.origin}: {error}") from error

@@ -1,0 +1,35 @@
+"""Numbers as people write them, and hints at the words that they may have meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_DECIMAL = re.compile(
+    r"[+-]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18}|[0-9]{1,18})([eE][+-]?[0-9]{1,3})?"
+)
+
+
+def read_number(text: str) -> int | float | None:
+    """Return the whole or decimal number that `text` is; None where it is none.
+
+    A whole number in exponent form, such as ``1e6``, is a whole number too, because sizes
+    are. One that is too large is infinite.
+    """
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if not _DECIMAL.fullmatch(text):
+        return None
+    value = float(text)
+    return int(value) if value.is_integer() and "." not in text else value
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """Return a hint at the known words nearest to `word`, ready to follow a message."""
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, known, n=3, cutoff=0.5)
+    if close:
+        return f": nearest are {', '.join(close)}" if len(close) > 1 else f": nearest is {close[0]}"
+    return f": known are {', '.join(known)}" if known else ""
