@@ -11,9 +11,10 @@ result and any bound from aggregate work.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 from costdb.expr import (
     Expr,
@@ -26,6 +27,7 @@ from costdb.expr import (
     simplify,
     summation,
 )
+from costdb.process.distributions import Tidy
 from costdb.process.occupancy import largest_element
 from costdb.process.shapes import ONE, ZERO, constant_of
 from costdb.process.terms import (
@@ -83,7 +85,11 @@ _NOTHING = _Part(ZERO, ZERO, Vector())
 
 
 def compile_process(
-    term: Process, price: PriceLeaf | None = None, unit_us: Fraction | int = 1
+    term: Process,
+    price: PriceLeaf | None = None,
+    unit_us: Fraction | int = 1,
+    positive: Iterable[str] = (),
+    nonnegative: Iterable[str] = (),
 ) -> Cost:
     """Return the cost of `term` in closed form where one is known.
 
@@ -94,6 +100,10 @@ def compile_process(
         Says the microseconds of each `Leaf`.
     unit_us : Fraction or int
         Microseconds in the unit of the result; 1 000 000 gives seconds.
+    positive : iterable of str
+        Names that stand for whole numbers of at least 1; the result holds for these only.
+    nonnegative : iterable of str
+        Names that stand for numbers of at least 0; likewise.
 
     Raises
     ------
@@ -101,20 +111,29 @@ def compile_process(
         For a constant time that is negative, a probability outside 0..1, a resource that
         serves nobody, a leaf without a price, and a cost too large to write down.
     """
+    tidy = partial(simplify, positive=frozenset(positive), nonnegative=frozenset(nonnegative))
     try:
-        part = _Compiler(price, num(unit_us)).part(term)
-        omega = largest_element(part.delta)
-        return Cost(simplify(part.time), simplify(part.phi), part.delta, omega)
+        part = _Compiler(price, num(unit_us), tidy).part(term)
+        omega = largest_element(part.delta, tidy)
+        return Cost(tidy(part.time), tidy(part.phi), part.delta, omega)
     except ExprError as error:
         raise ProcessError(str(error)) from None
 
 
-@dataclass(frozen=True, slots=True)
 class _Compiler:
-    price: PriceLeaf | None
-    unit: Expr
+    def __init__(self, price: PriceLeaf | None, unit: Expr, tidy: Tidy) -> None:
+        self.price = price
+        self.unit = unit
+        self.tidy = tidy
+        # A term may be one object in many places, where equations were substituted.
+        self.known: dict[int, _Part] = {}
 
     def part(self, term: Process) -> _Part:
+        if id(term) not in self.known:
+            self.known[id(term)] = self.compiled(term)
+        return self.known[id(term)]
+
+    def compiled(self, term: Process) -> _Part:
         match term:
             case Delay(microseconds):
                 time = self.in_unit(microseconds)
@@ -141,15 +160,15 @@ class _Compiler:
         known = constant_of(microseconds)
         if known is not None and known < 0:
             raise ProcessError(f"a time of {known} is negative")
-        return simplify(microseconds / self.unit)
+        return self.tidy(microseconds / self.unit)
 
     def use(self, term: Use) -> _Part:
         resource = term.resource
         multiplicity = constant_of(resource.multiplicity)
         if multiplicity is not None and multiplicity <= 0:
             raise ProcessError(f"a resource of multiplicity {multiplicity} serves nobody")
-        time = simplify(self.in_unit(term.microseconds) / resource.multiplicity)
-        entry = Entry(resource.array, simplify(resource.index), time)
+        time = self.tidy(self.in_unit(term.microseconds) / resource.multiplicity)
+        entry = Entry(resource.array, self.tidy(resource.index), time)
         return _Part(time, time, Vector((entry,)))
 
     def sequence(self, parts: list[_Part]) -> _Part:
@@ -167,29 +186,29 @@ class _Compiler:
         delta = sum((part.delta for part in parts), Vector())
         times = (part.time for part in parts)
         return _Part(
-            simplify(maximum(*times, largest_element(delta))),
-            simplify(maximum(*(part.phi for part in parts))),
+            self.tidy(maximum(*times, largest_element(delta, self.tidy))),
+            self.tidy(maximum(*(part.phi for part in parts))),
             delta,
         )
 
     def repeated(self, loop: Loop, body: _Part) -> _Part:
         return _Part(
-            simplify(summation(loop.variable, loop.low, loop.high, body.time)),
-            simplify(summation(loop.variable, loop.low, loop.high, body.phi)),
+            self.tidy(summation(loop.variable, loop.low, loop.high, body.time)),
+            self.tidy(summation(loop.variable, loop.low, loop.high, body.phi)),
             body.delta.over(loop),
         )
 
     def spread(self, loop: Loop, body: _Part) -> _Part:
         delta = body.delta.over(loop)
-        longest = simplify(maximum_over(loop.variable, loop.low, loop.high, body.time))
+        longest = self.tidy(maximum_over(loop.variable, loop.low, loop.high, body.time))
         return _Part(
-            simplify(maximum(longest, largest_element(delta))),
-            simplify(maximum_over(loop.variable, loop.low, loop.high, body.phi)),
+            self.tidy(maximum(longest, largest_element(delta, self.tidy))),
+            self.tidy(maximum_over(loop.variable, loop.low, loop.high, body.phi)),
             delta,
         )
 
     def branch(self, term: Branch) -> _Part:
-        condition = simplify(term.condition)
+        condition = self.tidy(term.condition)
         known = constant_of(condition)
         if known is not None and not 0 <= known <= 1:
             raise ProcessError(f"a probability of {known} is outside 0..1")

@@ -22,7 +22,6 @@ from costdb.expr import (
     maximum,
     maximum_over,
     minimum,
-    simplify,
     substitute,
     summation,
     sym,
@@ -38,6 +37,9 @@ from costdb.process.shapes import (
     is_whole,
     linear_in,
 )
+
+Tidy = Callable[[Expr], Expr]
+"""Simplification that knows something about the sizes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,8 @@ class Occupancy:
 class Steps:
     """A loop ``x`` over ``low..high`` with an amount at each step.
 
-    `is_monotone` tells that the amount only grows, or only shrinks, from step to step.
+    `is_monotone` tells that the amount only grows, or only shrinks, from step to step; `tidy`
+    simplifies by what is known about the sizes.
     """
 
     x: str
@@ -75,6 +78,7 @@ class Steps:
     high: Expr
     amount: Expr
     is_monotone: bool
+    tidy: Tidy
 
     @property
     def is_constant(self) -> bool:
@@ -151,7 +155,7 @@ def _shifted(dividend: Expr, steps: Steps) -> Steps | None:
     if line[0] != ONE:
         low, high = high, low
     amount = steps.amount_at((sym(steps.x) - line[1]) * line[0])
-    return replace(steps, low=simplify(low), high=simplify(high), amount=amount)
+    return replace(steps, low=steps.tidy(low), high=steps.tidy(high), amount=amount)
 
 
 def _in_array(server: Expr, servers: Expr, amount: Expr) -> Expr:
@@ -175,7 +179,7 @@ def _one_server_a_step(slope: Expr, offset: Expr, steps: Steps) -> Occupancy | N
     first, last = (slope * end + offset for end in (steps.low, steps.high))
     if a < 0:
         first, last = last, first
-    peak = simplify(maximum_over(steps.x, steps.low, steps.high, steps.amount))
+    peak = steps.tidy(maximum_over(steps.x, steps.low, steps.high, steps.amount))
     rises = (first,) if steps.is_constant and a in (1, -1) else None
     return Occupancy(at, peak, first, last, rises)
 
@@ -201,15 +205,15 @@ def _cyclic(dividend: Expr, servers: Expr, steps: Steps) -> Occupancy | None:
     elif shifted.is_monotone:
         # The owner of the first element holds the most, or that of the last one does.
         peak = maximum(
-            simplify(own(low, high - low, servers)), simplify(own(high, high - low, -servers))
+            steps.tidy(own(low, high - low, servers)), steps.tidy(own(high, high - low, -servers))
         )
     else:
         p = fresh("owner", servers, low, high, shifted.amount)
         start = low + sym(p)
-        held = simplify(own(start, high - start, servers))
+        held = steps.tidy(own(start, high - start, servers))
         peak = maximum_over(p, ZERO, minimum(servers - 1, high - low), held)
-    rises = (ZERO, simplify(low % servers)) if shifted.is_constant else None
-    return Occupancy(at, simplify(peak), ZERO, servers - 1, rises)
+    rises = (ZERO, steps.tidy(low % servers)) if shifted.is_constant else None
+    return Occupancy(at, steps.tidy(peak), ZERO, servers - 1, rises)
 
 
 def _block(dividend: Expr, size: Expr, steps: Steps) -> Occupancy | None:
@@ -226,7 +230,7 @@ def _block(dividend: Expr, size: Expr, steps: Steps) -> Occupancy | None:
         return shifted.within(server * size, server * size + size - 1)
 
     count = shifted.count()
-    if shifted.is_constant and simplify(low % size) == ZERO:
+    if shifted.is_constant and steps.tidy(low % size) == ZERO:
         peak = minimum(count, size) * shifted.amount
     elif shifted.is_constant:
         head = minimum(count, size - low % size)
@@ -234,12 +238,12 @@ def _block(dividend: Expr, size: Expr, steps: Steps) -> Occupancy | None:
     elif shifted.is_monotone:
         # Next to a partial block at either end lies a full one, if there is any.
         ends = dict.fromkeys((first, first + 1, last - 1, last))
-        peak = maximum(*(simplify(at(server)) for server in ends))
+        peak = maximum(*(steps.tidy(at(server)) for server in ends))
     else:
         server = fresh("server", size, low, high, shifted.amount)
-        peak = maximum_over(server, first, last, simplify(at(sym(server))))
+        peak = maximum_over(server, first, last, steps.tidy(at(sym(server))))
     rises = (first, first + 1) if shifted.is_constant else None
-    return Occupancy(at, simplify(peak), first, last, rises)
+    return Occupancy(at, steps.tidy(peak), first, last, rises)
 
 
 def _stretched_block(slope: Expr, offset: Expr, size: Expr, steps: Steps) -> Occupancy | None:
@@ -283,9 +287,9 @@ def _block_cyclic(dividend: Expr, size: Expr, servers: Expr, steps: Steps) -> Oc
         return _in_array(server, servers, held)
 
     peak = None
-    if shifted.is_constant and simplify(low % size) == ZERO:
+    if shifted.is_constant and steps.tidy(low % size) == ZERO:
         # The owner of the first block holds the most.
         count = shifted.count()
         rest = minimum(size, count % cycle)
-        peak = simplify((floor_div(count, cycle) * size + rest) * shifted.amount)
+        peak = steps.tidy((floor_div(count, cycle) * size + rest) * shifted.amount)
     return Occupancy(at, peak, ZERO, servers - 1, None)

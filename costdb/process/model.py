@@ -14,7 +14,7 @@ from costdb.estimate import Priced, Term
 from costdb.expr.nodes import Rational
 from costdb.process.compile import Cost, ProcessError, compile_process
 from costdb.process.occupancy import largest_element
-from costdb.process.quantities import BUILT_IN
+from costdb.process.quantities import RESERVED
 from costdb.process.shapes import ZERO
 from costdb.process.substitution import MICROSECONDS, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
@@ -112,8 +112,8 @@ def _distinct(equations: Iterable[Equation]) -> Iterable[Equation]:
     lines: dict[str, int] = {}
     for equation in equations:
         name, place = equation.name, equation.place
-        if name in BUILT_IN:
-            raise place.error(f"{name!r} is built in")
+        if name in RESERVED:
+            raise place.error(f"{name!r} is a word of the language")
         if name in lines:
             raise place.error(f"{name!r} is defined in line {lines[name]} already")
         lines[name] = place.line

@@ -26,7 +26,7 @@ from costdb.expr import (
 )
 from costdb.expr.names import fresh_name
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul
-from costdb.process.distributions import Occupancy, Steps, distribution
+from costdb.process.distributions import Occupancy, Steps, Tidy, distribution
 from costdb.process.shapes import (
     ONE,
     ZERO,
@@ -54,27 +54,28 @@ class _Placed:
     occupancy: Occupancy
 
 
-def largest_element(vector: Vector) -> Expr:
+def largest_element(vector: Vector, tidy: Tidy = simplify) -> Expr:
     """Return the largest element of `vector`, 0 for the zero vector.
 
-    Amounts must not be negative; elements that no entry names count as 0.
+    Amounts must not be negative; elements that no entry names count as 0. `tidy` simplifies by
+    what is known about the sizes.
     """
     peaks = [
-        _group_peak(group)
+        _group_peak(group, tidy)
         for array in vector.arrays()
-        for group in _separate([_place(entry) for entry in vector.only(array).entries])
+        for group in _separate([_place(entry, tidy) for entry in vector.only(array).entries], tidy)
     ]
-    return simplify(maximum(*peaks)) if peaks else ZERO
+    return tidy(maximum(*peaks)) if peaks else ZERO
 
 
-def _separate(placed: list[_Placed]) -> list[list[_Placed]]:
+def _separate(placed: list[_Placed], tidy: Tidy) -> list[list[_Placed]]:
     # Entries that provably never meet on a server need not be added up.
     groups: list[list[_Placed]] = []
     for one in placed:
         meeting: list[_Placed] = [one]
         apart: list[list[_Placed]] = []
         for group in groups:
-            if any(_may_meet(one.occupancy, other.occupancy) for other in group):
+            if any(_may_meet(one.occupancy, other.occupancy, tidy) for other in group):
                 meeting = group + meeting
             else:
                 apart.append(group)
@@ -82,22 +83,22 @@ def _separate(placed: list[_Placed]) -> list[list[_Placed]]:
     return groups
 
 
-def _may_meet(one: Occupancy, other: Occupancy) -> bool:
+def _may_meet(one: Occupancy, other: Occupancy, tidy: Tidy) -> bool:
     for before, after in ((one, other), (other, one)):
         if before.last is not None and after.first is not None:
-            gap = constant_of(simplify(after.first - before.last))
+            gap = constant_of(tidy(after.first - before.last))
             if gap is not None and gap > 0:
                 return False
     return True
 
 
-def _group_peak(group: list[_Placed]) -> Expr:
+def _group_peak(group: list[_Placed], tidy: Tidy) -> Expr:
     occupancies = [one.occupancy for one in group]
     if len(group) == 1 and occupancies[0].peak is not None:
         return occupancies[0].peak
 
     def total(server: Expr) -> Expr:
-        return simplify(total_of(one.at(server) for one in occupancies))
+        return tidy(total_of(one.at(server) for one in occupancies))
 
     if all(one.rises is not None for one in occupancies):
         candidates = dict.fromkeys(server for one in occupancies for server in one.rises or ())
@@ -118,13 +119,13 @@ def _group_peak(group: list[_Placed]) -> Expr:
     return maximum(*peaks)
 
 
-def _place(entry: Entry) -> _Placed:
-    entry, is_partial_sum = _without_idle_loops(entry)
+def _place(entry: Entry, tidy: Tidy) -> _Placed:
+    entry, is_partial_sum = _without_idle_loops(entry, tidy)
     occupancy = None
     if not entry.loops:
         occupancy = _fixed(entry)
     elif len(entry.loops) == 1:
-        occupancy = _single_loop(entry, is_partial_sum)
+        occupancy = _single_loop(entry, is_partial_sum, tidy)
     if occupancy is None:
         first, last = _reach(entry)
         occupancy = Occupancy(
@@ -140,7 +141,7 @@ def _fixed(entry: Entry) -> Occupancy:
     return Occupancy(at, entry.amount, entry.index, entry.index, (entry.index,))
 
 
-def _without_idle_loops(entry: Entry) -> tuple[Entry, bool]:
+def _without_idle_loops(entry: Entry, tidy: Tidy) -> tuple[Entry, bool]:
     """Sum the amount over loops that do not move the index, exchanging triangular ones.
 
     Also tells whether the amount has become a partial sum that only grows, or only shrinks,
@@ -161,7 +162,7 @@ def _without_idle_loops(entry: Entry) -> tuple[Entry, bool]:
             kept[0], inner = exchanged
         total = summation(v, inner.low, inner.high, amount)
         is_partial_sum = exchanged is not None and grows_by_its_range(total, kept[0].variable)
-        amount = simplify(total)
+        amount = tidy(total)
     return replace(entry, amount=amount, loops=tuple(kept)), is_partial_sum
 
 
@@ -190,7 +191,7 @@ def _exchange(outer: Loop, inner: Loop) -> tuple[Loop, Loop] | None:
     return Loop(inner.variable, low, high), Loop(v, v_low, v_high)
 
 
-def _single_loop(entry: Entry, is_partial_sum: bool) -> Occupancy | None:
+def _single_loop(entry: Entry, is_partial_sum: bool, tidy: Tidy) -> Occupancy | None:
     loop = entry.loops[0]
     sign, offset, core = _core(entry.index, loop.variable)
     if not is_whole(offset):
@@ -203,7 +204,7 @@ def _single_loop(entry: Entry, is_partial_sum: bool) -> Occupancy | None:
         amount = replace_part(amount, core, sym(owner))
     varies_by_owner = owner in free_symbols(amount)
     is_ordered = not varies_by_owner and (is_partial_sum or is_monotone(amount, loop.variable))
-    found = distribution(core, Steps(loop.variable, loop.low, loop.high, amount, is_ordered))
+    found = distribution(core, Steps(loop.variable, loop.low, loop.high, amount, is_ordered, tidy))
     if found is None:
         return None
     if varies_by_owner:

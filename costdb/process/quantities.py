@@ -18,7 +18,13 @@ Quantity: TypeAlias = Expr | Vector | Resource
 """A value of an expression."""
 
 BUILT_IN = frozenset({"max", "min", "ceil", "floor", "log2", "gcd", "if", "sum", "unitvec"})
-"""Functions that no equation may redefine."""
+"""Functions of expressions."""
+
+RESERVED = BUILT_IN | {
+    *("numeric", "resource", "process", "parameter"),
+    *("delay", "use", "seq", "par", "else"),
+}
+"""Words that no equation may define."""
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

@@ -7,14 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, simplify, sym
-from costdb.process.compile import ProcessError, compile_process
+from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, sym
+from costdb.process.compile import compile_process
 from costdb.process.terms import (
-    NOTHING,
     Branch,
     Delay,
     Leaf,
@@ -26,7 +24,6 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
-from costdb.work import Fixed
 
 Exact = int | Fraction
 
