@@ -76,8 +76,11 @@ NAME: /{NAME_PATTERN}/
 """
 """Rules of the grammar, rooted at ``expression``; white space is the embedding grammar's."""
 
-MAX_TEXT = 50_000
-"""Characters of one expression or one source file that are looked at."""
+MAX_TEXT = 100_000
+"""Characters of one source file that are looked at."""
+
+MAX_EXPRESSION = 50_000
+"""Characters of one expression on its own."""
 
 MAX_NESTING = 100
 """Brackets open at once."""
@@ -168,19 +171,19 @@ class LocatedExprError(ExprError):
     """An error that already names its place."""
 
 
-def check_text(text: str) -> None:
+def check_text(text: str, longest: int = MAX_EXPRESSION) -> None:
     """Refuse text that is too long or too deeply bracketed to be worth parsing."""
     depth = 0
-    for bracket in _BRACKET.finditer(text, 0, MAX_TEXT):
+    for bracket in _BRACKET.finditer(text, 0, longest):
         depth += 1 if bracket.group() in "([{" else -1
         if depth > MAX_NESTING:
             line = text.count("\n", 0, bracket.start()) + 1
             column = bracket.start() - text.rfind("\n", 0, bracket.start())
             raise error_at(f"brackets nest more than {MAX_NESTING} levels deep", line, column)
-    if len(text) > MAX_TEXT:
-        raise error_at(
-            f"the text is longer than {MAX_TEXT} characters", 1 + text.count("\n", 0, MAX_TEXT), 1
-        )
+    if len(text) > longest:
+        line = text.count("\n", 0, longest) + 1
+        column = longest - text.rfind("\n", 0, longest)
+        raise error_at(f"the text is longer than {longest} characters", line, column)
 
 
 def read_number(text: str) -> Expr:

@@ -315,7 +315,9 @@ def _cyclic(span: Span, side: Mod, owner: Expr, body: Expr, closing: Closing) ->
     index = (period * Sym(step) + owner - shift) * sign
     ends = [end * sign + shift - owner for end in (span.low, span.high)]
     first, last = ends if sign == ONE else ends[::-1]
-    inner = Span(step, ceil_div(first, period), floor_div(last, period))
+    # The owner is below the period, as is asked below, so that from x = 0 on k = 0 is the first.
+    low = ZERO if first == -owner else ceil_div(first, period)
+    inner = Span(step, low, floor_div(last, period))
     picked = at(replace_atom(body, side, owner), span.index, index)
     total = _sum(inner, _settled(picked, period, step), closing)
     facts = closing.facts
