@@ -104,9 +104,9 @@ def _redistributed(
         reason=(
             "what neighbours exchange is then contiguous in memory, or need not be exchanged at all"
         ),
-        span=next(iter(arrays.values())).span,
+        span=next(iter(arrays.values())).places.whole,
         variant=kernel.with_arrays({**kernel.arrays, **changed}),
-        legality=_legality(arrays),
+        legality=_legality(arrays, kernel),
         edits=partial(_swap_edits, tuple(arrays.values()), axis, other, kernel.context.source),
     )
 
@@ -128,11 +128,18 @@ def _exchanged(entries: tuple[_Entry, ...], axis: int, other: int) -> tuple[_Ent
     return tuple(changed)
 
 
-def _legality(arrays: dict[str, DeclaredArray]) -> Legality:
-    if any(not _own_spans(array) for array in arrays.values()):
+def _legality(arrays: dict[str, DeclaredArray], kernel: Kernel) -> Legality:
+    spans = {span for array in arrays.values() for span in array.places.dimensions}
+    others = {
+        span
+        for name, array in kernel.arrays.items()
+        if name not in arrays
+        for span in array.places.dimensions
+    }
+    if spans & (kernel.context.shared | others):
         return Legality(
             Applicability.DISPLAY,
-            "the distribution is defined away from the kernel, where others may share it",
+            "the distribution is shared with other kernels or arrays, which would change too",
         )
     if any(any(array.spec.halo) for array in arrays.values()):
         return Legality(
@@ -143,24 +150,17 @@ def _legality(arrays: dict[str, DeclaredArray]) -> Legality:
     )
 
 
-def _own_spans(array: DeclaredArray) -> tuple[Span, ...]:
-    """Return where the entries stand, if they stand within the array's own declaration."""
-    spans = array.dimension_spans
-    inside = len(spans) == len(array.spec.dims) and all(map(array.span.contains, spans))
-    return spans if inside else ()
-
-
 def _swap_edits(
     arrays: tuple[DeclaredArray, ...], axis: int, other: int, source: str
 ) -> tuple[Edit, ...]:
     lines = source.splitlines()
-    edits: list[Edit] = []
+    edits: set[Edit] = set()
     for array in arrays:
-        spans = _own_spans(array)
-        if not spans or any(array.spec.halo):
+        spans = array.places.dimensions
+        if len(spans) != len(array.spec.dims) or any(array.spec.halo):
             return ()
-        edits.append(Edit(spans[axis], _text(lines, spans[other])))
-        edits.append(Edit(spans[other], _text(lines, spans[axis])))
+        edits.add(Edit(spans[axis], _text(lines, spans[other])))
+        edits.add(Edit(spans[other], _text(lines, spans[axis])))
     return tuple(sorted(edits, key=lambda edit: edit.span))
 
 
@@ -184,7 +184,7 @@ def _reordered(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Proposal:
     return Proposal(
         title=f'store {names} with order="{wanted}"',
         reason="the faces that neighbours exchange are then contiguous in memory",
-        span=next(iter(arrays.values())).span,
+        span=next(iter(arrays.values())).places.whole,
         variant=kernel.with_arrays({**kernel.arrays, **changed}),
         legality=Legality(
             Applicability.DISPLAY,

@@ -189,6 +189,7 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment:
     dims: tuple[AxisMap, ...] = (NotDistributed(),) * len(shape)
     dim_spans: tuple[Span, ...] = ()
     mesh = MeshSpec()
+    mesh_spans: tuple[tuple[str, Span], ...] = ()
     if reader.accept("over"):
         reader.expect("(")
         placed = reader.separated(lambda: _dim(reader), ")")
@@ -197,7 +198,9 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment:
         reader.expect("on")
         reader.expect("mesh")
         reader.expect("(")
-        mesh = MeshSpec(reader.separated(lambda: _mesh_axis(reader), ")"))
+        axes = reader.separated(lambda: _mesh_axis(reader), ")")
+        mesh = MeshSpec(tuple((axis, extent) for axis, extent, _ in axes))
+        mesh_spans = tuple((axis, place) for axis, _, place in axes)
     order: StorageOrder = "C"
     order_span: Span | None = None
     halo: tuple[int, ...] | None = None
@@ -220,7 +223,7 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment:
     spec = ArraySpec(name, dtype, shape, dims, mesh, order, halo or (0,) * len(dims))
     for problem in check_spec(spec):
         reader.fail_at(first, problem)
-    return ArrayComment(span, own_line, spec, dim_spans, order_span)
+    return ArrayComment(span, own_line, spec, dim_spans, mesh_spans, order_span)
 
 
 def _order(reader: DirectiveReader) -> StorageOrder:
@@ -264,13 +267,14 @@ def _distribution(reader: DirectiveReader) -> AxisMap:
     return BlockDim(tuple(axes)) if word == "block" else CyclicDim(tuple(axes), k)
 
 
-def _mesh_axis(reader: DirectiveReader) -> tuple[str, int | str]:
+def _mesh_axis(reader: DirectiveReader) -> tuple[str, int | str, Span]:
     name = reader.name("a mesh axis such as row=4")
     reader.expect("=")
     what = "a number of ranks or the name of a size"
-    if reader.peek()[:1].isdigit():
-        return name, reader.integer(what, 1)
-    return name, reader.name(what)
+    start = reader.position
+    counted = reader.peek()[:1].isdigit()
+    extent: int | str = reader.integer(what, 1) if counted else reader.name(what)
+    return name, extent, reader.span_since(start)
 
 
 def _trip(reader: DirectiveReader, span: Span, own_line: bool) -> Trip:

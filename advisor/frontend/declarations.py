@@ -6,6 +6,7 @@ The annotation is rebuilt from its syntax; nothing of the scanned file is execut
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import libcst as cst
@@ -15,9 +16,26 @@ from advisor.distribution import ArraySpec, spec_of_dist
 from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.scalars import literal_int
-from advisor.ir.kernel import DeclaredArray
+from advisor.ir.kernel import DeclaredArray, Places
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMesh:
+    """A mesh, and where each of its extents stands."""
+
+    mesh: Mesh
+    extent_spans: tuple[tuple[str, Span], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDist:
+    """A distribution, and where its entries and the extents of its mesh stand."""
+
+    dist: Dist
+    dimension_spans: tuple[Span, ...]
+    mesh_spans: tuple[tuple[str, Span], ...]
 
 
 class Declarations:
@@ -39,8 +57,8 @@ class Declarations:
         self.path = path
         self.imports = imports
         self.span_of = span_of
-        self.meshes: dict[str, Mesh] = {}
-        self.dists: dict[str, tuple[Dist, tuple[Span, ...]]] = {}
+        self.meshes: dict[str, ReadMesh] = {}
+        self.dists: dict[str, ReadDist] = {}
 
     def problem(self, node: cst.CSTNode, message: str) -> SourceProblem:
         """Return a one-line error at a node."""
@@ -60,19 +78,21 @@ class Declarations:
         elif function in ("advisor.Dist", "advisor.annotations.Dist"):
             self.dists[name] = self.dist(node.value)
 
-    def mesh(self, node: cst.BaseExpression) -> Mesh:
+    def mesh(self, node: cst.BaseExpression) -> ReadMesh:
         """Return the mesh an expression denotes."""
         if isinstance(node, cst.Name) and node.value in self.meshes:
             return self.meshes[node.value]
         if not isinstance(node, cst.Call):
             raise self.problem(node, "a mesh must be a `Mesh(...)` or a module-level name of one")
         axes: dict[str, int | str] = {}
+        spans: list[tuple[str, Span]] = []
         for argument in node.args:
             if argument.keyword is None:
                 raise self.problem(node, "mesh axes are keywords: Mesh(row=4, col=4)")
             axes[argument.keyword.value] = self._extent(argument.value)
+            spans.append((argument.keyword.value, self.span_of(argument.value)))
         try:
-            return Mesh(**axes)
+            return ReadMesh(Mesh(**axes), tuple(spans))
         except (ValueError, TypeError) as error:
             raise self.problem(node, str(error)) from error
 
@@ -84,8 +104,8 @@ class Declarations:
             return str(node.evaluated_value)
         raise self.problem(node, "a mesh extent is a number or the name of a size in quotes")
 
-    def dist(self, node: cst.BaseExpression) -> tuple[Dist, tuple[Span, ...]]:
-        """Return a distribution, and where each dimension's entry stands."""
+    def dist(self, node: cst.BaseExpression) -> ReadDist:
+        """Return the distribution an expression denotes."""
         if isinstance(node, cst.Name) and node.value in self.dists:
             return self.dists[node.value]
         if not isinstance(node, cst.Call):
@@ -93,6 +113,7 @@ class Declarations:
         entries: list[str | int | Block | Cyclic | None] = []
         keywords: dict[str, Any] = {}
         nodes: list[cst.BaseExpression] = []
+        mesh_spans: tuple[tuple[str, Span], ...] = ()
         for argument in node.args:
             if argument.star:
                 raise self.problem(node, "a starred argument of Dist cannot be read")
@@ -100,7 +121,9 @@ class Declarations:
                 entries.append(self._entry(argument.value))
                 nodes.append(argument.value)
             elif argument.keyword.value == "on":
-                keywords["on"] = self.mesh(argument.value)
+                found = self.mesh(argument.value)
+                keywords["on"] = found.mesh
+                mesh_spans = found.extent_spans
             else:
                 keywords[argument.keyword.value] = self._plain(argument.value)
         try:
@@ -108,7 +131,7 @@ class Declarations:
         except (ValueError, TypeError) as error:
             raise self.problem(node, str(error)) from error
         half = nodes[len(nodes) // 2 :]
-        return made, tuple(self.span_of(entry) for entry in half)
+        return ReadDist(made, tuple(self.span_of(entry) for entry in half), mesh_spans)
 
     def _entry(self, node: cst.BaseExpression) -> str | int | Block | Cyclic | None:
         if isinstance(node, cst.Call):
@@ -154,9 +177,10 @@ class Declarations:
         parts = [e.slice.value for e in annotation.slice if isinstance(e.slice, cst.Index)]
         for metadata in parts[1:]:
             if self._is_dist(metadata):
-                dist, spans = self.dist(metadata)
-                spec = spec_of_dist(name, dist, self._element_type(parts[0]))
-                return self.checked(spec, metadata, spans)
+                found = self.dist(metadata)
+                spec = spec_of_dist(name, found.dist, self._element_type(parts[0]))
+                places = Places(self.span_of(metadata), found.dimension_spans, found.mesh_spans)
+                return declaration(self.path, spec, places)
         return None
 
     def _is_dist(self, node: cst.BaseExpression) -> bool:
@@ -176,15 +200,8 @@ class Declarations:
         name = dotted(element.value)
         return None if name is None else name.rsplit(".", 1)[-1]
 
-    def checked(self, spec: ArraySpec, node: cst.CSTNode, spans: tuple[Span, ...]) -> DeclaredArray:
-        """Return a declaration whose element type and extents could be read."""
-        span = self.span_of(node)
-        return declaration(self.path, spec, span, spans)
 
-
-def declaration(
-    path: str, spec: ArraySpec, span: Span, dimension_spans: tuple[Span, ...]
-) -> DeclaredArray:
+def declaration(path: str, spec: ArraySpec, places: Places) -> DeclaredArray:
     """Return a declared array with its extents parsed and its element type named in full.
 
     Raises
@@ -194,6 +211,7 @@ def declaration(
     """
 
     def problem(message: str) -> SourceProblem:
+        span = places.whole
         return SourceProblem(path, span.start_line, span.start_column, message)
 
     if spec.dtype is None:
@@ -211,4 +229,4 @@ def declaration(
         dtype = dtype_of(spec.dtype).name
     except UnknownDtype as error:
         raise problem(str(error)) from error
-    return DeclaredArray(spec, dtype, tuple(extents), span, dimension_spans)
+    return DeclaredArray(spec, dtype, tuple(extents), places)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
@@ -25,7 +26,7 @@ from advisor.frontend.names import array_module_name, imported_names, resolve
 from advisor.frontend.prefilter import needs_reading
 from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
-from advisor.ir.kernel import DeclaredArray, Kernel, SizeBinding, SourceContext
+from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, free_symbols, parse, sym
@@ -65,9 +66,31 @@ def read_kernels(path: str, source: str) -> tuple[Kernel, ...]:
         identifiers=frozenset(_IDENTIFIER.findall(source)),
         indent=module.default_indent,
     )
+    return _knowing_shared(
+        tuple(
+            _kernel(path, function, visitor, span_of, directives, context)
+            for function in visitor.kernels
+        )
+    )
+
+
+def _knowing_shared(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+    """Tell every kernel which parts of its declarations other kernels use as well."""
+    users: Counter[Span] = Counter()
+    for kernel in kernels:
+        users.update(
+            {
+                span
+                for array in kernel.arrays.values()
+                for span in (
+                    *array.places.dimensions,
+                    *(place for _, place in array.places.mesh),
+                )
+            }
+        )
+    shared = frozenset(span for span, count in users.items() if count > 1)
     return tuple(
-        _kernel(path, function, visitor, span_of, directives, context)
-        for function in visitor.kernels
+        replace(kernel, context=replace(kernel.context, shared=shared)) for kernel in kernels
     )
 
 
@@ -279,7 +302,8 @@ def _commented_arrays(path: str, directives: Iterable[AnyDirective]) -> dict[str
                 directive.span.start_column,
                 f"`{spec.name}` is declared twice",
             )
-        found[spec.name] = declaration(path, spec, directive.span, directive.dim_spans)
+        places = Places(directive.span, directive.dim_spans, directive.mesh_spans)
+        found[spec.name] = declaration(path, spec, places)
     return found
 
 

@@ -12,6 +12,25 @@ from costdb.expr import Expr
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Where a declaration stands in the source.
+
+    Attributes
+    ----------
+    whole : Span
+        The annotation, for messages.
+    dimensions : tuple of Span
+        The text of each dimension's distribution, for edits.
+    mesh : tuple of (str, Span)
+        The text of the extent of each mesh axis, for edits.
+    """
+
+    whole: Span
+    dimensions: tuple[Span, ...]
+    mesh: tuple[tuple[str, Span], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredArray:
     """An array whose distribution the source states, and where it does.
 
@@ -23,17 +42,13 @@ class DeclaredArray:
         NumPy's full name of the element type.
     extents : tuple of Expr
         The shape, parsed.
-    span : Span
-        The annotation, for messages.
-    dimension_spans : tuple of Span
-        The text of each dimension's distribution, for edits.
+    places : Places
     """
 
     spec: ArraySpec
     dtype: str
     extents: tuple[Expr, ...]
-    span: Span
-    dimension_spans: tuple[Span, ...]
+    places: Places
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +83,8 @@ class SourceContext:
         Every name that the file uses; fresh names must avoid them.
     indent : str
         One level of indentation.
+    shared : frozenset of Span
+        Parts of declarations that other kernels of the file use too.
     """
 
     source: str
@@ -75,6 +92,7 @@ class SourceContext:
     scalar_texts: Mapping[str, str]
     identifiers: frozenset[str]
     indent: str
+    shared: frozenset[Span] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
