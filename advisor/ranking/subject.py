@@ -1,0 +1,109 @@
+"""An annotated kernel as the subject of predictions: priced as it is written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from advisor.analysis.lower import Unpriced
+from advisor.files import read_source
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ranking.compare import Costed, cost
+from advisor.source import SourceProblem
+from costdb.estimate import Missing, Priced
+from costdb.expr import ExprError
+from costdb.machines import Machine
+from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
+from costdb.wording import nearest, read_number
+
+
+def load_kernel(path: str, name: str | None) -> Kernel:
+    """Return a kernel of a file: the one called `name`, or the only one.
+
+    Raises
+    ------
+    SubjectError
+        There is none, or several and none is named.
+    SourceProblem
+        The file does not parse, or an annotation cannot be right.
+    OSError
+        It cannot be read.
+    """
+    kernels = read_kernels(path, read_source(path).text)
+    names = tuple(kernel.name for kernel in kernels)
+    if not kernels:
+        raise SubjectError(f"{path}: there is no kernel: mark a function with @kernel")
+    if name is None and len(kernels) > 1:
+        raise SubjectError(f"{path}: holds {', '.join(names)}: choose one with --kernel")
+    found = [kernel for kernel in kernels if name in (None, kernel.name)]
+    if not found:
+        raise SubjectError(f"{path}: there is no kernel {name}{nearest(str(name), names)}")
+    if len(found) > 1:
+        raise SubjectError(f"{path}: {len(found)} kernels are named {found[0].name}")
+    return found[0]
+
+
+def kernel_subject(path: str, kernel: Kernel, machine: Machine) -> KernelSubject:
+    """Return a kernel, as it is written, as the subject of predictions for `machine`.
+
+    Raises
+    ------
+    SourceProblem
+        Some statement is not understood, so the kernel has no price.
+    SubjectError
+        Its sizes contradict each other.
+    """
+    try:
+        return KernelSubject(path, kernel, cost(kernel, machine))
+    except Unpriced as unknown:
+        line, column = unknown.span.start_line, unknown.span.start_column
+        message = f"no price for kernel `{kernel.name}`: {unknown.reason}"
+        raise SourceProblem(path, line, column, message) from unknown
+    except ExprError as error:
+        raise SubjectError(f"{path}: kernel `{kernel.name}`: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSubject:
+    """A kernel and its price on a machine; see :class:`costdb.subject.Subject`."""
+
+    path: str
+    kernel: Kernel
+    costed: Costed | Missing
+    words: frozenset[str] = field(default=frozenset())
+
+    @property
+    def origin(self) -> str:
+        """File and line of the kernel."""
+        return f"{self.path}:{self.kernel.span.start_line}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Sizes: those with a value in the source, then the others that matter."""
+        used = frozenset() if isinstance(self.costed, Missing) else self.costed.sizes
+        return tuple(dict.fromkeys((*self.kernel.sizes, *sorted(used))))
+
+    def bind(self, given: Mapping[str, Chosen]) -> Bound:
+        """Check that `given` are sizes of the kernel; the others are as the source says."""
+        numbers: dict[str, Number] = {name: b.value for name, b in self.kernel.sizes.items()}
+        for name, value in given.items():
+            if name not in self.names and not isinstance(self.costed, Missing):
+                hint = nearest(name, self.names)
+                raise RefusedError(f"{self.origin}: there is no size {name}{hint}")
+            number = read_number(value) if isinstance(value, str) else value
+            if number is None or not math.isfinite(number) or number <= 0:
+                raise RefusedError(f"{self.origin}: {name} = {value} is not a positive number")
+            numbers[name] = number
+        return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
+
+    def price(self, words: Mapping[str, str]) -> Priced | Missing:
+        """Return the price of the kernel as it is written."""
+        return self.costed if isinstance(self.costed, Missing) else self.costed.priced
+
+    def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
+        """Refuse: a kernel does not say how large its sizes may be."""
+        raise SubjectError(
+            f"{self.origin}: which values may {name} take? Say so, as --over {name}=1..64"
+        )

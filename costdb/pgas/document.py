@@ -1,0 +1,272 @@
+"""Programs in a partitioned global address space as documents: references to shared arrays.
+
+Parameters, derived quantities, constraints and variants are those of application descriptions
+(:mod:`costdb.phases.reading`); in place of phases there is what one thread does between two
+sequence points. Its groups are found by :mod:`costdb.pgas.partition`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.expr.nodes import Num
+from costdb.pgas.partition import remote_groups
+from costdb.pgas.references import (
+    Affine,
+    Dependence,
+    DependenceKind,
+    Interval,
+    Irregular,
+    Loop,
+    Reference,
+    SharedArray,
+    Spread,
+    Subscript,
+)
+from costdb.phases.application import Application, When, Word
+from costdb.phases.document import Node
+from costdb.phases.pricing import derived_quantities, written_out
+from costdb.phases.reading import (
+    HEAD_KEYS,
+    OPTIONAL_HEAD_KEYS,
+    check_names,
+    head_expressions,
+    listed,
+    read_head,
+    read_when,
+)
+from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+
+KIND: Final = "references"
+_PASS: Final = "pass"
+_NOTHING: Final[frozenset[str]] = frozenset()
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceProgram:
+    """A program's interval; `head` holds what documents of every kind have.
+
+    Attributes
+    ----------
+    interval : Interval
+        With every array that some variant has.
+    arrays : tuple of (SharedArray, When)
+        One and the same name may be spread differently in different variants.
+    """
+
+    head: Application
+    interval: Interval
+    arrays: tuple[tuple[SharedArray, When], ...]
+
+    def interval_for(self, words: Mapping[str, Word]) -> Interval:
+        """Return the interval of the variant that `words` pick, over sizes and parameters.
+
+        Raises
+        ------
+        ApplicationError
+            It leaves a name undefined.
+        """
+        derived = derived_quantities(self.head, words)
+
+        def whole(expr: Expr, place: str) -> Expr:
+            return written_out(self.head, expr, derived, place)
+
+        below, above = self.interval.below, self.interval.above
+        return Interval(
+            threads=whole(self.interval.threads, "/threads"),
+            arrays=tuple(array for array, when in self.arrays if when.holds(words)),
+            loops=tuple(
+                Loop(loop.index, whole(loop.trips, f"/loops/{number}"))
+                for number, loop in enumerate(self.interval.loops)
+            ),
+            references=self.interval.references,
+            dependences=self.interval.dependences,
+            affinity=self.interval.affinity,
+            below=None if below is None else whole(below, "/neighbours/below"),
+            above=None if above is None else whole(above, "/neighbours/above"),
+        )
+
+    def process(self, words: Mapping[str, Word]) -> Process:
+        """Return the work of the variant that `words` pick.
+
+        Raises
+        ------
+        ApplicationError
+            It leaves a name undefined.
+        PartitionError
+            References contradict their interval.
+        """
+        interval = self.interval_for(words)
+        groups = Sequential(tuple(Leaf(group) for group in remote_groups(interval)))
+        repeat = written_out(
+            self.head, self.head.repeat, derived_quantities(self.head, words), "/repeat"
+        )
+        return groups if repeat == num(1) else SeqLoop(_PASS, num(1), repeat, groups)
+
+
+def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
+    """Return the program that a parsed document describes.
+
+    Raises
+    ------
+    ApplicationError
+        With the place of what cannot be used.
+    """
+    top = Node(document, "", origin)
+    keys = top.known(
+        (*HEAD_KEYS, "kind", "threads", "arrays", "loops", "references"),
+        (*OPTIONAL_HEAD_KEYS, "affinity", "irregular", "dependences", "neighbours"),
+    )
+    if keys["kind"].text() != KIND:
+        raise keys["kind"].refuse(f"expected {KIND}")
+    head = read_head(keys, origin)
+    loops = tuple(_loop(node) for node in listed(keys, "loops"))
+    arrays = tuple(_array(node, head) for node in listed(keys, "arrays"))
+    names = {array.name for array, _ in arrays}
+    irregular = frozenset(node.name() for node in listed(keys, "irregular"))
+    read = _Read(names, tuple(loop.index for loop in loops), irregular)
+    references: list[Reference] = []
+    numbered: dict[str, list[int]] = {}
+    for node in listed(keys, "references"):
+        found = read.references(node)
+        label = node.table()["name"].text() if "name" in node.table() else ""
+        if label:
+            positions = range(len(references), len(references) + len(found))
+            numbered.setdefault(label, []).extend(positions)
+        references += found
+    if not references:
+        raise keys["references"].refuse("there is no reference")
+    sides = keys["neighbours"].known((), ("below", "above")) if "neighbours" in keys else {}
+    interval = Interval(
+        threads=keys["threads"].expression(),
+        arrays=tuple(array for array, _ in arrays),
+        loops=loops,
+        references=tuple(references),
+        dependences=tuple(
+            dependence
+            for node in listed(keys, "dependences")
+            for dependence in _dependences(node, numbered)
+        ),
+        affinity=_affinity(keys["affinity"], loops) if "affinity" in keys else "",
+        below=sides["below"].expression() if "below" in sides else None,
+        above=sides["above"].expression() if "above" in sides else None,
+    )
+    program = ReferenceProgram(head, interval, arrays)
+    check_names(head, _expressions(program))
+    return program
+
+
+def _loop(node: Node) -> Loop:
+    table = node.known(("index", "trips"), ())
+    return Loop(table["index"].name(), table["trips"].expression())
+
+
+def _affinity(node: Node, loops: tuple[Loop, ...]) -> str:
+    return _one_of(node, {loop.index: loop.index for loop in loops})
+
+
+def _array(node: Node, head: Application) -> tuple[SharedArray, When]:
+    table = node.known(("name", "spread"), ("axis", "fastest", "when"))
+    array = SharedArray(
+        table["name"].name(),
+        _one_of(table["spread"], {spread.value: spread for spread in Spread}),
+        _axis(table, "axis"),
+        _axis(table, "fastest"),
+    )
+    return array, read_when(table, head.parameters)
+
+
+def _axis(table: Mapping[str, Node], key: str) -> int:
+    if key not in table:
+        return 0
+    axis = table[key].whole()
+    if axis < 0:
+        raise table[key].refuse(f"axes count from 0, got {axis}")
+    return axis
+
+
+def _dependences(node: Node, numbered: Mapping[str, list[int]]) -> Iterator[Dependence]:
+    table = node.known(("from", "to", "kind"), ())
+    kind = _one_of(table["kind"], {kind.value: kind for kind in DependenceKind})
+    sources, sinks = (_one_of(table[end], numbered) for end in ("from", "to"))
+    for source in sources:
+        for sink in sinks:
+            yield Dependence(source, sink, kind)
+
+
+def _one_of(node: Node, known: Mapping[str, _T]) -> _T:
+    text = node.text()
+    if text not in known:
+        raise node.refuse(f"{text} is not one of {', '.join(known)}")
+    return known[text]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What references may mention."""
+
+    arrays: set[str]
+    indices: tuple[str, ...]
+    irregular: frozenset[str]
+
+    def references(self, node: Node) -> list[Reference]:
+        """Return the references of an entry: each of its elements, read, written or both."""
+        table = node.known(("array", "elements", "access", "statement"), ("name", "depth"))
+        array = _one_of(table["array"], {name: name for name in self.arrays})
+        stores = _one_of(table["access"], {"read": False, "write": True})
+        statement = table["statement"].text()
+        depth = table["depth"].whole() if "depth" in table else None
+        return [
+            Reference(
+                array,
+                tuple(self.subscript(axis) for axis in element.items()),
+                statement,
+                store=stores,
+                depth=depth,
+            )
+            for element in table["elements"].items()
+        ]
+
+    def subscript(self, node: Node) -> Subscript:
+        """Return a subscript: affine in loop indices, or the name of an irregular one."""
+        expr = node.expression()
+        for name in sorted(free_symbols(expr)):
+            if name in self.irregular:
+                if expr != sym(name):
+                    raise node.refuse(f"{name} is irregular, so a subscript of its own")
+                return Irregular(name)
+            if name not in self.indices:
+                raise node.refuse(f"{name} is neither a loop's index nor irregular")
+        zero = dict.fromkeys(self.indices, num(0))
+        offset = substitute(expr, zero)
+        steps = {
+            name: substitute(expr, {**zero, name: num(1)}) - offset
+            for name in self.indices
+            if name in free_symbols(expr)
+        }
+        rebuilt = sum((step * sym(name) for name, step in steps.items()), offset)
+        if rebuilt != expr:
+            raise node.refuse("a subscript is a sum of whole multiples of loop indices")
+        coefficients = {name: _whole(step, node) for name, step in steps.items()}
+        return Affine(tuple(sorted(coefficients.items())), _whole(offset, node))
+
+
+def _whole(expr: Expr, node: Node) -> int:
+    if not isinstance(expr, Num) or not isinstance(expr.value, int):
+        raise node.refuse("a subscript is a sum of whole multiples of loop indices")
+    return expr.value
+
+
+def _expressions(program: ReferenceProgram) -> Iterator[tuple[str, Expr, frozenset[str]]]:
+    yield from head_expressions(program.head)
+    interval = program.interval
+    yield "/threads", interval.threads, _NOTHING
+    for number, loop in enumerate(interval.loops):
+        yield f"/loops/{number}", loop.trips, _NOTHING
+    for side, expr in (("below", interval.below), ("above", interval.above)):
+        if expr is not None:
+            yield f"/neighbours/{side}", expr, _NOTHING
