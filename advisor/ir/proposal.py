@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +17,22 @@ class Legality:
 
     applicability: Applicability
     argument: str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Many proposals as one kernel with free symbols, so that they can be compared cheaply.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        With symbols for what distinguishes the members; the same object for all of them.
+    bindings : mapping of str to int
+        The values of those symbols for one member.
+    """
+
+    kernel: Kernel
+    bindings: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +53,8 @@ class Proposal:
     edits : callable returning tuple of Edit
         Builds the edits; called only when somebody looks at them. Empty where the source
         cannot be changed mechanically.
+    family : Family or None
+        Set where many similar proposals are made.
     """
 
     title: str
@@ -45,6 +63,7 @@ class Proposal:
     variant: Kernel
     legality: Legality
     edits: Callable[[], tuple[Edit, ...]]
+    family: Family | None = None
 
 
 class Transform(Protocol):
