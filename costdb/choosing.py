@@ -8,6 +8,7 @@ from itertools import product
 from math import prod
 from typing import TypeAlias
 
+from costdb.conditions import possible_values
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
@@ -18,7 +19,7 @@ MOST_CANDIDATES = 100_000
 """Combinations that one ranking may look at before it is refused."""
 
 Over: TypeAlias = Mapping[str, Sequence[Chosen] | None]
-"""Parameters to choose over; None stands for all values that the subject allows."""
+"""Parameters to choose over; None stands for all values that subject and condition allow."""
 
 Candidate: TypeAlias = Mapping[str, Chosen]
 
@@ -90,7 +91,7 @@ def rank(
     refusals: list[RefusedError] = []
     prices: dict[tuple[tuple[str, str], ...], Priced] = {}
     ranked: list[Choice] = []
-    for candidate in watched(tuple(_candidates(subject, over, given, refusals))):
+    for candidate in watched(tuple(_candidates(subject, over, given, where, refusals))):
         try:
             bound = subject.bind({**given, **candidate})
         except RefusedError as refusal:
@@ -125,7 +126,11 @@ def _check_names(subject: Subject, over: Over, given: Mapping[str, Chosen]) -> N
 
 
 def _candidates(
-    subject: Subject, over: Over, given: Mapping[str, Chosen], refusals: list[RefusedError]
+    subject: Subject,
+    over: Over,
+    given: Mapping[str, Chosen],
+    where: Expr | None,
+    refusals: list[RefusedError],
 ) -> Iterator[Candidate]:
     """Yield every combination, words slowest, numbers within the bounds that the words set."""
     names = [name for name in subject.names if name in over]
@@ -133,9 +138,20 @@ def _candidates(
     numbers = [name for name in names if name not in subject.words]
     seen = 0
 
+    possible = {} if where is None else possible_values(where, MOST_CANDIDATES)
+
     def values(name: str, known: Mapping[str, Chosen]) -> Sequence[Chosen]:
         stated = over[name]
-        return subject.values(name, known) if stated is None else stated
+        if stated is not None:
+            return stated
+        try:
+            return subject.values(name, known)
+        except RefusedError:
+            raise
+        except SubjectError:
+            if name not in possible:
+                raise
+            return possible[name]
 
     for combination in product(*(values(name, given) for name in words)):
         chosen = dict(zip(words, combination, strict=True))

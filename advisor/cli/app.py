@@ -23,6 +23,9 @@ PROGRAM = "advise"
 DEFAULT_COMMAND = "check"
 COMMANDS = {
     "check": "advisor.cli.check",
+    "predict": "advisor.cli.predict",
+    "choose": "advisor.cli.choose",
+    "machine": "advisor.cli.machine",
     "rule": "advisor.cli.rule",
     "version": "advisor.cli.version",
 }

@@ -1,0 +1,112 @@
+"""``advise choose``: which mesh, algorithm or distribution is fastest, by ranking them all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.common import write_result, wrong_use
+from advisor.cli.formats import JSON, TEXT, require_format, text_style
+
+if TYPE_CHECKING:
+    from costdb.choosing import Choice
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("choose", help="Rank choices of parameters, fastest first.")(_choose)
+
+
+def _choose(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A process model (.pam; several make one), a description (.toml), or Python.",
+        ),
+    ],
+    over: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--over",
+            metavar="NAMES",
+            help="What to choose: PX,PY or algorithm=TH,DH or P=1..64; may be given again.",
+        ),
+    ] = None,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            "-m",
+            metavar="NAME",
+            envvar="ADVISE_MACHINE",
+            show_envvar=True,
+            help="Machine to predict for: a name or a profile.json. A .pam needs none.",
+        ),
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind another parameter."),
+    ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--where", metavar="EXPR", help='Only these, as "PX*PY == 64 and PX <= 8".'),
+    ] = None,
+    best_per: Annotated[
+        str | None,
+        typer.Option("--best-per", metavar="NAME", help="Only the best for each value of NAME."),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option("--top", metavar="K", min=1, help="Only the K best.")
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="NAME", help="Which kernel of a Python file."),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
+    ] = TEXT,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output-file", metavar="FILE", help="Write the result to a file."),
+    ] = None,
+) -> None:
+    require_format(output_format)
+    from advisor.cli.bindings import parse_given, parse_over, parse_where
+    from advisor.cli.progress import watched
+    from advisor.cli.subjects import lacking, open_files, problems_in_one_line
+    from advisor.report.choices import ChoicesReport, as_json, as_text
+    from costdb.choosing import rank
+    from costdb.estimate import Missing
+
+    given = parse_given(define or ())
+    names = parse_over(over or ())
+    if not names:
+        raise wrong_use("--over is missing: name the parameters to choose, as --over PX,PY")
+    if best_per is not None and best_per not in names:
+        raise wrong_use(f"--best-per {best_per}: not among those of --over ({', '.join(names)})")
+    condition = parse_where(where)
+    with problems_in_one_line():
+        opened = open_files(files, machine, kernel)
+        ranked = rank(opened.subject, names, given, condition, watched)
+    if isinstance(ranked, Missing):
+        raise lacking(ranked)
+    chosen = ranked if best_per is None else _best_per(best_per, ranked)
+    report = ChoicesReport(
+        title=opened.title,
+        machine=None if opened.machine is None else opened.machine.name,
+        given=given,
+        choices=chosen[:top],
+        considered=len(ranked),
+    )
+    as_json_wanted = output_format == JSON
+    write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
+
+
+def _best_per(name: str, ranked: Sequence[Choice]) -> Sequence[Choice]:
+    best: dict[object, Choice] = {}
+    for choice in ranked:
+        best.setdefault(choice.bindings[name], choice)
+    return tuple(best.values())

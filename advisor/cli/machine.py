@@ -1,0 +1,128 @@
+"""``advise machine``: the machines that are known, in and out, and what is wrong with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import WRONG_USE, complain, write_result
+from advisor.cli.formats import JSON, TEXT, require_format, text_style
+
+_Format = Annotated[str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")]
+_Name = Annotated[str, typer.Argument(metavar="NAME", help="A name, or a profile.json.")]
+_File = Annotated[str, typer.Argument(metavar="FILE", help="A profile as JSON.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command and those under it."""
+    group = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
+    group.command("list", help="List all machines: built-in and imported.")(_list)
+    group.command("show", help="Show every number of a machine, and where it is from.")(_show)
+    group.command("validate", help="Say all that is wrong with a profile.")(_validate)
+    group.command("import", help="Check a profile and keep it as a machine of your own.")(_import)
+    group.command("export", help="Write the profile of a machine as JSON.")(_export)
+    app.add_typer(group, name="machine", help="List, show, check, import and export machines.")
+
+
+def _list(output_format: _Format = TEXT) -> None:
+    require_format(output_format)
+    from advisor.cli.subjects import problems_in_one_line
+    from advisor.report.machines import list_as_json, list_as_text
+    from costdb.machines import Machine, MachineError, load_machine, machine_names
+
+    machines: list[Machine] = []
+    broken = False
+    with problems_in_one_line():
+        for name in machine_names():
+            try:
+                machines.append(load_machine(name))
+            except MachineError as error:
+                broken = True
+                complain(f"advise: {error}")
+    if output_format == JSON:
+        write_result(list_as_json(machines), None)
+    else:
+        write_result(list_as_text(machines, text_style(None)), None)
+    if broken:
+        raise typer.Exit(WRONG_USE)
+
+
+def _show(name: _Name, output_format: _Format = TEXT) -> None:
+    require_format(output_format)
+    from advisor.cli.subjects import problems_in_one_line
+    from advisor.report.machines import machine_as_json, machine_as_text
+    from costdb.machines import load_machine
+
+    with problems_in_one_line():
+        machine = load_machine(name)
+    if output_format == JSON:
+        write_result(machine_as_json(machine), None)
+    else:
+        write_result(machine_as_text(machine, text_style(None)), None)
+
+
+def _validate(file: _File, output_format: _Format = TEXT) -> None:
+    require_format(output_format)
+    import json
+
+    from advisor.cli.subjects import problems_in_one_line
+    from advisor.report.style import one_line
+    from costdb.machines import read_document
+    from costdb.profile_check import check_profile
+
+    with problems_in_one_line():
+        problems = check_profile(read_document(Path(file)), file)
+    if output_format == JSON:
+        document = {"schema_version": 1, "file": file, "problems": problems}
+        write_result(json.dumps(document, indent=2) + "\n", None)
+    else:
+        write_result("".join(f"{one_line(problem)}\n" for problem in problems), None)
+    if problems:
+        raise typer.Exit(WRONG_USE)
+
+
+def _import(
+    file: _File,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace a machine that was imported before.")
+    ] = False,
+    output_format: _Format = TEXT,
+) -> None:
+    require_format(output_format)
+    import json
+
+    from advisor.cli.subjects import problems_in_one_line
+    from costdb.store.place import store_path
+    from costdb.store.profiles import import_profile
+
+    with problems_in_one_line():
+        machine = import_profile(Path(file), replace=replace)
+    if output_format == JSON:
+        document = {"schema_version": 1, "imported": machine.name, "store": str(store_path())}
+        write_result(json.dumps(document, indent=2) + "\n", None)
+    else:
+        complain(f"imported {machine.name} into {store_path()}")
+
+
+def _export(
+    name: _Name,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output-file", metavar="FILE", help="Write to a file."),
+    ] = None,
+    output_format: Annotated[
+        str,
+        typer.Option("--output-format", metavar="FORMAT", help="json; a profile has no other."),
+    ] = JSON,
+) -> None:
+    require_format(output_format)
+    import json
+
+    from advisor.cli.subjects import problems_in_one_line
+    from costdb.machines import load_machine
+
+    with problems_in_one_line():
+        machine = load_machine(name)
+    write_result(json.dumps(dict(machine.document), indent=2, ensure_ascii=False) + "\n", output)

@@ -1,0 +1,71 @@
+"""``advise predict``: how long a program takes, and which parts of it take how long."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import write_result
+from advisor.cli.formats import JSON, TEXT, require_format, text_style
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("predict", help="Predict the run time of a model, a description or a kernel.")(
+        _predict
+    )
+
+
+def _predict(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="A process model (.pam; several make one), a description (.toml), or Python.",
+        ),
+    ],
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            "-m",
+            metavar="NAME",
+            envvar="ADVISE_MACHINE",
+            show_envvar=True,
+            help="Machine to predict for: a name or a profile.json. A .pam needs none.",
+        ),
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a parameter."),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option("--kernel", metavar="NAME", help="Which kernel of a Python file."),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
+    ] = TEXT,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output-file", metavar="FILE", help="Write the result to a file."),
+    ] = None,
+) -> None:
+    require_format(output_format)
+    from advisor.cli.bindings import parse_given
+    from advisor.cli.subjects import lacking, open_files, problems_in_one_line
+    from advisor.report.prediction import PredictionReport, as_json, as_text
+    from costdb.choosing import predict
+    from costdb.estimate import Missing
+
+    given = parse_given(define or ())
+    with problems_in_one_line():
+        opened = open_files(files, machine, kernel)
+        found = predict(opened.subject, given)
+    if isinstance(found, Missing):
+        raise lacking(found)
+    name = None if opened.machine is None else opened.machine.name
+    report = PredictionReport(opened.title, name, opened.formula, found)
+    as_json_wanted = output_format == JSON
+    write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)

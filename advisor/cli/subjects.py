@@ -1,0 +1,101 @@
+"""From the files of a command line to what is to be predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.cli.common import CommandError, choose_machine, system_error, wrong_use
+from advisor.source import SourceProblem
+from costdb.estimate import Missing
+from costdb.machines import Machine, MachineError, load_machine
+from costdb.store.place import StoreError
+from costdb.subject import Subject, SubjectError
+
+MODEL, DESCRIPTION, KERNEL = ".pam", ".toml", ".py"
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What the files hold, on which machine, and a formula in seconds where there is one."""
+
+    subject: Subject
+    machine: Machine | None = None
+    formula: str | None = None
+
+    @property
+    def title(self) -> str:
+        """What is predicted, for the heading of a report."""
+        place = f" on {self.machine.name}" if self.machine is not None else ""
+        return f"{self.subject.origin}{place}"
+
+
+def lacking(missing: Missing) -> CommandError:
+    """Return the answer that something cannot be priced: what is missing, and how to get it."""
+    return wrong_use(f"cannot predict: {missing.what}; remedy: {missing.remedy}")
+
+
+@contextmanager
+def problems_in_one_line() -> Iterator[None]:
+    """Turn everything that can be wrong with files, choices and machines into its one line.
+
+    Raises
+    ------
+    CommandError
+        Which is that line.
+    """
+    try:
+        yield
+    except SourceProblem as problem:
+        raise CommandError(str(problem)) from problem
+    except (SubjectError, MachineError, StoreError) as error:
+        raise wrong_use(str(error)) from error
+
+
+def open_files(files: Sequence[str], machine: str | None, kernel: str | None) -> Opened:
+    """Return what `files` hold: a process model, a description, or an annotated kernel.
+
+    Raises
+    ------
+    CommandError
+        One line that says what is wrong with them, or which option is missing.
+    SubjectError, SourceProblem, MachineError, StoreError
+        See :func:`problems_in_one_line`.
+    """
+    endings = {Path(file).suffix for file in files}
+    if kernel is not None and endings != {KERNEL}:
+        raise wrong_use("--kernel is for Python files")
+    if endings == {MODEL}:
+        return _open_model(files)
+    if len(files) > 1:
+        raise wrong_use(f"{' '.join(files)}: several files make one model only if all are {MODEL}")
+    if endings == {DESCRIPTION}:
+        from costdb.documents import load_description
+
+        description = load_description(files[0])
+        chosen = load_machine(choose_machine(machine))
+        return Opened(description.on(chosen), chosen)
+    if endings == {KERNEL}:
+        from advisor.ranking.subject import kernel_subject, load_kernel
+
+        try:
+            found = load_kernel(files[0], kernel)
+        except OSError as error:
+            raise system_error(error, files[0]) from error
+        chosen = load_machine(choose_machine(machine))
+        return Opened(kernel_subject(files[0], found, chosen), chosen)
+    raise wrong_use(
+        f"{files[0]}: expected a process model ({MODEL}), a description ({DESCRIPTION}) or "
+        f"annotated Python ({KERNEL})"
+    )
+
+
+def _open_model(files: Sequence[str]) -> Opened:
+    from costdb.expr import to_text
+    from costdb.process.model import compile_model
+    from costdb.process.subject import load_process
+
+    subject = load_process([Path(file) for file in files])
+    return Opened(subject, formula=to_text(compile_model(subject.model).T))

@@ -1,0 +1,98 @@
+"""Ranked choices as text and as JSON; ``choices.schema.json`` describes the latter."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.report.prediction import seconds_document, shown_bindings
+from advisor.report.style import Style, one_line
+from advisor.report.table import table
+from advisor.report.units import column_for, ratio
+from costdb.choosing import Choice
+from costdb.subject import Chosen
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesReport:
+    """A ranking and its setting.
+
+    Attributes
+    ----------
+    title : str
+        What is predicted.
+    machine : str or None
+        Name of the machine, where one is needed.
+    given : mapping
+        What was not chosen over.
+    choices : sequence of Choice
+        Those shown, fastest first.
+    considered : int
+        How many were ranked.
+    """
+
+    title: str
+    machine: str | None
+    given: Mapping[str, Chosen]
+    choices: Sequence[Choice]
+    considered: int
+
+
+def as_json(report: ChoicesReport) -> str:
+    """Return the document, with a line end."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "machine": report.machine,
+        "given": dict(report.given),
+        "considered": report.considered,
+        "choices": [
+            {
+                "bindings": dict(choice.bindings),
+                "seconds": seconds_document(choice.estimate),
+                "provenance": choice.estimate.provenance.value,
+                "in_range": choice.estimate.in_range,
+            }
+            for choice in report.choices
+        ],
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def as_text(report: ChoicesReport, style: Style) -> str:
+    """Return the choices as a table, fastest first."""
+    lines = [style.paint(one_line(report.title), "bold")]
+    if report.given:
+        lines.append("with " + shown_bindings(report.given))
+    times = [choice.estimate for choice in report.choices]
+    column = column_for(*(end for time in times for end in (time.low, time.mid, time.high)))
+    names = list(report.choices[0].bindings)
+    best = report.choices[0].estimate.mid
+    heads = [
+        *names,
+        f"low {column.unit}",
+        f"mid {column.unit}",
+        f"high {column.unit}",
+        "to best",
+        "",
+    ]
+    rows = [
+        [
+            *(str(choice.bindings[name]) for name in names),
+            *(column.number(end) for end in (time.low, time.mid, time.high)),
+            _times(time.mid, best),
+            "" if time.in_range else "extrapolated",
+        ]
+        for choice, time in zip(report.choices, times, strict=True)
+    ]
+    text = "".join(f"{line}\n" for line in lines) + "\n" + table(heads, rows, len(names), style)
+    if report.considered > len(report.choices):
+        text += f"{len(report.choices)} of {report.considered} choices\n"
+    return text
+
+
+def _times(time: float, best: float) -> str:
+    return ratio(time / best if best > 0 else 1.0 if time == 0 else math.inf)

@@ -1,0 +1,145 @@
+"""Machines as text and as JSON: which there are, and every number of one with its origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from advisor.report.style import Style, one_line
+from advisor.report.table import table
+from costdb.machines import Json, Machine, quantity_of
+from costdb.machines.documents import place_of
+from costdb.quantity import Quantity
+
+SCHEMA_VERSION = 1
+_HEADINGS = frozenset(("schema_version", "name", "title", "library", "sources", "notes"))
+
+
+def models_of(machine: Machine) -> tuple[str, ...]:
+    """Return the sections of a profile, which are its hardware and the models it serves."""
+    return tuple(key for key in machine.document if key not in _HEADINGS)
+
+
+def list_as_text(machines: Sequence[Machine], style: Style) -> str:
+    """Return one line for each machine."""
+    rows = [
+        [machine.name, machine.title, ", ".join(models_of(machine)), machine.origin]
+        for machine in machines
+    ]
+    return table(["name", "title", "states", "origin"], rows, 4, style)
+
+
+def list_as_json(machines: Sequence[Machine]) -> str:
+    """Return the headings of all machines."""
+    return _json({"machines": [_heading(machine) for machine in machines]})
+
+
+def machine_as_text(machine: Machine, style: Style) -> str:
+    """Return the profile: its numbers by place, then the sources that they refer to."""
+    lines = [
+        style.paint(f"{machine.name}: {one_line(machine.title)}", "bold"),
+        f"library: {one_line(machine.library)}",
+        f"origin: {one_line(machine.origin)}",
+        "",
+    ]
+    rows = [
+        [
+            place,
+            f"{quantity.value:g}",
+            "" if quantity.low == quantity.high else f"{quantity.low:g} to {quantity.high:g}",
+            quantity.unit,
+            quantity.provenance.value,
+            str(leaf["source"]),
+            str(leaf.get("note", ""))
+            + (f" [fitted to {quantity.fitted_to}]" * bool(quantity.fitted_to)),
+        ]
+        for place, leaf, quantity in _quantities(machine)
+    ]
+    text = "".join(f"{line}\n" for line in lines)
+    heads = ["quantity", "value", "interval", "unit", "provenance", "source", "note"]
+    text += table(heads, rows, 7, style)
+    settings = list(_settings(machine))
+    if settings:
+        text += "\n" + table(
+            ["setting", "value"], [[p, json.dumps(v)] for p, v in settings], 2, style
+        )
+    text += "\n" + "".join(f"{key}: {one_line(said)}\n" for key, said in machine.sources.items())
+    return text + "".join(f"note: {one_line(note)}\n" for note in machine.notes)
+
+
+def machine_as_json(machine: Machine) -> str:
+    """Return the headings and the quantities, each with its source as a citation."""
+    return _json(
+        {
+            "machine": {
+                **_heading(machine),
+                "notes": list(machine.notes),
+                "quantities": [
+                    _quantity(place, leaf, quantity)
+                    for place, leaf, quantity in _quantities(machine)
+                ],
+                "settings": dict(_settings(machine)),
+            }
+        }
+    )
+
+
+def _heading(machine: Machine) -> dict[str, Any]:
+    return {
+        "name": machine.name,
+        "title": machine.title,
+        "library": machine.library,
+        "origin": machine.origin,
+        "states": list(models_of(machine)),
+    }
+
+
+def _quantity(place: str, leaf: Mapping[str, Json], quantity: Quantity) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "place": place,
+        "value": quantity.value,
+        "low": quantity.low,
+        "high": quantity.high,
+        "unit": quantity.unit,
+        "provenance": quantity.provenance.value,
+        "source": quantity.source,
+    }
+    if quantity.fitted_to:
+        document["fitted_to"] = quantity.fitted_to
+    if "note" in leaf:
+        document["note"] = leaf["note"]
+    return document
+
+
+def _quantities(machine: Machine) -> Iterator[tuple[str, Mapping[str, Json], Quantity]]:
+    for path, leaf in _leaves(machine):
+        if isinstance(leaf, dict):
+            yield place_of(path), leaf, quantity_of(leaf, machine.sources)
+
+
+def _settings(machine: Machine) -> Iterator[tuple[str, Json]]:
+    for path, leaf in _leaves(machine):
+        if not isinstance(leaf, dict):
+            yield place_of(path), leaf
+
+
+def _leaves(machine: Machine) -> Iterator[tuple[tuple[str, ...], Json]]:
+    for key in models_of(machine):
+        yield from _below((key,), machine.document[key])
+
+
+def _below(path: tuple[str, ...], value: Json) -> Iterator[tuple[tuple[str, ...], Json]]:
+    if isinstance(value, dict) and "value" not in value:
+        for key, inner in value.items():
+            yield from _below((*path, key), inner)
+    elif isinstance(value, list) and any(isinstance(inner, dict | list) for inner in value):
+        for index, inner in enumerate(value):
+            yield from _below((*path, str(index)), inner)
+    else:
+        yield path, value
+
+
+def _json(content: Mapping[str, Any]) -> str:
+    document = {"schema_version": SCHEMA_VERSION, **content}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

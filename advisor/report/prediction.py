@@ -1,0 +1,123 @@
+"""A prediction as text and as JSON; ``prediction.schema.json`` describes the latter."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.report.style import Style, one_line
+from advisor.report.table import table
+from advisor.report.units import column_for, duration
+from costdb.choosing import Prediction
+from costdb.estimate import Estimate, TermEstimate
+
+SCHEMA_VERSION = 1
+_LONGEST_FORMULA = 2000
+# Shares are shown where terms are parts of a sum; bounds that compete are not.
+_ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionReport:
+    """A prediction and its setting.
+
+    Attributes
+    ----------
+    title : str
+        What is predicted.
+    machine : str or None
+        Name of the machine, where one is needed.
+    formula : str or None
+        Closed form in seconds over the parameters.
+    """
+
+    title: str
+    machine: str | None
+    formula: str | None
+    prediction: Prediction
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Return extrapolations, and which coefficients were fitted to what."""
+        found = self.prediction
+        fitted: dict[str, list[str]] = {}
+        for name, quantity in found.priced.coefficients.items():
+            if quantity.fitted_to:
+                fitted.setdefault(quantity.fitted_to, []).append(name)
+        return (
+            *found.estimate.remarks,
+            *(f"{', '.join(names)} fitted to {what}" for what, names in fitted.items()),
+        )
+
+
+def as_json(report: PredictionReport) -> str:
+    """Return the document, with a line end."""
+    found = report.prediction
+    document: dict[str, Any] = {
+        "schema_version": SCHEMA_VERSION,
+        "bindings": dict(found.bindings),
+        "seconds": seconds_document(found.estimate),
+        "terms": [
+            {"label": term.label, "model": term.model, "seconds": seconds_document(term)}
+            for term in found.estimate.terms
+        ],
+        "provenance": found.estimate.provenance.value,
+        "in_range": found.estimate.in_range,
+        "remarks": list(report.remarks),
+        "machine": report.machine,
+    }
+    if report.formula is not None:
+        document["formula"] = report.formula
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def seconds_document(time: Estimate | TermEstimate) -> Mapping[str, float | None]:
+    """Return an interval as JSON; null where it is not bounded."""
+    ends = {"low": time.low, "mid": time.mid, "high": time.high}
+    return {end: float(value) if math.isfinite(value) else None for end, value in ends.items()}
+
+
+def as_text(report: PredictionReport, style: Style) -> str:
+    """Return the time, its interval, its parts, and where the numbers come from."""
+    found, estimate = report.prediction, report.prediction.estimate
+    lines = [style.paint(one_line(report.title), "bold")]
+    if found.bindings:
+        lines.append("with " + shown_bindings(found.bindings))
+    lines += [style.paint(interval(estimate), "green"), ""]
+    text = "".join(f"{line}\n" for line in lines)
+    if estimate.terms:
+        text += _terms(estimate, style) + "\n"
+    if report.formula is not None and len(report.formula) <= _LONGEST_FORMULA:
+        text += f"seconds = {one_line(report.formula)}\n"
+    text += f"provenance: {estimate.provenance}\n"
+    for remark in report.remarks:
+        text += style.paint(f"note: {one_line(remark)}", "yellow") + "\n"
+    return text
+
+
+def interval(time: Estimate) -> str:
+    """Return a time such as ``3.1 ms (2.9 ms to 3.4 ms)``."""
+    if time.low == time.high:
+        return duration(time.mid)
+    return f"{duration(time.mid)} ({duration(time.low)} to {duration(time.high)})"
+
+
+def shown_bindings(bindings: Mapping[str, object]) -> str:
+    """Return bindings as ``-D`` takes them."""
+    return one_line(" ".join(f"{name}={value}" for name, value in bindings.items()))
+
+
+def _terms(estimate: Estimate, style: Style) -> str:
+    terms = estimate.terms
+    column = column_for(*(time for t in terms for time in (t.low, t.mid, t.high)))
+    total = sum(term.mid for term in terms)
+    parts = total > 0 and abs(total - estimate.mid) <= _ROUNDING * total
+    heads = ["term", "model", f"low {column.unit}", f"mid {column.unit}", f"high {column.unit}"]
+    rows = []
+    for term in terms:
+        row = [term.label, term.model, *map(column.number, (term.low, term.mid, term.high))]
+        rows.append([*row, f"{100 * term.mid / total:.1f} %"] if parts else row)
+    return table([*heads, "share"] if parts else heads, rows, 2, style)
