@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advisor.finding import Finding, Remark
 from advisor.frontend import prefilter
@@ -18,11 +18,15 @@ class Options:
     machine : str or None
         Name of the profile that predictions are for.
     sizes : mapping of str to int or float
-        Bound with ``-D``.
+        They go over those that the source states.
     select, ignore : tuple of str
         Codes; no code selected means all.
     min_speedup : float
         Smaller predicted gains are not reported.
+    size_origins : mapping of str to str
+        What bound the sizes, where it was not ``-D``.
+    rule_min_speedup : mapping of str to float
+        Goes over `min_speedup` for single rules, by code.
     """
 
     machine: str | None
@@ -30,6 +34,12 @@ class Options:
     select: tuple[str, ...]
     ignore: tuple[str, ...]
     min_speedup: float
+    size_origins: Mapping[str, str] = field(default_factory=dict)
+    rule_min_speedup: Mapping[str, float] = field(default_factory=dict)
+
+    def least_speedup(self, code: str) -> float:
+        """Return the smallest gain of a rule that is reported."""
+        return self.rule_min_speedup.get(code, self.min_speedup)
 
 
 @dataclass(frozen=True)
@@ -73,13 +83,14 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     findings: list[Finding] = []
     remarks: list[Remark] = []
     for kernel in read_kernels(path, source):
-        ranked = rank(path, kernel, machine, bind_sizes(kernel, options.sizes), wanted)
+        sizes = bind_sizes(kernel, options.sizes, options.size_origins)
+        ranked = rank(path, kernel, machine, sizes, wanted)
         findings += ranked.findings
         remarks += ranked.remarks
     kept = apply_suppressions(
         path, source, read_comments(source), findings, lambda code: _is_wanted(code, options)
     )
-    large = [f for f in kept.findings if f.prediction.speedup >= options.min_speedup]
+    large = [f for f in kept.findings if f.prediction.speedup >= options.least_speedup(f.code)]
     large.sort(key=lambda f: (-f.prediction.speedup, f.span, f.code))
     return FileResult(path, source, tuple(large), (*remarks, *kept.unused))
 

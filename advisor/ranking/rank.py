@@ -23,7 +23,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import Compared, Costed, compared, cost, where_it_pays
 from advisor.ranking.sizes import Sizes, require
-from costdb.estimate import Missing
+from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
 
@@ -36,11 +36,25 @@ class _Candidate:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding with the two prices that it compares."""
+
+    finding: Finding
+    before: Priced
+    after: Priced
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """What is to be said of one kernel."""
 
-    findings: tuple[Finding, ...]
+    judged: tuple[Judged, ...]
     remarks: tuple[Remark, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings alone."""
+        return tuple(one.finding for one in self.judged)
 
 
 def rank(
@@ -76,7 +90,7 @@ def rank(
     if isinstance(before, Missing):
         return Ranked((), (_missing(path, kernel, before),))
     require(kernel, before.sizes, sizes, path)
-    findings: list[Finding] = []
+    judged: list[Judged] = []
     remarks: list[Remark] = []
     for transform in transforms:
         candidates: list[_Candidate] = []
@@ -90,11 +104,10 @@ def rank(
         # of equally fast ones the one proposed first, which its rule prefers
         candidates.sort(key=lambda candidate: candidate.compared.after.mid)
         if candidates and candidates[0].compared.ratio.mid > 1:
-            findings.append(
-                _finding(path, kernel, machine, sizes, transform, before, candidates, lost)
-            )
-    findings.sort(key=lambda finding: (-finding.prediction.speedup, finding.code))
-    return Ranked(tuple(findings), tuple(remarks))
+            finding = _finding(path, kernel, machine, sizes, transform, before, candidates, lost)
+            judged.append(Judged(finding, before.priced, candidates[0].costed.priced))
+    judged.sort(key=lambda one: (-one.finding.prediction.speedup, one.finding.code))
+    return Ranked(tuple(judged), tuple(remarks))
 
 
 def _missing(path: str, kernel: Kernel, missing: Missing) -> Remark:

@@ -20,7 +20,7 @@ class Sizes:
     ----------
     values : mapping of str to number
     origins : mapping of str to str
-        What bound each: a line of the source, or ``-D``.
+        What bound each: a line of the source, a configuration file, or ``-D``.
     """
 
     values: Mapping[str, Number]
@@ -33,8 +33,18 @@ class Sizes:
         )
 
 
-def bind_sizes(kernel: Kernel, given: Mapping[str, Number]) -> Sizes:
-    """Return the sizes of a kernel: what the source says, overruled by `given`."""
+def bind_sizes(
+    kernel: Kernel, given: Mapping[str, Number], given_by: Mapping[str, str] | None = None
+) -> Sizes:
+    """Return the sizes of a kernel: what the source says, overruled by `given`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    given : mapping of str to number
+    given_by : mapping of str to str, optional
+        What gave them, where it was not ``-D``.
+    """
     values: dict[str, Number] = {}
     origins: dict[str, str] = {}
     for name, binding in kernel.sizes.items():
@@ -42,7 +52,7 @@ def bind_sizes(kernel: Kernel, given: Mapping[str, Number]) -> Sizes:
         origins[name] = f"line {binding.span.start_line}"
     for name, value in given.items():
         values[name] = value
-        origins[name] = "-D"
+        origins[name] = (given_by or {}).get(name, "-D")
     return Sizes(values, origins)
 
 

@@ -1,0 +1,124 @@
+"""Which configuration holds for a file: the nearest one above it, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from advisor.config.globs import matches
+from advisor.config.layer import Layer, Settings, settle
+from advisor.config.read import Configuration, read_configuration
+
+FILE_NAME = "pyproject.toml"
+
+
+@dataclass(slots=True)
+class Configurations:
+    """Looks configurations up, each folder once.
+
+    Attributes
+    ----------
+    command_line : Layer
+        Goes over every file's settings.
+    fixed : Configuration or None
+        Holds for all files instead of what is found near them.
+    """
+
+    command_line: Layer
+    fixed: Configuration | None = None
+    _resolved: dict[str, Path] = field(default_factory=dict)
+    _by_folder: dict[Path, Configuration] = field(default_factory=dict)
+    _settled: dict[tuple[str, tuple[int, ...]], Settings] = field(default_factory=dict)
+
+    def of_folder(self, folder: str) -> Configuration:
+        """Return the configuration for the files in a folder.
+
+        Raises
+        ------
+        ConfigError
+            The nearest file with a table ``[tool.advise]`` is wrong.
+        """
+        if self.fixed is not None:
+            return self.fixed
+        passed = []
+        place = self._resolve(folder)
+        while (found := self._by_folder.get(place)) is None:
+            passed.append(place)
+            file = place / FILE_NAME
+            if file.is_file() and (read := read_configuration(str(file))) is not None:
+                found = read
+                break
+            if place.parent == place:
+                found = without_file()
+                break
+            place = place.parent
+        for one in passed:
+            self._by_folder[one] = found
+        return found
+
+    def of_file(self, path: str) -> Settings:
+        """Return the settings for a file, overrides by path and command line included."""
+        configuration = self.of_folder(str(Path(path).parent))
+        matching: tuple[int, ...] = ()
+        if configuration.overrides:
+            below = self._below(path, configuration.root)
+            matching = tuple(
+                number
+                for number, override in enumerate(configuration.overrides)
+                if matches(below, override.paths)
+            )
+        key = (configuration.file, matching)
+        if key not in self._settled:
+            overrides = (configuration.overrides[number].layer for number in matching)
+            self._settled[key] = settle((configuration.layer, *overrides, self.command_line))
+        return self._settled[key]
+
+    def excludes(self, path: str) -> bool:
+        """Return whether the configuration for a file or folder leaves it out."""
+        configuration = self.of_folder(str(Path(path).parent))
+        if not configuration.exclude:
+            return False
+        return matches(self._below(path, configuration.root), configuration.exclude)
+
+    def _resolve(self, folder: str) -> Path:
+        if folder not in self._resolved:
+            self._resolved[folder] = Path(folder).resolve()
+        return self._resolved[folder]
+
+    def _below(self, path: str, root: str) -> str:
+        """Return a path as seen from the folder of a configuration, with forward slashes."""
+        import os
+
+        whole = self._resolve(str(Path(path).parent)) / Path(path).name
+        return os.path.relpath(whole, root).replace(os.sep, "/")
+
+
+def without_file() -> Configuration:
+    """Return the configuration that says nothing."""
+    return Configuration("", str(Path.cwd()), Layer())
+
+
+def configurations(
+    command_line: Layer, *, file: str | None = None, isolated: bool = False
+) -> Configurations:
+    """Return what looks configurations up.
+
+    Parameters
+    ----------
+    command_line : Layer
+    file : str or None
+        The one file to read, for all files.
+    isolated : bool
+        Whether to read none.
+
+    Raises
+    ------
+    ConfigError
+        `file` is wrong.
+    """
+    if isolated:
+        return Configurations(command_line, without_file())
+    if file is None:
+        return Configurations(command_line)
+    path = str(Path(file).resolve())
+    return Configurations(command_line, read_configuration(path, required=True))
