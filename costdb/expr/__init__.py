@@ -20,8 +20,10 @@ from costdb.expr.functions import (
 from costdb.expr.names import free_symbols, substitute, sym
 from costdb.expr.nodes import Expr, ceil, ceil_div, floor, floor_div, num
 from costdb.expr.parse import parse
+from costdb.expr.scalar import compile_scalar
 from costdb.expr.simplify import ClosedForm, closed_form, simplify
 from costdb.expr.text import to_text
+from costdb.expr.vector import compile_vector
 
 __all__ = [
     "ClosedForm",
@@ -30,6 +32,8 @@ __all__ = [
     "ceil",
     "ceil_div",
     "closed_form",
+    "compile_scalar",
+    "compile_vector",
     "conditional",
     "equal",
     "evaluate",

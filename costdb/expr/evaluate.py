@@ -91,7 +91,7 @@ def bounded_power(base: Value, exponent: Value) -> Value:
         bits = max(base.numerator.bit_length(), base.denominator.bit_length())
         if bits > 1 and bits * abs(exponent) > 16 * MAX_BITS:
             raise ExprError(f"a power needs more than {16 * MAX_BITS} bits")
-        return _normal(Fraction(base) ** exponent)
+        return normal(Fraction(base) ** exponent)
     if base == 0 and exponent < 0:
         raise ExprError("division by zero")
     if base < 0 and not float(exponent).is_integer():
@@ -99,12 +99,13 @@ def bounded_power(base: Value, exponent: Value) -> Value:
     return math.pow(base, exponent)
 
 
-def _normal(value: Rational) -> Rational:
+def normal(value: Rational) -> Rational:
+    """Return `value`, as `int` where it is whole."""
     return value.numerator if value.denominator == 1 else value
 
 
 def _exact(value: Value) -> Value:
-    return value if isinstance(value, float) else _normal(value)
+    return value if isinstance(value, float) else normal(value)
 
 
 class _Evaluation:

@@ -300,6 +300,11 @@ class Mod(Expr):
         return self.dividend, self.divisor
 
 
+def magnitude(value: Rational) -> Rational:
+    """Return the absolute value, which the type of `abs` would lose."""
+    return -value if value < 0 else value
+
+
 def check_size(value: Rational) -> Rational:
     """Return `value`, or refuse one of more than `MAX_BITS` bits."""
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:

@@ -30,6 +30,7 @@ from costdb.expr.nodes import (
     Rational,
     Sym,
     is_reciprocal,
+    magnitude,
     power,
     scale,
     split_coefficient,
@@ -123,10 +124,6 @@ _COMPARISONS: dict[type[Expr], str] = {Less: "<", LessEqual: "<=", Equal: "=="}
 _CALLS: dict[type[Expr], str] = {Max: "max", Min: "min", Log2: "log2", Gcd: "gcd"}
 
 
-def _size(value: Rational) -> Rational:
-    return -value if value < 0 else value
-
-
 def _number(value: Rational) -> tuple[str, int]:
     text = number_text(value)
     if "/" in text:
@@ -140,7 +137,7 @@ def _sum(expr: Add) -> str:
         coefficient, rest = _signed(term)
         if coefficient == 0:
             continue
-        size = _size(coefficient)
+        size = magnitude(coefficient)
         text = _at_least(Num(size) if rest == ONE else scale(size, rest), _PRODUCT)
         if pieces:
             pieces.append(" - " if coefficient < 0 else " + ")
@@ -159,11 +156,11 @@ def _signed(term: Expr) -> tuple[Rational, Expr]:
 def _product(expr: Mul) -> tuple[str, int]:
     coefficient = expr.coefficient
     sign = "-" if coefficient < 0 else ""
-    text = number_text(_size(coefficient))
+    text = number_text(magnitude(coefficient))
     above = [_factor(f) for f in expr.factors if not is_reciprocal(f)]
     below = [_factor(power(f, MINUS_ONE)) for f in expr.factors if is_reciprocal(f)]
     if "/" in text:
-        number = Fraction(_size(coefficient))
+        number = Fraction(magnitude(coefficient))
         if number.numerator != 1:
             above.append(str(number.numerator))
         below.append(str(number.denominator))
