@@ -28,7 +28,7 @@ from costdb.expr import (
     summation,
 )
 from costdb.process.distributions import Tidy
-from costdb.process.occupancy import largest_element
+from costdb.process.occupancy import largest_element, largest_fixed
 from costdb.process.shapes import ONE, ZERO, constant_of
 from costdb.process.terms import (
     Branch,
@@ -184,12 +184,19 @@ class _Compiler:
         if not parts:
             return _NOTHING
         delta = sum((part.delta for part in parts), Vector())
-        times = (part.time for part in parts)
+        times = [part.time for part in parts if not self.is_one_server(part)]
         return _Part(
             self.tidy(maximum(*times, largest_element(delta, self.tidy))),
             self.tidy(maximum(*(part.phi for part in parts))),
             delta,
         )
+
+    def is_one_server(self, part: _Part) -> bool:
+        """Tell whether `part` takes as long as some server is busy with it.
+
+        Its time is then no bound beside the work of the busiest server.
+        """
+        return self.tidy(part.time) in largest_fixed(part.delta, self.tidy)
 
     def repeated(self, loop: Loop, body: _Part) -> _Part:
         return _Part(
@@ -200,9 +207,11 @@ class _Compiler:
 
     def spread(self, loop: Loop, body: _Part) -> _Part:
         delta = body.delta.over(loop)
-        longest = self.tidy(maximum_over(loop.variable, loop.low, loop.high, body.time))
+        times = [largest_element(delta, self.tidy)]
+        if not self.is_one_server(body):
+            times.append(maximum_over(loop.variable, loop.low, loop.high, body.time))
         return _Part(
-            self.tidy(maximum(longest, largest_element(delta, self.tidy))),
+            self.tidy(maximum(*times)),
             self.tidy(maximum_over(loop.variable, loop.low, loop.high, body.phi)),
             delta,
         )

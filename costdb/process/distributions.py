@@ -229,9 +229,13 @@ def _block(dividend: Expr, size: Expr, steps: Steps) -> Occupancy | None:
     def at(server: Expr) -> Expr:
         return shifted.within(server * size, server * size + size - 1)
 
-    count = shifted.count()
+    count = steps.tidy(shifted.count())
     if shifted.is_constant and steps.tidy(low % size) == ZERO:
-        peak = minimum(count, size) * shifted.amount
+        # ceil(n/P) is at most n.
+        is_share = (
+            isinstance(size, CeilDiv) and size.dividend == count and is_positive(size.divisor)
+        )
+        peak = (size if is_share else minimum(count, size)) * shifted.amount
     elif shifted.is_constant:
         head = minimum(count, size - low % size)
         peak = maximum(head, minimum(size, count - head)) * shifted.amount

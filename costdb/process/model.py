@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from costdb.estimate import Priced, Term
-from costdb.expr.nodes import Rational
+from costdb.expr import simplify
+from costdb.expr.nodes import Rational, Value
 from costdb.process.compile import Cost, ProcessError, compile_process
 from costdb.process.occupancy import largest_element
 from costdb.process.quantities import RESERVED
 from costdb.process.shapes import ZERO
 from costdb.process.substitution import MICROSECONDS, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
-from costdb.process.terms import Process
+from costdb.process.terms import Process, names_of_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +33,44 @@ class Model:
         All equations substituted; its times are microseconds.
     parameters : mapping of str to int, Fraction or None
         The names that stay symbolic, with the value each has unless the user says otherwise.
+        None of them is ever negative.
+    sizes : frozenset of str
+        Those parameters that bound a loop or choose a server: whole numbers of at least 1.
     files : tuple of str
         Where the model was read from.
     """
 
     process: Process
     parameters: Mapping[str, Rational | None]
+    sizes: frozenset[str]
     files: tuple[str, ...]
+
+    def bind(self, given: Mapping[str, Value]) -> dict[str, Value]:
+        """Return a value for every parameter, from `given` or else from the model.
+
+        Raises
+        ------
+        ModelError
+            For a name that is no parameter, a parameter without a value, a size that is not a
+            whole number of at least 1, and any other value below 0.
+        """
+        file = self.files[0]
+        for name, value in given.items():
+            if name not in self.parameters:
+                known = ", ".join(self.parameters) or "none"
+                raise ModelError(f"{file}: there is no parameter {name!r}; there are: {known}")
+            if name in self.sizes and (value < 1 or value != int(value)):
+                raise ModelError(
+                    f"{file}: {name} = {value}: a size is a whole number of at least 1"
+                )
+            if not value >= 0:
+                raise ModelError(f"{file}: {name} = {value}: a parameter is not negative")
+        defaults = {name: value for name, value in self.parameters.items() if value is not None}
+        bound = {**defaults, **given}
+        missing = [name for name in self.parameters if name not in bound]
+        if missing:
+            raise ModelError(f"{file}: {missing[0]!r} has no value")
+        return bound
 
 
 def load_model(paths: Sequence[Path]) -> Model:
@@ -70,11 +103,13 @@ def load_model(paths: Sequence[Path]) -> Model:
         if equation.is_parameter and equation.kind is Kind.NUMERIC
     }
     main = _main(equations.values(), str(paths[0]))
-    return Model(substitution.process(main), parameters, tuple(map(str, paths)))
+    process = substitution.process(main)
+    sizes = frozenset(parameters.keys() & names_of_sizes(process))
+    return Model(process, parameters, sizes, tuple(map(str, paths)))
 
 
 def compile_model(model: Model) -> Cost:
-    """Return the cost of `model` in seconds, over its parameters.
+    """Return the cost of `model` in seconds, over its parameters as `Model` describes them.
 
     Raises
     ------
@@ -92,9 +127,14 @@ def price_model(model: Model) -> Priced:
     follow each other.
     """
     cost = _compiled(model, 1)
+    tidy = partial(
+        simplify,
+        positive=model.sizes,
+        nonnegative=model.parameters.keys() - model.sizes,
+    )
     bounds = [("critical path", cost.phi)]
     bounds += [
-        (f"busiest {array}", largest_element(cost.delta.only(array)))
+        (f"busiest {array}", largest_element(cost.delta.only(array), tidy))
         for array in cost.delta.arrays()
     ]
     terms = (Term(label, "symbolic", time) for label, time in bounds if time != ZERO)
@@ -103,7 +143,12 @@ def price_model(model: Model) -> Priced:
 
 def _compiled(model: Model, unit_us: int) -> Cost:
     try:
-        return compile_process(model.process, unit_us=unit_us)
+        return compile_process(
+            model.process,
+            unit_us=unit_us,
+            positive=model.sizes,
+            nonnegative=model.parameters.keys() - model.sizes,
+        )
     except ProcessError as error:
         raise ModelError(f"{model.files[0]}:1:1: {error}") from None
 

@@ -49,6 +49,17 @@ from costdb.process.vectors import (
 
 
 @dataclass(frozen=True, slots=True)
+class _Ready:
+    """An entry whose loops all move its index, and whether its amount is a partial sum.
+
+    A partial sum only grows, or only shrinks, from step to step.
+    """
+
+    entry: Entry
+    is_partial_sum: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Placed:
     entry: Entry
     occupancy: Occupancy
@@ -60,12 +71,37 @@ def largest_element(vector: Vector, tidy: Tidy = simplify) -> Expr:
     Amounts must not be negative; elements that no entry names count as 0. `tidy` simplifies by
     what is known about the sizes.
     """
-    peaks = [
-        _group_peak(group, tidy)
-        for array in vector.arrays()
-        for group in _separate([_place(entry, tidy) for entry in vector.only(array).entries], tidy)
-    ]
+    ready = [_without_idle_loops(entry, tidy) for entry in vector.entries]
+    placed: dict[str, list[_Placed]] = {}
+    for entry in _merged(ready):
+        placed.setdefault(entry.entry.array, []).append(_place(entry, tidy))
+    peaks = [_group_peak(group, tidy) for one in placed.values() for group in _separate(one, tidy)]
     return tidy(maximum(*peaks)) if peaks else ZERO
+
+
+def largest_fixed(vector: Vector, tidy: Tidy = simplify) -> tuple[Expr, ...]:
+    """Return the elements at those indices of `vector` that no loop moves.
+
+    Each is a lower bound of the largest element.
+    """
+    ready = [_without_idle_loops(entry, tidy) for entry in vector.entries]
+    return tuple(one.entry.amount for one in _merged(ready) if not one.entry.loops)
+
+
+def _merged(ready: list[_Ready]) -> list[_Ready]:
+    # Entries that have come to differ by their amounts alone are one.
+    merged: dict[tuple[str, Expr, tuple[Loop, ...]], _Ready] = {}
+    for one in ready:
+        entry = one.entry
+        key = (entry.array, entry.index, entry.loops)
+        if key in merged:
+            other = merged[key]
+            total = replace(entry, amount=entry.amount + other.entry.amount)
+            # A sum of two amounts that are ordered in opposite directions need not be.
+            merged[key] = _Ready(total, False)
+        else:
+            merged[key] = one
+    return list(merged.values())
 
 
 def _separate(placed: list[_Placed], tidy: Tidy) -> list[list[_Placed]]:
@@ -119,8 +155,8 @@ def _group_peak(group: list[_Placed], tidy: Tidy) -> Expr:
     return maximum(*peaks)
 
 
-def _place(entry: Entry, tidy: Tidy) -> _Placed:
-    entry, is_partial_sum = _without_idle_loops(entry, tidy)
+def _place(ready: _Ready, tidy: Tidy) -> _Placed:
+    entry, is_partial_sum = ready.entry, ready.is_partial_sum
     occupancy = None
     if not entry.loops:
         occupancy = _fixed(entry)
@@ -141,12 +177,8 @@ def _fixed(entry: Entry) -> Occupancy:
     return Occupancy(at, entry.amount, entry.index, entry.index, (entry.index,))
 
 
-def _without_idle_loops(entry: Entry, tidy: Tidy) -> tuple[Entry, bool]:
-    """Sum the amount over loops that do not move the index, exchanging triangular ones.
-
-    Also tells whether the amount has become a partial sum that only grows, or only shrinks,
-    from step to step.
-    """
+def _without_idle_loops(entry: Entry, tidy: Tidy) -> _Ready:
+    """Sum the amount over loops that do not move the index, exchanging triangular ones."""
     kept: list[Loop] = []
     amount = entry.amount
     is_partial_sum = False
@@ -163,7 +195,7 @@ def _without_idle_loops(entry: Entry, tidy: Tidy) -> tuple[Entry, bool]:
         total = summation(v, inner.low, inner.high, amount)
         is_partial_sum = exchanged is not None and grows_by_its_range(total, kept[0].variable)
         amount = tidy(total)
-    return replace(entry, amount=amount, loops=tuple(kept)), is_partial_sum
+    return _Ready(replace(entry, amount=amount, loops=tuple(kept)), is_partial_sum)
 
 
 def _exchange(outer: Loop, inner: Loop) -> tuple[Loop, Loop] | None:

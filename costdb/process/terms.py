@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from costdb.expr import Expr
+from costdb.expr import Expr, free_symbols
 from costdb.work import Work
 
 
@@ -105,3 +105,28 @@ Process: TypeAlias = Delay | Use | Sequential | Parallel | SeqLoop | ParLoop | B
 
 NOTHING = Sequential(())
 """The process that takes no time."""
+
+
+def names_of_sizes(term: Process) -> frozenset[str]:
+    """Return the names that bound a loop of `term` or choose a server; these are whole."""
+    names: frozenset[str] = frozenset()
+    pending: list[Process] = [term]
+    seen: set[int] = set()
+    while pending:
+        part = pending.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        match part:
+            case Use(resource, _):
+                names |= free_symbols(resource.index) | free_symbols(resource.multiplicity)
+            case Sequential(parts) | Parallel(parts):
+                pending.extend(parts)
+            case SeqLoop(_, low, high, body) | ParLoop(_, low, high, body):
+                names |= free_symbols(low) | free_symbols(high)
+                pending.append(body)
+            case Branch(_, then, orelse):
+                pending.extend((then, orelse))
+            case Delay() | Leaf():
+                pass
+    return names
