@@ -37,7 +37,7 @@ from costdb.expr.nodes import (
 from costdb.expr.polynomials import affine_in, at, expand, terms_of
 
 _MAX_STEPS = 5
-_MAX_PROVED_SIZE = 300
+_MAX_PROVED_SIZE = 150
 _MAX_COMPARED = 16
 
 
