@@ -43,3 +43,7 @@ class SourceProblem(ValueError):
         self.line = line
         self.column = column
         self.message = message
+
+
+class ParseProblem(SourceProblem):
+    """The file is not Python, or not yet: an editor sees this with every half-typed line."""

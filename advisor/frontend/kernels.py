@@ -28,7 +28,7 @@ from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
-from advisor.source import SourceProblem, Span
+from advisor.source import ParseProblem, SourceProblem, Span
 from costdb.expr import Expr, ExprError, free_symbols, parse, sym
 
 KERNEL_DECORATORS = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
@@ -100,9 +100,9 @@ def _parse(path: str, source: str) -> cst.Module:
     except cst.ParserSyntaxError as error:
         # raw_line counts from 1, raw_column from 0
         message = f"does not parse: {error.message.splitlines()[0]}"
-        raise SourceProblem(path, error.raw_line, error.raw_column, message) from error
+        raise ParseProblem(path, error.raw_line, error.raw_column, message) from error
     except RecursionError as error:
-        raise SourceProblem(path, 1, 0, "is nested too deeply to be read") from error
+        raise ParseProblem(path, 1, 0, "is nested too deeply to be read") from error
 
 
 @dataclass(slots=True)
