@@ -21,6 +21,10 @@ class SubjectError(ValueError):
     """A subject or a choice that cannot be used; the message is one line with its place."""
 
 
+class PlacedError(SubjectError):
+    """Something wrong in a text; the message begins with file, line and column."""
+
+
 class RefusedError(SubjectError):
     """This choice is not allowed, others may be."""
 

@@ -27,9 +27,10 @@ def read_number(text: str) -> int | float | None:
 
 def nearest(word: str, known: Sequence[str]) -> str:
     """Return a hint at the known words nearest to `word`, ready to follow a message."""
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher
 
-    close = get_close_matches(word, known, n=3, cutoff=0.5)
+    likeness = {name: SequenceMatcher(None, word.lower(), name.lower()).ratio() for name in known}
+    close = sorted((n for n in known if likeness[n] >= 0.5), key=lambda n: -likeness[n])[:3]
     if close:
         return f": nearest are {', '.join(close)}" if len(close) > 1 else f": nearest is {close[0]}"
     return f": known are {', '.join(known)}" if known else ""

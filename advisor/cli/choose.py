@@ -9,9 +9,11 @@ import typer
 
 from advisor.cli.common import write_result, wrong_use
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+from costdb.wording import read_number
 
 if TYPE_CHECKING:
     from costdb.choosing import Choice
+    from costdb.subject import Chosen
 
 
 def register(app: typer.Typer) -> None:
@@ -97,12 +99,17 @@ def _choose(
     report = ChoicesReport(
         title=opened.title,
         machine=None if opened.machine is None else opened.machine.name,
-        given=given,
+        given={name: _as_read(value) for name, value in given.items()},
         choices=chosen[:top],
         considered=len(ranked),
     )
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
+
+
+def _as_read(value: str) -> Chosen:
+    number = read_number(value)
+    return value if number is None else number
 
 
 def _best_per(name: str, ranked: Sequence[Choice]) -> Sequence[Choice]:

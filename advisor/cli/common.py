@@ -6,10 +6,11 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from advisor.report.style import one_line
+from costdb.wording import read_number
 
 NOTHING_TO_SAY = 0
 FINDINGS = 1
@@ -20,10 +21,6 @@ MACHINE_VARIABLE = "ADVISE_MACHINE"
 STANDARD_STREAM = "-"
 
 _BINDING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.*)", re.DOTALL)
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_DECIMAL = re.compile(
-    r"[+-]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18}|[0-9]{1,18})([eE][+-]?[0-9]{1,3})?"
-)
 
 
 class CommandError(Exception):
@@ -124,16 +121,11 @@ def positive_number(text: str, where: str) -> int | float:
     A whole number in exponent form, such as ``1e6``, is a whole number too, because sizes
     are.
     """
-    if _WHOLE.fullmatch(text):
-        value: int | float = int(text)
-    elif _DECIMAL.fullmatch(text):
-        value = float(text)
-        if not math.isfinite(value):
-            raise wrong_use(f"{where}: {text} is too large")
-        if value.is_integer() and "." not in text:
-            value = int(value)
-    else:
+    value = read_number(text)
+    if value is None:
         raise wrong_use(f"{where}: {text!r} is not a number")
+    if not math.isfinite(value):
+        raise wrong_use(f"{where}: {text} is too large")
     if value <= 0:
         raise wrong_use(f"{where}: must be positive")
     return value
@@ -159,13 +151,3 @@ def choose_machine(name: str | None) -> str:
     except MachineError as error:
         raise wrong_use(str(error)) from error
     return name
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """Return a hint at the known words nearest to `word`, ready to follow a message."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(word, known, n=3, cutoff=0.5)
-    if close:
-        return f": nearest are {', '.join(close)}" if len(close) > 1 else f": nearest is {close[0]}"
-    return f": known are {', '.join(known)}" if known else ""

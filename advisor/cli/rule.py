@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import nearest, write_out, wrong_use
+from advisor.cli.common import write_out, wrong_use
 from advisor.cli.rules import Rule, installed_rules
+from costdb.wording import nearest
 
 
 def register(app: typer.Typer) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from advisor.cli.common import nearest, wrong_use
+from advisor.cli.common import wrong_use
+from costdb.wording import nearest
 
 
 class Rule(Protocol):

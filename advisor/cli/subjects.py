@@ -12,7 +12,7 @@ from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.store.place import StoreError
-from costdb.subject import Subject, SubjectError
+from costdb.subject import PlacedError, Subject, SubjectError
 
 MODEL, DESCRIPTION, KERNEL = ".pam", ".toml", ".py"
 
@@ -48,7 +48,7 @@ def problems_in_one_line() -> Iterator[None]:
     """
     try:
         yield
-    except SourceProblem as problem:
+    except (SourceProblem, PlacedError) as problem:
         raise CommandError(str(problem)) from problem
     except (SubjectError, MachineError, StoreError) as error:
         raise wrong_use(str(error)) from error

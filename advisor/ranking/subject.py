@@ -13,7 +13,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed, cost
 from advisor.source import SourceProblem
 from costdb.estimate import Missing, Priced
-from costdb.expr import ExprError
+from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
@@ -76,13 +76,15 @@ class KernelSubject:
 
     @property
     def origin(self) -> str:
-        """File and line of the kernel."""
-        return f"{self.path}:{self.kernel.span.start_line}"
+        """File, line and name of the kernel."""
+        return f"{self.path}:{self.kernel.span.start_line}: kernel `{self.kernel.name}`"
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Sizes: those with a value in the source, then the others that matter."""
-        used = frozenset() if isinstance(self.costed, Missing) else self.costed.sizes
+        """Sizes: those with a value in the source, then the others."""
+        used = set() if isinstance(self.costed, Missing) else set(self.costed.sizes)
+        for array in self.kernel.arrays.values():
+            used.update(*(free_symbols(extent) for extent in array.extents))
         return tuple(dict.fromkeys((*self.kernel.sizes, *sorted(used))))
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:

@@ -71,23 +71,22 @@ def as_text(report: ChoicesReport, style: Style) -> str:
     column = column_for(*(end for time in times for end in (time.low, time.mid, time.high)))
     names = list(report.choices[0].bindings)
     best = report.choices[0].estimate.mid
-    heads = [
-        *names,
-        f"low {column.unit}",
-        f"mid {column.unit}",
-        f"high {column.unit}",
-        "to best",
-        "",
-    ]
+    # Where no number has an interval, one column says it all.
+    exact = all(time.low == time.high for time in times)
+    shown = ("mid",) if exact else ("low", "mid", "high")
     rows = [
         [
             *(str(choice.bindings[name]) for name in names),
-            *(column.number(end) for end in (time.low, time.mid, time.high)),
+            *(
+                column.number(end)
+                for end in ((time.mid,) if exact else (time.low, time.mid, time.high))
+            ),
             _times(time.mid, best),
             "" if time.in_range else "extrapolated",
         ]
         for choice, time in zip(report.choices, times, strict=True)
     ]
+    heads = [*names, *(f"{end} {column.unit}" for end in shown), "to best", ""]
     text = "".join(f"{line}\n" for line in lines) + "\n" + table(heads, rows, len(names), style)
     if report.considered > len(report.choices):
         text += f"{len(report.choices)} of {report.considered} choices\n"

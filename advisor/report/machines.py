@@ -51,20 +51,23 @@ def machine_as_text(machine: Machine, style: Style) -> str:
             quantity.unit,
             quantity.provenance.value,
             str(leaf["source"]),
-            str(leaf.get("note", ""))
-            + (f" [fitted to {quantity.fitted_to}]" * bool(quantity.fitted_to)),
         ]
         for place, leaf, quantity in _quantities(machine)
     ]
     text = "".join(f"{line}\n" for line in lines)
-    heads = ["quantity", "value", "interval", "unit", "provenance", "source", "note"]
-    text += table(heads, rows, 7, style)
+    heads = ["quantity", "value", "interval", "unit", "provenance", "source"]
+    text += table(heads, rows, 6, style)
     settings = list(_settings(machine))
     if settings:
         text += "\n" + table(
             ["setting", "value"], [[p, json.dumps(v)] for p, v in settings], 2, style
         )
     text += "\n" + "".join(f"{key}: {one_line(said)}\n" for key, said in machine.sources.items())
+    for place, leaf, quantity in _quantities(machine):
+        if quantity.fitted_to:
+            text += f"{place}: fitted to {one_line(quantity.fitted_to)}\n"
+        if "note" in leaf:
+            text += f"{place}: {one_line(str(leaf['note']))}\n"
     return text + "".join(f"note: {one_line(note)}\n" for note in machine.notes)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.pgas.partition import remote_groups
 from costdb.pgas.references import (
@@ -26,7 +26,7 @@ from costdb.pgas.references import (
     Spread,
     Subscript,
 )
-from costdb.phases.application import Application, When, Word
+from costdb.phases.application import Application, ApplicationError, When, Word
 from costdb.phases.document import Node
 from costdb.phases.pricing import derived_quantities, written_out
 from costdb.phases.reading import (
@@ -42,6 +42,7 @@ from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 
 KIND: Final = "references"
 _PASS: Final = "pass"
+_NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"
 _NOTHING: Final[frozenset[str]] = frozenset()
 _T = TypeVar("_T")
 
@@ -75,10 +76,17 @@ class ReferenceProgram:
         def whole(expr: Expr, place: str) -> Expr:
             return written_out(self.head, expr, derived, place)
 
+        arrays = tuple(array for array, when in self.arrays if when.holds(words))
+        names = [array.name for array in arrays]
+        for name in names:
+            if names.count(name) > 1:
+                raise ApplicationError(
+                    f"{self.head.origin}: /arrays: {name} is declared twice for this choice"
+                )
         below, above = self.interval.below, self.interval.above
         return Interval(
             threads=whole(self.interval.threads, "/threads"),
-            arrays=tuple(array for array, when in self.arrays if when.holds(words)),
+            arrays=arrays,
             loops=tuple(
                 Loop(loop.index, whole(loop.trips, f"/loops/{number}"))
                 for number, loop in enumerate(self.interval.loops)
@@ -125,10 +133,15 @@ def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:
         raise keys["kind"].refuse(f"expected {KIND}")
     head = read_head(keys, origin)
     loops = tuple(_loop(node) for node in listed(keys, "loops"))
+    indices = tuple(loop.index for loop in loops)
+    if len(set(indices)) < len(indices):
+        raise keys["loops"].refuse("two loops have the same index")
     arrays = tuple(_array(node, head) for node in listed(keys, "arrays"))
-    names = {array.name for array, _ in arrays}
+    names = tuple(dict.fromkeys(array.name for array, _ in arrays))
     irregular = frozenset(node.name() for node in listed(keys, "irregular"))
-    read = _Read(names, tuple(loop.index for loop in loops), irregular)
+    if irregular & set(indices):
+        raise keys["irregular"].refuse(f"{min(irregular & set(indices))} is a loop's index")
+    read = _Read(names, indices, irregular)
     references: list[Reference] = []
     numbered: dict[str, list[int]] = {}
     for node in listed(keys, "references"):
@@ -209,7 +222,7 @@ def _one_of(node: Node, known: Mapping[str, _T]) -> _T:
 class _Read:
     """What references may mention."""
 
-    arrays: set[str]
+    arrays: tuple[str, ...]
     indices: tuple[str, ...]
     irregular: frozenset[str]
 
@@ -241,23 +254,37 @@ class _Read:
                 return Irregular(name)
             if name not in self.indices:
                 raise node.refuse(f"{name} is neither a loop's index nor irregular")
-        zero = dict.fromkeys(self.indices, num(0))
-        offset = substitute(expr, zero)
-        steps = {
-            name: substitute(expr, {**zero, name: num(1)}) - offset
-            for name in self.indices
-            if name in free_symbols(expr)
-        }
-        rebuilt = sum((step * sym(name) for name, step in steps.items()), offset)
-        if rebuilt != expr:
-            raise node.refuse("a subscript is a sum of whole multiples of loop indices")
-        coefficients = {name: _whole(step, node) for name, step in steps.items()}
-        return Affine(tuple(sorted(coefficients.items())), _whole(offset, node))
+        try:
+            return _affine(expr, self.indices)
+        except ExprError:
+            raise node.refuse(_NOT_AFFINE) from None
 
 
-def _whole(expr: Expr, node: Node) -> int:
+def _affine(expr: Expr, indices: tuple[str, ...]) -> Affine:
+    """Return an expression over loop indices as a subscript.
+
+    Raises
+    ------
+    ExprError
+        It has no form ``offset + sum(coefficient * index)`` with whole numbers.
+    """
+    zero = dict.fromkeys(indices, num(0))
+    offset = substitute(expr, zero)
+    steps = {
+        name: substitute(expr, {**zero, name: num(1)}) - offset
+        for name in indices
+        if name in free_symbols(expr)
+    }
+    rebuilt = sum((step * sym(name) for name, step in steps.items()), offset)
+    if rebuilt != expr:
+        raise ExprError(_NOT_AFFINE)
+    coefficients = {name: _whole(step) for name, step in steps.items()}
+    return Affine(tuple(sorted(coefficients.items())), _whole(offset))
+
+
+def _whole(expr: Expr) -> int:
     if not isinstance(expr, Num) or not isinstance(expr.value, int):
-        raise node.refuse("a subscript is a sum of whole multiples of loop indices")
+        raise ExprError(_NOT_AFFINE)
     return expr.value
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from costdb.estimate import Priced
 from costdb.process.compile import ProcessError
 from costdb.process.model import Model, load_model, price_model
-from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
+from costdb.subject import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
 
 
@@ -19,13 +19,13 @@ def load_process(paths: Sequence[Path]) -> ProcessSubject:
 
     Raises
     ------
-    SubjectError
+    PlacedError
         One line with the place of whatever is wrong.
     """
     try:
         return ProcessSubject(load_model(paths))
     except ProcessError as error:
-        raise SubjectError(str(error)) from error
+        raise PlacedError(str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ProcessSubject:
         return frozenset()
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
-        """Check that `given` are numbers of the model's parameters, not negative."""
+        """Check that `given` are numbers such as the model's parameters and sizes may be."""
         numbers: dict[str, Number] = {}
         for name, default in self.model.parameters.items():
             if default is not None:
@@ -62,6 +62,10 @@ class ProcessSubject:
             number = read_number(value) if isinstance(value, str) else value
             if number is None or not math.isfinite(number):
                 raise RefusedError(f"{self.origin}: {name} = {value} is not a number")
+            if name in self.model.sizes and (number < 1 or number != int(number)):
+                raise RefusedError(
+                    f"{self.origin}: {name} = {value} must be a whole number of at least 1"
+                )
             if number < 0:
                 raise RefusedError(f"{self.origin}: {name} = {value} must not be negative")
             numbers[name] = number
@@ -72,7 +76,7 @@ class ProcessSubject:
         try:
             return price_model(self.model)
         except ProcessError as error:
-            raise SubjectError(str(error)) from error
+            raise PlacedError(str(error)) from error
 
     def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
         """Refuse: a model does not say how large its parameters may be."""
