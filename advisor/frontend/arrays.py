@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import libcst as cst
 
 from advisor.dtypes import Kind, UnknownDtype, dtype_of
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.problems import NotUnderstood
-from advisor.frontend.regions import region, reversed_axis
+from advisor.frontend.regions import is_new_axis, region, reversed_axis
 from advisor.frontend.scalars import literal_int, scalar
 from advisor.frontend.scope import Scope
 from advisor.ir.shapes import (
@@ -22,14 +24,20 @@ from advisor.ir.shapes import (
 from advisor.ir.values import (
     Copy,
     Elementwise,
+    Expand,
     Fill,
     Flip,
+    Fourier,
+    Gather,
+    MatMul,
     PeriodicPad,
     Read,
     Reduction,
     Roll,
     Scalar,
     Scan,
+    Sort,
+    Transpose,
     Value,
 )
 from costdb.expr import Expr, num, to_text
@@ -135,6 +143,8 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
             return Elementwise("negative", (operand,))
         case cst.UnaryOperation(operator=cst.Plus()):
             return value_of(node.expression, scope)
+        case cst.BinaryOperation(operator=cst.MatrixMultiply()):
+            return _product(node.left, node.right, scope)
         case cst.BinaryOperation():
             return _operation(OPERATORS.get(type(node.operator)), (node.left, node.right), scope)
         case cst.Comparison() if len(node.comparisons) == 1:
@@ -179,6 +189,8 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
     full = resolve(node, dict(scope.imports))
     if full in ("numpy.pi", "numpy.e", "numpy.inf", "math.pi", "math.e"):
         return Scalar(full, PYTHON_FLOAT)
+    if node.attr.value == "T":
+        return _transposed(value_of(node.value, scope), None, scope)
     if dotted(node) is not None and node.attr.value == "size":
         return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
     raise NotUnderstood(f"attribute `{node.attr.value}` is not understood")
@@ -206,12 +218,91 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         axis = reversed_axis(node.slice, len(extents))
         if axis is not None:
             return Flip(whole_read(name, scope), axis)
-        return scope.select(name, region(node.slice, extents, scope))
+        places = _places(node.slice, scope)
+        if places is not None and len(extents) == 1:
+            return Gather(whole_read(name, scope), places)
+        kept = [element for element in node.slice if not is_new_axis(element)]
+        selected: Value = scope.select(name, region(kept, extents, scope))
+        return _expanded(selected, node.slice, scope)
     inner = value_of(node.value, scope)
+    if node.slice and all(_is_plain_or_new(element) for element in node.slice):
+        return _expanded(inner, node.slice, scope)
     axis = reversed_axis(node.slice, len(type_of(inner, scope).extents))
     if axis is None:
         raise NotUnderstood("a subscript of an expression")
     return _flip(inner, axis)
+
+
+def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
+    """Return the array of places of ``x[places]``; None where it is another subscript."""
+    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
+        return None
+    node = elements[0].slice.value
+    if not isinstance(node, cst.Name) or not scope.is_array(node.value):
+        return None
+    places = whole_read(node.value, scope)
+    found = type_of(places, scope)
+    if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
+        raise NotUnderstood("an array as subscript that is no vector of whole numbers")
+    return places
+
+
+def _is_plain_or_new(element: cst.SubscriptElement) -> bool:
+    entry = element.slice
+    plain = isinstance(entry, cst.Slice) and not (entry.lower or entry.upper or entry.step)
+    return plain or is_new_axis(element)
+
+
+def _expanded(value: Value, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value:
+    """Put in the new axes of a subscript, by their places among the dimensions that remain."""
+    if not any(map(is_new_axis, elements)):
+        return value
+    position = 0
+    for element in elements:
+        entry = element.slice
+        if isinstance(entry, cst.Index) and isinstance(entry.value, cst.Ellipsis):
+            raise NotUnderstood("an ellipsis beside a new axis")
+        if is_new_axis(element):
+            value = Expand(value, position)
+        if is_new_axis(element) or isinstance(entry, cst.Slice):
+            position += 1
+    return value
+
+
+def _product(left: cst.BaseExpression, right: cst.BaseExpression, scope: Scope) -> MatMul:
+    made = MatMul(value_of(left, scope), value_of(right, scope))
+    type_of(made, scope)  # shapes must agree
+    return made
+
+
+def _transposed(operand: Value, axes: cst.BaseExpression | None, scope: Scope) -> Value:
+    dimensions = len(type_of(operand, scope).extents)
+    if axes is None:
+        return Transpose(operand, tuple(reversed(range(dimensions))))
+    if not isinstance(axes, cst.Tuple):
+        raise NotUnderstood("the axes of a transposition are no literal tuple")
+    order = tuple(_axis(element.value, dimensions, "transpose") for element in axes.elements)
+    if sorted(order) != list(range(dimensions)):
+        raise NotUnderstood("the axes of a transposition are no permutation")
+    return Transpose(operand, order)
+
+
+def _fourier(name: str, arguments: list[cst.Arg], scope: Scope) -> Value:
+    _only(arguments, {"axis"}, name)
+    operand = value_of(arguments[0].value, scope)
+    found = type_of(operand, scope)
+    node = _keyword(arguments, "axis")
+    last = len(found.extents) - 1
+    axis = last if node is None else _axis(node, len(found.extents), name)
+    if len(arguments) > 2 or (len(arguments) == 2 and node is None):
+        raise NotUnderstood("a Fourier transform of another length")
+    if kind_of_or_none(found.dtype) is None:
+        raise NotUnderstood("a Fourier transform of something of unknown type")
+    single = found.dtype in ("float16", "float32", "complex64")
+    if single:
+        # NumPy 2 keeps single precision, NumPy 1 does not
+        raise NotUnderstood("a Fourier transform in single precision")
+    return Fourier(operand, axis, "complex128", inverse=name == "ifft")
 
 
 def _flip(inner: Value, axis: int) -> Value:
@@ -245,6 +336,29 @@ def _function(name: str, node: cst.Call, scope: Scope) -> Value:
         _only(arguments, set(), name)
         nodes = tuple(argument.value for argument in arguments)
         return _operation(ELEMENTWISE[name], nodes, scope)
+    if name in ("matmul", "dot") and len(arguments) == 2:
+        return _product(arguments[0].value, arguments[1].value, scope)
+    if name == "outer" and len(arguments) == 2:
+        left, right = (value_of(argument.value, scope) for argument in arguments)
+        made = Elementwise("multiply", (Expand(left, 1), Expand(right, 0)))
+        if len(type_of(made, scope).extents) != 2:
+            raise NotUnderstood("np.outer of something other than two vectors")
+        return made
+    if name in ("fft.fft", "fft.ifft"):
+        return _fourier(name.removeprefix("fft."), arguments, scope)
+    if name == "transpose" and arguments:
+        axes = _argument(arguments, 1, "axes")
+        return _transposed(value_of(arguments[0].value, scope), axes, scope)
+    if name == "sort" and arguments:
+        _only(arguments, {"axis"}, name)
+        operand = value_of(arguments[0].value, scope)
+        dimensions = len(type_of(operand, scope).extents)
+        along = _argument(arguments, 1, "axis")
+        return Sort(operand, dimensions - 1 if along is None else _axis(along, dimensions, name))
+    if name == "take" and len(arguments) == 2 and all(a.keyword is None for a in arguments):
+        operand, places = (value_of(argument.value, scope) for argument in arguments)
+        if len(type_of(operand, scope).extents) == 1 and type_of(places, scope).extents:
+            return Gather(operand, places)
     if name in ("zeros", "ones", "empty", "full"):
         return _created(name, arguments, scope)
     if name in ("zeros_like", "ones_like", "empty_like", "full_like"):

@@ -24,6 +24,7 @@ from advisor.ir.statements import (
     Rename,
     Return,
     ScalarBind,
+    Scatter,
     Stated,
     Statement,
     Store,
@@ -254,6 +255,8 @@ class Body:
         outs = [a for a in node.args if a.keyword is not None and a.keyword.value == "out"]
         if full == "print":
             return ()
+        if full == "numpy.add.at":
+            return (self._scatter(node, span),)
         if full.startswith("numpy.") and len(outs) == 1:
             target = outs[0].value
             rest = node.with_changes(args=[a for a in node.args if a is not outs[0]])
@@ -266,6 +269,23 @@ class Body:
             return (self._store(place, value_of(rest, self.scope), span),)
         called = dotted(node.func) or "this expression"
         raise NotUnderstood(f"the call of `{called}` is not understood")
+
+    def _scatter(self, node: cst.Call, span: Span) -> Scatter:
+        """Read ``np.add.at(array, places, value)`` for a vector and a vector of places."""
+        if len(node.args) != 3 or any(a.keyword or a.star for a in node.args):
+            raise NotUnderstood("np.add.at whose arguments cannot be read")
+        array, places, value = (argument.value for argument in node.args)
+        if not isinstance(array, cst.Name) or not self.scope.is_array(array.value):
+            raise NotUnderstood("np.add.at on something that is not known to be an array")
+        target = whole_read(array.value, self.scope)
+        if target.array != array.value or len(target.region) != 1:
+            raise NotUnderstood("np.add.at on something other than a vector of its own")
+        at, added = value_of(places, self.scope), value_of(value, self.scope)
+        if isinstance(at, Scalar):
+            raise NotUnderstood("np.add.at at a single place")
+        if len(type_of(at, self.scope).extents) != 1:
+            raise NotUnderstood("np.add.at at something other than a vector of places")
+        return Scatter(target.array, at, added, "add", span)
 
     def _return(self, node: cst.Return, span: Span) -> Sequence[Statement]:
         if node.value is None:

@@ -61,6 +61,16 @@ def reversed_axis(elements: Sequence[cst.SubscriptElement], dimensions: int) -> 
     return axis
 
 
+def is_new_axis(element: cst.SubscriptElement) -> bool:
+    """Return whether an entry of a subscript puts in a dimension (``None``, ``np.newaxis``)."""
+    entry = element.slice
+    if not isinstance(entry, cst.Index):
+        return False
+    if isinstance(entry.value, cst.Attribute):
+        return entry.value.attr.value == "newaxis"
+    return isinstance(entry.value, cst.Name) and entry.value.value in ("None", "newaxis")
+
+
 def _is_ellipsis(entry: cst.BaseSlice) -> bool:
     return isinstance(entry, cst.Index) and isinstance(entry.value, cst.Ellipsis)
 

@@ -23,6 +23,7 @@ from advisor.ir.statements import (
     Rename,
     Return,
     ScalarBind,
+    Scatter,
     Stated,
     Statement,
     Store,
@@ -150,6 +151,10 @@ def _accesses(
             case Bind(name, value, span) | ScalarBind(name, value, span):
                 yield _Access(name, None, True, span)
                 for read in reads(value):
+                    yield _Access(read.array, _widened(read.region, inner), False, span)
+            case Scatter(array, places, value, _, span):
+                yield _Access(array, None, True, span)
+                for read in (*reads(places), *reads(value)):
                     yield _Access(read.array, _widened(read.region, inner), False, span)
             case Loop(variable, low, high, _, nested, _):
                 yield from _accesses(nested, {**inner, variable: (low, high - 1)})

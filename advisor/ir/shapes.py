@@ -9,8 +9,12 @@ from advisor.dtypes import Kind, itemsize_of, kind_of
 from advisor.ir.values import (
     Copy,
     Elementwise,
+    Expand,
     Fill,
     Flip,
+    Fourier,
+    Gather,
+    MatMul,
     PeriodicPad,
     Range,
     Read,
@@ -18,10 +22,12 @@ from advisor.ir.values import (
     Roll,
     Scalar,
     Scan,
+    Sort,
     Subscript,
+    Transpose,
     Value,
 )
-from costdb.expr import Expr, num
+from costdb.expr import Expr, num, to_text
 
 COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 PYTHON_INTEGER = "integer literal"
@@ -90,7 +96,9 @@ def _broadcast(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, .
         elif one == ONE:
             merged.append(other)
         else:
-            raise ShapeConflict(f"shapes {one} and {other} are not known to agree")
+            raise ShapeConflict(
+                f"extents {to_text(one)} and {to_text(other)} are not known to agree"
+            )
     return tuple(merged)
 
 
@@ -128,6 +136,22 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return ArrayType(inner.dtype, tuple(extents))
         case Scan(operand, _, _, dtype):
             return ArrayType(dtype, describe(operand, lookup).extents)
+        case Expand(operand, axis):
+            inner = describe(operand, lookup)
+            extents = list(inner.extents)
+            extents.insert(axis, ONE)
+            return ArrayType(inner.dtype, tuple(extents))
+        case Transpose(operand, axes):
+            inner = describe(operand, lookup)
+            return ArrayType(inner.dtype, tuple(inner.extents[axis] for axis in axes))
+        case MatMul(left, right):
+            return _describe_product(describe(left, lookup), describe(right, lookup))
+        case Fourier(operand, _, dtype, _):
+            return ArrayType(dtype, describe(operand, lookup).extents)
+        case Sort():
+            return describe(value.operand, lookup)
+        case Gather(operand, places):
+            return ArrayType(describe(operand, lookup).dtype, describe(places, lookup).extents)
         case Reduction(operand, axis, _, dtype):
             extents = list(describe(operand, lookup).extents)
             if axis is None:
@@ -135,6 +159,16 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             else:
                 del extents[axis]
             return ArrayType(dtype, tuple(extents))
+
+
+def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
+    if len(left.extents) != 2 or len(right.extents) != 2:
+        raise ShapeConflict("a matrix product of something other than two matrices")
+    inner, outer = left.extents[1], right.extents[0]
+    if inner != outer:
+        raise ShapeConflict(f"a product over {to_text(inner)} and {to_text(outer)} elements")
+    dtype = promote(left.dtype, right.dtype)
+    return ArrayType(dtype, (left.extents[0], right.extents[1]))
 
 
 def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:

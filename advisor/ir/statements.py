@@ -70,6 +70,20 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True)
+class Scatter:
+    """Elements at places that only the data know are combined with values.
+
+    ``np.add.at(array, places, value)``; repeated places count each time.
+    """
+
+    array: str
+    places: Value
+    value: Value
+    operation: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
 class Rename:
     """Names of equal arrays are exchanged (``u, v = v, u``); no element moves."""
 
@@ -94,7 +108,7 @@ class Unknown:
     span: Span
 
 
-Statement = Bind | Store | ScalarBind | Loop | Choice | Stated | Rename | Return | Unknown
+Statement = Bind | Store | ScalarBind | Loop | Choice | Stated | Scatter | Rename | Return | Unknown
 
 
 def mentioned(statement: Statement) -> frozenset[str]:
@@ -104,6 +118,9 @@ def mentioned(statement: Statement) -> frozenset[str]:
             return frozenset({statement.name, *(r.array for r in reads(statement.value))})
         case Store():
             return frozenset({statement.array, *(r.array for r in reads(statement.value))})
+        case Scatter():
+            used = (*reads(statement.places), *reads(statement.value))
+            return frozenset({statement.array, *(r.array for r in used)})
         case Loop():
             return frozenset().union(*map(mentioned, statement.body))
         case Choice():
@@ -119,7 +136,7 @@ def written(statement: Statement) -> frozenset[str]:
     match statement:
         case Bind() | ScalarBind():
             return frozenset({statement.name})
-        case Store():
+        case Store() | Scatter():
             return frozenset({statement.array})
         case Loop():
             return frozenset().union(*map(written, statement.body))
@@ -140,6 +157,8 @@ def symbols(statement: Statement) -> frozenset[str]:
             return value_symbols(statement.value)
         case Store(_, region, value, _):
             return value_symbols(value) | region_symbols(region)
+        case Scatter(_, places, value, _, _):
+            return value_symbols(places) | value_symbols(value)
         case Loop(_, low, high, _, body, _):
             inner = frozenset().union(*map(symbols, body))
             return inner | free_symbols(low) | free_symbols(high)

@@ -122,7 +122,74 @@ class Reduction:
     dtype: str
 
 
-Value = Read | Scalar | Fill | Copy | Elementwise | Roll | PeriodicPad | Flip | Scan | Reduction
+@dataclass(frozen=True, slots=True)
+class Expand:
+    """The operand with a dimension of length 1 put in at `axis` (``x[:, None]``)."""
+
+    operand: Value
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transpose:
+    """The operand with its dimensions in another order: result axis ``i`` is ``axes[i]``."""
+
+    operand: Value
+    axes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatMul:
+    """The product of two matrices."""
+
+    left: Value
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Fourier:
+    """Discrete Fourier transforms along one axis (inverse ones where `inverse`)."""
+
+    operand: Value
+    axis: int
+    dtype: str
+    inverse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The operand with the elements along an axis in ascending order."""
+
+    operand: Value
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """Elements of a 1-d array at places that only the data know: ``table[places]``."""
+
+    operand: Value
+    places: Value
+
+
+Value = (
+    Read
+    | Scalar
+    | Fill
+    | Copy
+    | Elementwise
+    | Roll
+    | PeriodicPad
+    | Flip
+    | Scan
+    | Reduction
+    | Expand
+    | Transpose
+    | MatMul
+    | Fourier
+    | Sort
+    | Gather
+)
 
 
 def operands(value: Value) -> tuple[Value, ...]:
@@ -132,7 +199,11 @@ def operands(value: Value) -> tuple[Value, ...]:
             return ()
         case Elementwise(_, parts):
             return parts
-        case Copy() | Roll() | PeriodicPad() | Flip() | Scan() | Reduction():
+        case MatMul(left, right):
+            return (left, right)
+        case Gather(operand, places):
+            return (operand, places)
+        case _:
             return (value.operand,)
 
 
