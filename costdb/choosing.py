@@ -173,7 +173,7 @@ def _candidates(
 def _holds(subject: Subject, where: Expr, bound: Bound) -> bool:
     for name in sorted(free_symbols(where) - bound.numbers.keys()):
         hint = nearest(name, tuple(bound.numbers))
-        raise SubjectError(f"{subject.origin}: condition: {name} has no number{hint}")
+        raise SubjectError(f"{subject.origin}: condition: {name} is not a number here{hint}")
     try:
         return bool(evaluate(where, bound.numbers))
     except ExprError as error:
@@ -189,8 +189,9 @@ def _estimate(subject: Subject, priced: Priced, bound: Bound) -> Estimate:
     # A subject's own order names the first parameter first.
     for name in (*subject.names, *sorted(needed)):
         if name in needed and name not in bound.numbers:
+            about = f" ({subject.about(name)})" if subject.about(name) else ""
             raise SubjectError(
-                f"{subject.origin}: {name} is not bound: give it a value, as -D {name}=8"
+                f"{subject.origin}: {name} is not bound{about}: give it a value, such as {name}=8"
             )
     try:
         return evaluate_price(priced, bound.numbers)

@@ -63,6 +63,9 @@ class Subject(Protocol):
     def words(self) -> frozenset[str]:
         """Those of its parameters that take words."""
 
+    def about(self, name: str) -> str:
+        """Return what a parameter is, for messages; empty where nobody says."""
+
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check `given` and complete it with defaults; numbers may stay without a value.
 

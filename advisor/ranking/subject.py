@@ -87,6 +87,10 @@ class KernelSubject:
             used.update(*(free_symbols(extent) for extent in array.extents))
         return tuple(dict.fromkeys((*self.kernel.sizes, *sorted(used))))
 
+    def about(self, name: str) -> str:
+        """Return nothing: the source says nothing that could be shown."""
+        return ""
+
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are sizes of the kernel; the others are as the source says."""
         numbers: dict[str, Number] = {name: b.value for name, b in self.kernel.sizes.items()}

@@ -7,6 +7,7 @@ whose ceilings carry the load imbalance. After the PerPreT models of the shallow
 PSTSWM (ORNL/TM-13254).
 """
 
+from costdb.choosing import Choice
 from costdb.phases.application import (
     Application,
     ApplicationError,
@@ -16,7 +17,7 @@ from costdb.phases.application import (
     WordParameter,
 )
 from costdb.phases.binding import Bindings, bind
-from costdb.phases.choosing import Choice, predict, rank_choices
+from costdb.phases.choosing import predict, rank_choices
 from costdb.phases.pricing import price_application
 from costdb.phases.reading import load_application, parse_application
 

@@ -49,6 +49,10 @@ class ProcessSubject:
         """No parameter of a process model takes words."""
         return frozenset()
 
+    def about(self, name: str) -> str:
+        """Return nothing: the source says nothing that could be shown."""
+        return ""
+
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are numbers such as the model's parameters and sizes may be."""
         numbers: dict[str, Number] = {}

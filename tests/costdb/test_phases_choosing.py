@@ -117,7 +117,7 @@ def test_unnamed_words_keep_their_default() -> None:
         (["X"], {"method": "fast", "N": 8, "Y": 1}, "X == 3", "no choice of X meets"),
         (["X"], {"method": "fast", "N": 8, "Y": 1}, "1/(X - 1)", "condition: division by zero"),
         (["X"], {"method": "fast", "N": 8, "Y": 9}, "", "Y = 9 must be at most 4"),
-        (["X"], {"method": "fast", "N": 8}, "", "'Y' has no value"),
+        (["X"], {"method": "fast", "N": 8}, "", "Y is not bound"),
         (["X"], {"N": 8, "Y": 1}, "", "method is not chosen"),
         (["Y"], {"method": "fast", "N": 10**6, "X": 1}, "Y == 0", "more than 100000 combinations"),
     ],
