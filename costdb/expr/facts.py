@@ -37,6 +37,7 @@ from costdb.expr.nodes import (
 from costdb.expr.polynomials import affine_in, at, expand, terms_of
 
 _MAX_STEPS = 5
+_MAX_TRIALS = 1000
 _MAX_PROVED_SIZE = 150
 _MAX_COMPARED = 16
 
@@ -87,7 +88,7 @@ class Facts:
 
     def proves_at_least(self, left: Expr, right: Expr) -> bool:
         """Tell whether ``left >= right`` is certain."""
-        return _is_nonnegative(left - right, self, _MAX_STEPS)
+        return _is_nonnegative(left - right, self, _Effort(_MAX_STEPS, []))
 
     def largest(self, args: Iterable[Expr]) -> Expr:
         """Return the maximum of `args` without those that another one certainly covers."""
@@ -114,7 +115,23 @@ class Facts:
         return self.proves_at_least(other, one)
 
 
-def _is_nonnegative(expr: Expr, facts: Facts, steps: int) -> bool:
+@dataclass(frozen=True, slots=True)
+class _Effort:
+    """How far a proof may still go: levels below this one, and trials of the whole proof."""
+
+    levels: int
+    trials: list[None]
+
+    def deeper(self) -> _Effort:
+        self.trials.append(None)
+        return _Effort(self.levels - 1, self.trials)
+
+    @property
+    def is_spent(self) -> bool:
+        return self.levels <= 0 or len(self.trials) > _MAX_TRIALS
+
+
+def _is_nonnegative(expr: Expr, facts: Facts, effort: _Effort) -> bool:
     if isinstance(expr, Num):
         return expr.value >= 0
     if expr.size > _MAX_PROVED_SIZE:
@@ -125,9 +142,9 @@ def _is_nonnegative(expr: Expr, facts: Facts, steps: int) -> bool:
             if line is None:
                 continue
             outside = Facts(facts.positive, facts.nonnegative, _before(facts, known))
-            if _is_nonnegative(line[0], outside, steps - 1):
+            if _is_nonnegative(line[0], outside, effort.deeper()):
                 expr = at(expr, known.index, known.low)
-            elif _is_nonnegative(-line[0], outside, steps - 1):
+            elif _is_nonnegative(-line[0], outside, effort.deeper()):
                 expr = at(expr, known.index, known.high)
             else:
                 return False
@@ -143,33 +160,35 @@ def _is_nonnegative(expr: Expr, facts: Facts, steps: int) -> bool:
                 for r in facts.ranges
             ),
         )
-    return _by_signs(expand(substitute(expr, shift)), shifted, steps)
+    return _by_signs(expand(substitute(expr, shift)), shifted, effort)
 
 
 def _before(facts: Facts, known: IndexRange) -> tuple[IndexRange, ...]:
     return facts.ranges[: facts.ranges.index(known)]
 
 
-def _by_signs(expr: Expr, facts: Facts, steps: int) -> bool:
+def _by_signs(expr: Expr, facts: Facts, effort: _Effort) -> bool:
     doubtful: list[Expr] = []
     for term in terms_of(expr):
         coefficient, rest = (term.value, ONE) if isinstance(term, Num) else split_coefficient(term)
         factors = rest.factors if isinstance(rest, Mul) else (rest,)
-        if coefficient >= 0 and all(_sign_is_known(factor, facts, steps) for factor in factors):
+        if coefficient >= 0 and all(_sign_is_known(factor, facts, effort) for factor in factors):
             continue
         doubtful.append(term)
     if not doubtful:
         return True
-    if steps <= 0:
+    if effort.is_spent:
         return False
     return any(
-        _by_bounding(expr, split_coefficient(term)[1], split_coefficient(term)[0] > 0, facts, steps)
+        _by_bounding(
+            expr, split_coefficient(term)[1], split_coefficient(term)[0] > 0, facts, effort
+        )
         for term in terms_of(expr)
         if not isinstance(term, Num)
     )
 
 
-def _by_bounding(expr: Expr, atom: Expr, is_added: bool, facts: Facts, steps: int) -> bool:
+def _by_bounding(expr: Expr, atom: Expr, is_added: bool, facts: Facts, effort: _Effort) -> bool:
     """Replace one atom by something that is not better and try again."""
 
     def holds(bound: Expr) -> bool:
@@ -178,7 +197,7 @@ def _by_bounding(expr: Expr, atom: Expr, is_added: bool, facts: Facts, steps: in
             for term in terms_of(expr)
             if not isinstance(term, Num) and split_coefficient(term)[1] == atom
         )
-        return _is_nonnegative(expr + Num(coefficient) * (bound - atom), facts, steps - 1)
+        return _is_nonnegative(expr + Num(coefficient) * (bound - atom), facts, effort.deeper())
 
     match atom:
         case Max() | Min():
@@ -191,19 +210,19 @@ def _by_bounding(expr: Expr, atom: Expr, is_added: bool, facts: Facts, steps: in
             if isinstance(atom, FloorDiv):
                 return holds(quotient - 1 if is_added else quotient)
             return holds(quotient if is_added else quotient + 1)
-        case Mod() if _is_nonnegative(atom.divisor - 1, facts, steps - 1):
+        case Mod() if _is_nonnegative(atom.divisor - 1, facts, effort.deeper()):
             return holds(ZERO if is_added else atom.divisor)
         case _:
             return False
 
 
-def _sign_is_known(factor: Expr, facts: Facts, steps: int) -> bool:
+def _sign_is_known(factor: Expr, facts: Facts, effort: _Effort) -> bool:
     """Tell whether a factor is certainly not negative."""
-    if steps <= 0:
+    if effort.is_spent:
         return isinstance(factor, Comparison | Gcd)
 
     def nonnegative(part: Expr) -> bool:
-        return _is_nonnegative(part, facts, steps - 1)
+        return _is_nonnegative(part, facts, effort.deeper())
 
     match factor:
         case Num():
@@ -234,6 +253,6 @@ def _sign_is_known(factor: Expr, facts: Facts, steps: int) -> bool:
             inner = facts.inside(factor.index, factor.low, factor.high)
             if factor.index in facts.names:
                 return False
-            return _is_nonnegative(factor.body, inner, steps - 1)
+            return _is_nonnegative(factor.body, inner, effort.deeper())
         case _:
             return False

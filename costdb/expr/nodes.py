@@ -18,7 +18,7 @@ from costdb.expr.errors import ExprError
 Rational: TypeAlias = int | Fraction
 Value: TypeAlias = int | Fraction | float
 
-MAX_DEPTH = 200
+MAX_DEPTH = 100
 """Levels of nesting: keeps every recursion over a tree clear of Python's limit."""
 
 MAX_SIZE = 200_000

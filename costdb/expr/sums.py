@@ -201,8 +201,8 @@ def _sum_with_atoms(span: Span, body: Expr, closing: Closing) -> Expr:
     for atom in atoms:
         match atom:
             case Conditional(test=Conditional() as test):
-                inner = Conditional(test.then, atom.then, atom.orelse)
-                other = Conditional(test.orelse, atom.then, atom.orelse)
+                inner = conditional(test.then, atom.then, atom.orelse)
+                other = conditional(test.orelse, atom.then, atom.orelse)
                 rewritten = conditional(test.test, inner, other)
                 return _sum(span, replace_atom(body, atom, rewritten), closing)
             case Conditional(test=Comparison() as test):
@@ -242,7 +242,8 @@ def _cut(span: Span, test: Comparison, then: Expr, orelse: Expr, closing: Closin
         return _sum_periods(span, atoms, conditional(test, then, orelse), closing)
     slope, rest = line
     if slope == ZERO:
-        return conditional(test, _sum(span, then, closing), _sum(span, orelse, closing))
+        fixed = test.rebuild((ZERO, rest))
+        return conditional(fixed, _sum(span, then, closing), _sum(span, orelse, closing))
     strict = not isinstance(test, LessEqual)
     if closing.facts.proves_at_least(slope, ZERO):
         closing.require(slope, _least_step(slope))
@@ -279,7 +280,7 @@ def _sum_where_equal(span: Span, test: Equal, body: Expr, closing: Closing) -> E
         return ZERO
     line = affine_in(test.right - test.left, span.index)
     if line is not None and line[0] == ZERO:
-        return conditional(test, _sum(span, body, closing), ZERO)
+        return conditional(equal(ZERO, line[1]), _sum(span, body, closing), ZERO)
     if line is not None:
         return _single(span, line, body, closing)
     for side, other in ((test.left, test.right), (test.right, test.left)):
@@ -392,7 +393,10 @@ def _sum_periods(span: Span, atoms: list[Expr], body: Expr, closing: Closing) ->
     q = closing.fresh("q", body, span.low, span.high)
     r = closing.fresh("r", body, span.low, span.high)
     x = period * Sym(q) + Sym(r)
-    turned = _by_quotient(body, index, (x - shift) * sign, period, (Sym(q), Sym(r)))
+    try:
+        turned = _by_quotient(body, index, (x - shift) * sign, period, (Sym(q), Sym(r)))
+    except NotClosed:
+        return _sum_residues(span, body, closing)
     if index in free_symbols(turned):
         raise NotClosed
     high = closing.facts.largest((span.high, span.low - 1))

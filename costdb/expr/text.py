@@ -138,7 +138,10 @@ def _sum(expr: Add) -> str:
         if coefficient == 0:
             continue
         size = magnitude(coefficient)
-        text = _at_least(Num(size) if rest == ONE else scale(size, rest), _PRODUCT)
+        # A leading sign binds tighter than the rounded divisions.
+        leads = not pieces and coefficient < 0 and isinstance(rest, FloorDiv | Mod)
+        level = _SIGN if leads and size == 1 else _PRODUCT
+        text = _at_least(Num(size) if rest == ONE else scale(size, rest), level)
         if pieces:
             pieces.append(" - " if coefficient < 0 else " + ")
         elif coefficient < 0:
