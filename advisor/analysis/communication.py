@@ -2,187 +2,402 @@
 
 A statement computed where its target lives reads elements at constant offsets from it. Along a
 distributed dimension those beyond the edge of the local block come from a neighbour: one
-message for each direction, and one for each corner that a diagonal offset needs.
+message from each owner, for each direction, and for each corner that a diagonal offset needs.
+A message is counted where it is received.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
-from advisor.analysis.placement import (
-    Placement,
-    is_block,
-    local_extent,
-    pitches_bytes,
+from advisor.analysis.along import ONE, ZERO, Along
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.placement import Placement, local_extents, pitches_bytes
+from advisor.analysis.shifts import (
+    Layers,
+    block_layers,
+    cyclic_layers,
+    deeper_layers,
+    is_run,
+    periodic_layers,
 )
+from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType
-from advisor.ir.signs import Sign, known_non_negative, sign
-from costdb.expr import Expr, conditional, less, less_equal, maximum, minimum, num
-from costdb.expr.nodes import Num
-from costdb.process.terms import Leaf, Process, SeqLoop
+from advisor.ir.signs import Sign, largest, smallest
+from costdb.expr import Expr, ceil_div, less, logical_and, maximum, minimum
+from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.work import Message, Region
 
-ZERO = num(0)
-ONE = num(1)
-GUARD = "once"
-"""Index of a loop that runs zero times or once."""
-
-
-class NotPriced(Exception):
-    """Something understood that no rule lowers to work yet, with the reason."""
+Interval = tuple[Expr, Expr]
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
-    """Where a neighbour lies: for each dimension involved, below (-1) or above (+1)."""
+class OneRead:
+    """One read of an array, relative to the element that is computed from it.
 
-    sides: tuple[tuple[int, int], ...]
+    Attributes
+    ----------
+    offsets : mapping of int to Expr
+        Distance along each distributed dimension of the array that is read.
+    ranges : mapping of int to (Expr, Expr)
+        Indices read along each of the other dimensions, half open.
+    """
+
+    offsets: Mapping[int, Expr]
+    ranges: Mapping[int, Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What one statement reads of one array.
+
+    Attributes
+    ----------
+    array : ArrayType
+    placement : Placement
+        Of the array that is read.
+    spread : mapping of int to Along
+        What is computed, along each distributed dimension of the array that is read.
+    reads : tuple of OneRead
+    wraps_after : Expr or None
+        Extent after which indices start again from the other end, for periodic shifts.
+    """
+
+    array: ArrayType
+    placement: Placement
+    spread: Mapping[int, Along]
+    reads: tuple[OneRead, ...]
+    wraps_after: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Layers beyond one edge of a block.
+
+    Attributes
+    ----------
+    dimension, sign : int
+        Which dimension, and -1 for lower or +1 for higher indices.
+    depths : tuple of Expr
+        Distances of the reads, ascending.
+    """
+
+    dimension: int
+    sign: int
+    depths: tuple[Expr, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Elements that a rank needs from the owners in one direction.
+
+    Attributes
+    ----------
+    sides : tuple of Side
+        The dimensions in which the owners lie elsewhere.
+    across : tuple of (int, tuple of Expr)
+        For each other distributed dimension, the offsets at which own indices are read.
+    ranges : tuple of (int, Expr, Expr)
+        For each dimension that is not distributed, the indices read.
+    regions : tuple of (int, Along)
+        For each distributed dimension, what is computed.
+    wraps_after : Expr or None
+    """
+
+    sides: tuple[Side, ...]
+    across: tuple[tuple[int, tuple[Expr, ...]], ...]
+    ranges: tuple[tuple[int, Expr, Expr], ...]
+    regions: tuple[tuple[int, Along], ...]
+    wraps_after: Expr | None
+
+    @property
+    def direction(self) -> tuple[tuple[int, int], ...]:
+        """Dimensions and signs of the sides."""
+        return tuple((side.dimension, side.sign) for side in self.sides)
 
     @property
     def label(self) -> str:
         """Name of the messages, as a report shows it."""
         if len(self.sides) > 1:
             return "halo messages, corners"
-        return f"halo messages, axis {self.sides[0][0]}"
+        return f"halo messages, axis {self.sides[0].dimension}"
 
 
-Depths = Mapping[Direction, tuple[Expr, ...]]
-"""For each direction, how many layers are needed along each dimension it involves."""
+def requests(reach: Reach, facts: Facts) -> list[Request]:
+    """Return what a statement needs of one array from other ranks, by direction.
 
-
-def needed(
-    offsets: Iterable[tuple[Expr, ...]], placement: Placement, minima: Mapping[str, int]
-) -> dict[Direction, tuple[Expr, ...]]:
-    """Return the neighbours' layers that reads at some offsets need.
-
-    Parameters
-    ----------
-    offsets : iterable of tuple of Expr
-        Position of each read relative to the element computed, by dimension.
-    placement : Placement
-        Of the array that is read.
-    minima : mapping of str to int
-        Least values of symbols, where they are not 1.
+    Raises
+    ------
+    NotPriced
+        Where the direction of a shift depends on sizes, or no closed form is known.
     """
-    found: dict[Direction, tuple[Expr, ...]] = {}
-    for offset in offsets:
-        moved = [
-            (dimension, *_split(by, minima))
-            for dimension, by in enumerate(offset)
-            if placement.is_spread(dimension) and by != ZERO
-        ]
+    moves = [_moves(read, facts) for read in reach.reads]
+    directions: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for place, moved in enumerate(moves):
         for count in range(1, len(moved) + 1):
             for part in combinations(moved, count):
-                direction = Direction(tuple((dimension, side) for dimension, side, _ in part))
-                depths = tuple(depth for _, _, depth in part)
-                known = found.get(direction)
-                found[direction] = depths if known is None else _deeper(known, depths)
+                directions.setdefault(tuple((d, s) for d, s, _ in part), []).append(place)
+    found: list[Request] = []
+    for direction, places in directions.items():
+        contributions = [(dict(_depths(moves[p])), reach.reads[p]) for p in places]
+        found += _merged(reach, direction, contributions, facts)
     return found
 
 
-def _split(offset: Expr, minima: Mapping[str, int]) -> tuple[int, Expr]:
-    """Return side and depth of an offset."""
-    found = sign(offset, minima)
-    if found in (Sign.NON_NEGATIVE, Sign.ZERO):
-        return 1, offset
-    if found in (Sign.NEGATIVE, Sign.NON_POSITIVE):
-        return -1, -offset
-    raise NotPriced("a shift whose direction depends on its size")
+def _moves(read: OneRead, facts: Facts) -> list[tuple[int, int, Expr]]:
+    moved: list[tuple[int, int, Expr]] = []
+    for dimension, offset in sorted(read.offsets.items()):
+        match facts.sign(offset):
+            case Sign.ZERO:
+                continue
+            case Sign.NON_NEGATIVE:
+                moved.append((dimension, 1, offset))
+            case Sign.NEGATIVE | Sign.NON_POSITIVE:
+                moved.append((dimension, -1, -offset))
+            case Sign.UNKNOWN:
+                raise NotPriced("a shift whose direction depends on its size")
+    return moved
 
 
-def _deeper(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    return tuple(
-        one if one == other else maximum(one, other) for one, other in zip(left, right, strict=True)
+def _depths(moved: list[tuple[int, int, Expr]]) -> Iterator[tuple[int, Expr]]:
+    return ((dimension, depth) for dimension, _, depth in moved)
+
+
+def _merged(
+    reach: Reach,
+    direction: tuple[tuple[int, int], ...],
+    contributions: list[tuple[dict[int, Expr], OneRead]],
+    facts: Facts,
+) -> list[Request]:
+    """Return the union of what several reads need from one direction.
+
+    Exact where their depths and their offsets across combine freely, as those of the usual
+    stencils do; otherwise the smallest request with free combinations that holds them all.
+    """
+    inside = [dimension for dimension, _ in direction]
+    others = [dimension for dimension in reach.spread if dimension not in inside]
+    ordered: list[tuple[Expr, ...]] = []
+    for dimension in inside:
+        known = facts.ascending(dict.fromkeys(depths[dimension] for depths, _ in contributions))
+        if known is None or (len(known) > 1 and reach.wraps_after is not None):
+            # in an order that is not known, each is fetched by itself
+            return [
+                request
+                for one in contributions
+                for request in _merged(reach, direction, [one], facts)
+            ]
+        ordered.append(known)
+    across = tuple(
+        (dimension, _offsets_across([read.offsets[dimension] for _, read in contributions]))
+        for dimension in others
+    )
+    ranges = tuple(
+        (
+            dimension,
+            smallest([read.ranges[dimension][0] for _, read in contributions], facts.minima),
+            largest([read.ranges[dimension][1] for _, read in contributions], facts.minima),
+        )
+        for dimension in contributions[0][1].ranges
+    )
+    sides = tuple(
+        Side(dimension, sign, depths)
+        for (dimension, sign), depths in zip(direction, ordered, strict=True)
+    )
+    regions = tuple(sorted(reach.spread.items()))
+    return [Request(sides, across, ranges, regions, reach.wraps_after)]
+
+
+def _offsets_across(offsets: list[Expr]) -> tuple[Expr, ...]:
+    # where own indices are read in place, those read at an offset are among them
+    return (ZERO,) if ZERO in offsets else tuple(dict.fromkeys(offsets))
+
+
+def lacking(held: Request, wanted: Request, facts: Facts) -> Expr:
+    """Return when a rank lacks what it needs although `held` was fetched: 1, 0 or a test."""
+    if not _alike(held, wanted, facts):
+        return ONE
+    have = [side.depths for side in held.sides]
+    want = [side.depths for side in wanted.sides]
+    if all(set(w) <= set(h) or (is_run(h) and w[-1] in h) for h, w in zip(have, want, strict=True)):
+        return ZERO
+    deepest = have[0][-1]
+    if len(held.sides) > 1 or not facts.non_negative(deepest - want[0][-1]):
+        return ONE
+    along = dict(wanted.regions)[wanted.sides[0].dimension]
+    # one read at a distance within a block brings all layers in between
+    return ONE if isinstance(along.dim, CyclicDim) else less(along.piece, deepest)
+
+
+def missing_layers(held: Request, wanted: Request, facts: Facts) -> tuple[Expr, Expr] | None:
+    """Return the depth held and the depth needed where only farther layers are missing."""
+    if len(wanted.sides) != 1 or wanted.wraps_after is not None:
+        return None
+    have, want = held.sides[0].depths, wanted.sides[0].depths
+    if not (_alike(held, wanted, facts) and is_run(have)):
+        return None
+    if not is_run(want) and (len(want) > 1 or want[0] != have[-1] + 1):
+        return None
+    return have[-1], want[-1]
+
+
+def _alike(held: Request, wanted: Request, facts: Facts) -> bool:
+    # what wrapped around serves reads that do not; the reverse would lack the far end
+    if held.direction != wanted.direction or wanted.wraps_after not in (None, held.wraps_after):
+        return False
+    across = dict(wanted.across)
+    return (
+        all(offsets in ((ZERO,), across[dimension]) for dimension, offsets in held.across)
+        and all(
+            one == other or (one.nearly_whole and other.nearly_whole)
+            for (_, one), (_, other) in zip(held.regions, wanted.regions, strict=True)
+        )
+        and all(
+            facts.non_negative(low - held_low) and facts.non_negative(held_high - high)
+            for (_, held_low, held_high), (_, low, high) in zip(
+                held.ranges, wanted.ranges, strict=True
+            )
+        )
     )
 
 
-def covers(held: tuple[Expr, ...], wanted: tuple[Expr, ...]) -> bool:
-    """Return whether layers already held are surely deep enough."""
-    return all(
-        have == want
-        or (isinstance(have, Num) and isinstance(want, Num) and have.value >= want.value)
-        for have, want in zip(held, wanted, strict=True)
-    )
+def weaker_sides(found: list[Request]) -> frozenset[tuple[int, int]]:
+    """Return the sides that do not count on two ranks, where either has one neighbour only."""
+    deepest: dict[tuple[int, int], tuple[Expr, ...]] = {}
+    for request in found:
+        if len(request.sides) == 1 and request.wraps_after is None:
+            side = request.sides[0]
+            deepest[side.dimension, side.sign] = side.depths
+    weaker: set[tuple[int, int]] = set()
+    for (dimension, sign), depths in deepest.items():
+        other = deepest.get((dimension, -sign))
+        if sign < 0 or other is None:
+            continue
+        if depths == other or (is_run(depths) and is_run(other) and len(depths) < len(other)):
+            weaker.add((dimension, 1))
+        elif is_run(depths) and is_run(other):
+            weaker.add((dimension, -1))
+    return frozenset(weaker)
 
 
 def messages(
-    direction: Direction,
-    depths: tuple[Expr, ...],
-    found: ArrayType,
-    placement: Placement,
-    minima: Mapping[str, int],
+    request: Request,
+    reach: Reach,
+    facts: Facts,
+    weaker: frozenset[tuple[int, int]] = frozenset(),
+    held: tuple[Expr, Expr] | None = None,
+    needed: Expr = ONE,
 ) -> list[Process]:
-    """Return the messages that bring the layers of one direction to a rank.
+    """Return the messages that answer a request.
 
-    A shift deeper than a block reaches two owners unless it is a multiple of the block.
+    Parameters
+    ----------
+    request : Request
+    reach : Reach
+        Where it comes from.
+    facts : Facts
+    weaker : frozenset of (int, int)
+        Sides that count from three ranks on.
+    held : (Expr, Expr), optional
+        Depths between which layers are missing, if the nearer ones are held.
+    needed : Expr
+        1 where the elements are not held yet, else 0.
     """
-    if not all(is_block(placement.dims[dimension]) for dimension, _ in direction.sides):
-        raise NotPriced("a shift along a cyclically distributed dimension")
-    wanted = {
-        dimension: depth for (dimension, _), depth in zip(direction.sides, depths, strict=True)
-    }
-    near: dict[int, Expr] = {}
-    far: dict[int, Expr] = {}
-    for dimension, depth in wanted.items():
-        block = placement.block(dimension)
-        if depth == ONE:
-            near[dimension] = ONE
+    options = [_layers(side, request, reach, held) for side in request.sides]
+    counts, condition = _across(request, facts)
+    condition = logical_and(needed, condition)
+    regions = dict(request.regions)
+    for place in weaker & set(request.direction):
+        condition = logical_and(condition, less(2, regions[place[0]].ranks))
+    made: list[Process] = []
+    for chosen in product(*options):
+        when = condition
+        for layers in chosen:
+            when = logical_and(when, layers.when)
+        if when == ZERO:
             continue
-        near[dimension] = conditional(less_equal(depth, block), depth, block - depth % block)
-        far[dimension] = conditional(less_equal(depth, block), ZERO, depth % block)
-    made = [_message(direction, near, found, placement)]
-    if len(direction.sides) == 1:
-        # of a corner only the nearest owner is counted: the others hold a few elements
-        for dimension, depth in far.items():
-            work = _message(direction, {dimension: depth}, found, placement)
-            made.append(_guarded(less(ZERO, depth), work))
-    condition = ONE
-    for dimension, depth in wanted.items():
-        if not known_non_negative(depth - 1, minima):
-            condition = condition * less(ZERO, depth)
-        ranks = placement.ranks(dimension)
-        if not isinstance(ranks, Num):
-            condition = condition * less(ONE, ranks)
-    if condition != ONE:
-        made = [_guarded(condition, work) for work in made]
+        sent: Process = Leaf(Message(_region(request, counts, chosen, reach, facts), request.label))
+        for layers in chosen:
+            if layers.owners is not None:
+                sent = SeqLoop(*layers.owners, sent)
+        made.append(sent if when == ONE else Branch(when, sent, NOTHING))
     return made
 
 
-def _guarded(condition: Expr, work: Process) -> Process:
-    return SeqLoop(GUARD, ONE, condition, work)
+def _layers(
+    side: Side, request: Request, reach: Reach, held: tuple[Expr, Expr] | None
+) -> list[Layers]:
+    along = reach.spread[side.dimension]
+    index = f"owner.axis{side.dimension}"
+    if isinstance(along.dim, CyclicDim):
+        shifted = [offset for _, offsets in request.across for offset in offsets if offset != ZERO]
+        if len(request.sides) > 1 or shifted:
+            raise NotPriced("a diagonal shift along a cyclically distributed dimension")
+        if request.wraps_after is not None:
+            raise NotPriced("a periodic shift along a cyclically distributed dimension")
+        found = (cyclic_layers(along, depth * side.sign) for depth in side.depths)
+        return [layers for each in found for layers in each]
+    if request.wraps_after is not None:
+        return periodic_layers(along, side.depths[0], request.wraps_after)
+    if held is not None:
+        return deeper_layers(along, *held, index)
+    return block_layers(along, side.sign, side.depths, index)
 
 
-def _message(
-    direction: Direction, layers: Mapping[int, Expr], found: ArrayType, placement: Placement
-) -> Process:
-    counts = tuple(
-        layers.get(dimension, local_extent(placement, found.extents, dimension))
-        for dimension in range(len(found.extents))
-    )
-    return Leaf(Message(local_region(counts, found, placement), direction.label))
+def _across(request: Request, facts: Facts) -> tuple[dict[int, Expr], Expr]:
+    """Return how much is read along the dimensions without a side, and when there is any."""
+    counts = {dimension: high - low for dimension, low, high in request.ranges}
+    regions = dict(request.regions)
+    condition = ONE
+    for dimension, offsets in request.across:
+        along = regions[dimension]
+        own = along.count(facts)
+        if offsets != (ZERO,):
+            if isinstance(along.dim, CyclicDim):
+                raise NotPriced("a diagonal shift along a cyclically distributed dimension")
+            own = _own_part(own, offsets, facts)
+            condition = logical_and(condition, less(0, own))
+        counts[dimension] = own
+    return counts, condition
 
 
-def local_region(counts: tuple[Expr, ...], found: ArrayType, placement: Placement) -> Region:
-    """Return a region of one rank's part of an array."""
-    return Region(
-        itemsize_bytes=itemsize_of(found.dtype),
-        counts=counts,
-        pitches_bytes=pitches_bytes(placement, found.extents, found.dtype),
-    )
+def _own_part(own: Expr, offsets: tuple[Expr, ...], facts: Facts) -> Expr:
+    """Return how much of a block is read within it at some offsets, none of them 0."""
+    left: list[Expr] = []
+    for sign in (1, -1):
+        depths = [offset * sign for offset in offsets if facts.non_negative(offset * sign)]
+        if depths:
+            left.append(maximum(0, own - smallest(depths, facts.minima)))
+    return left[0] if len(left) == 1 else minimum(own, left[0] + left[1])
 
 
-def local_count(
-    length: Expr, dimension: int, placement: Placement, minima: Mapping[str, int]
-) -> Expr:
-    """Return how many of `length` consecutive indices the busiest rank owns."""
-    if not placement.is_spread(dimension) or length == ONE:
-        return length
-    block = placement.block(dimension)
-    missing = placement.template[dimension] - length
-    if missing == ZERO or isinstance(missing, Num):
-        # a rank away from the edges owns a full block
-        return block
-    return minimum(block, length)
+def _region(
+    request: Request,
+    across: Mapping[int, Expr],
+    chosen: tuple[Layers, ...],
+    reach: Reach,
+    facts: Facts,
+) -> Region:
+    itemsize = itemsize_of(reach.array.dtype)
+    extents = local_extents(reach.placement, reach.array.extents, facts)
+    pitches = pitches_bytes(extents, reach.placement.order, itemsize)
+    by_side = {side.dimension: layers for side, layers in zip(request.sides, chosen, strict=True)}
+    counts: list[Expr] = []
+    steps: list[Expr] = []
+    for dimension, pitch in enumerate(pitches):
+        layers = by_side.get(dimension)
+        if layers is None:
+            counts.append(across[dimension])
+            steps.append(pitch)
+        elif layers.stride is None or layers.run is None:
+            counts.append(layers.count)
+            steps.append(pitch)
+        else:
+            counts.append(layers.count if layers.run == ONE else ceil_div(layers.count, layers.run))
+            steps.append(pitch * layers.stride)
+            if layers.run != ONE:
+                counts.append(layers.run)
+                steps.append(pitch)
+    return Region(itemsize, tuple(counts), tuple(steps))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from costdb.expr import Expr, evaluate, free_symbols, num, substitute
+from costdb.expr import Expr, evaluate, free_symbols, less, num, substitute
 from costdb.lines.symbolic import region_line_bounds
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
 from costdb.work import Message, PrefixScan, Region
@@ -47,56 +47,56 @@ class Transfer:
 def transfers(process: Process, sizes: Sizes, line_bytes: int) -> tuple[Transfer, ...]:
     """Return the kinds of messages a process sends, each once, in program order.
 
-    Messages whose size depends on a loop's index are left out.
+    Messages whose size depends on a loop's index are left out, and so are those that are not
+    sent at these sizes.
     """
+    bound = {name: num(size) for name, size in sizes.items()}
     found: dict[Transfer, None] = {}
-    for label, region in _regions(process):
-        transfer = _at(label, region, sizes, line_bytes)
+    for label, region in _regions(process, bound):
+        transfer = _at(label, region, bound, line_bytes)
         if transfer is not None:
             found[transfer] = None
     return tuple(found)
 
 
-def _regions(process: Process) -> Iterator[tuple[str, Region]]:
+def _regions(process: Process, bound: Mapping[str, Expr]) -> Iterator[tuple[str, Region]]:
     match process:
         case Leaf(Message(region, label)):
             yield label, region
-        case Leaf(PrefixScan(ranks, edge, _, label)) if ranks != num(1):
+        case Leaf(PrefixScan(ranks, edge, _, label)) if substitute(ranks, bound) != num(1):
             yield f"{label}, each step", edge
         case Sequential(parts) | Parallel(parts):
             for part in parts:
-                yield from _regions(part)
-        case SeqLoop() | ParLoop():
-            yield from _regions(process.body)
-        case Branch(_, then, orelse):
-            yield from _regions(then)
-            yield from _regions(orelse)
+                yield from _regions(part, bound)
+        case SeqLoop(_, low, high, body) | ParLoop(_, low, high, body):
+            if substitute(less(high, low), bound) != num(1):
+                yield from _regions(body, bound)
+        case Branch(condition, then, orelse):
+            decided = substitute(condition, bound)
+            if decided != num(0):
+                yield from _regions(then, bound)
+            if decided != num(1):
+                yield from _regions(orelse, bound)
         case _:
             return
 
 
-def _at(label: str, region: Region, sizes: Sizes, line_bytes: int) -> Transfer | None:
-    bound = dict(sizes)
-
-    def value(expr: Expr) -> Expr:
-        return substitute(expr, {name: num(size) for name, size in bound.items()})
-
+def _at(label: str, region: Region, bound: Mapping[str, Expr], line_bytes: int) -> Transfer | None:
     fixed = Region(
         region.itemsize_bytes,
-        tuple(map(value, region.counts)),
-        tuple(map(value, region.pitches_bytes)),
-        None if region.start_bytes is None else value(region.start_bytes),
+        tuple(substitute(count, bound) for count in region.counts),
+        tuple(substitute(pitch, bound) for pitch in region.pitches_bytes),
+        None if region.start_bytes is None else substitute(region.start_bytes, bound),
     )
     elements = num(1)
     for count in fixed.counts:
         elements = elements * count
-
     if free_symbols(elements):
         return None
-    low, high = region_line_bounds(fixed, line_bytes)
     number = int(evaluate(elements, {}))
-    if number == 0:
+    if number <= 0:
         return None
+    low, high = region_line_bounds(fixed, line_bytes)
     return Transfer(
         label,
         number,

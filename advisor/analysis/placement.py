@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from advisor.distribution import AxisMap, BlockDim, MeshSpec, NotDistributed, StorageOrder
-from advisor.dtypes import itemsize_of
+from advisor.analysis.along import Along
+from advisor.analysis.facts import Facts
+from advisor.distribution import AxisMap, MeshSpec, StorageOrder
 from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.statements import Bind, walk
+from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -29,7 +30,7 @@ from advisor.ir.values import (
     Scan,
     Value,
 )
-from costdb.expr import Expr, ceil_div, num, sym
+from costdb.expr import Expr, maximum, num, sym
 from costdb.expr.nodes import Num
 
 ZERO = num(0)
@@ -63,26 +64,32 @@ class Placement:
         """Return the number of ranks that a dimension is spread over."""
         return ranks_of(self.mesh, self.dims[dimension].axes)
 
-    def block(self, dimension: int) -> Expr:
-        """Return the largest extent of a dimension that one rank owns."""
-        if self.ranks(dimension) == ONE:
-            return self.template[dimension]
-        return ceil_div(self.template[dimension], self.ranks(dimension))
-
     def is_spread(self, dimension: int) -> bool:
         """Return whether more than one rank may own parts of a dimension."""
         return self.ranks(dimension) != ONE
 
+    def along(self, dimension: int, part: Range | Point) -> Along:
+        """Return how a subscript of an array placed here lies along a distributed dimension."""
+        low = self.origin[dimension] + low_of(part)
+        return Along(
+            low,
+            low + length_of(part),
+            self.template[dimension],
+            self.ranks(dimension),
+            self.dims[dimension],
+        )
+
+    def along_as(self, dimension: int, other: Placement, its_dimension: int) -> bool:
+        """Return whether equal template coordinates of two dimensions are owned by equal ranks."""
+        return (self.template[dimension], self.dims[dimension], self.mesh) == (
+            other.template[its_dimension],
+            other.dims[its_dimension],
+            other.mesh,
+        )
+
     def matches(self, other: Placement) -> bool:
         """Return whether equal template coordinates are owned by equal ranks."""
         return (self.template, self.dims, self.mesh) == (other.template, other.dims, other.mesh)
-
-
-class Unplaced(Exception):
-    """The distribution of an array is not known."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(f"nothing says how `{name}` is distributed")
 
 
 def ranks_of(mesh: MeshSpec, axes: tuple[str, ...]) -> Expr:
@@ -105,49 +112,82 @@ def declared_placement(array: DeclaredArray) -> Placement:
 def place(kernel: Kernel) -> dict[str, Placement]:
     """Return the placement of every array of a kernel whose placement is known."""
     placed = {name: declared_placement(array) for name, array in kernel.arrays.items()}
-    pending: list[Bind] = []
-    for statement in walk(kernel.body):
-        if not isinstance(statement, Bind) or statement.name in placed:
-            continue
-        found = _inferred(statement.value, placed)
-        if found is not None:
-            placed[statement.name] = found
-        else:
-            pending.append(statement)
-    for statement in pending:
-        # an array of constants has no operands to follow: it lives like its equals in shape
-        if statement.name not in placed:
-            like = _same_shape(kernel.extents(statement.name), placed)
-            if like is not None:
-                placed[statement.name] = like
+    statements = tuple(walk(kernel.body))
+    pending = [s for s in statements if isinstance(s, Bind) and s.name not in placed]
+    while pending:
+        left: list[Bind] = []
+        for bind in pending:
+            found = value_placement(bind.value, placed)
+            if bind.name in placed:
+                continue
+            if found is None:
+                left.append(bind)
+            else:
+                placed[bind.name] = found
+        if len(left) == len(pending):
+            # an array of constants has no operands to follow
+            guess = _guessed(left, statements, kernel, placed)
+            if guess is None:
+                break
+            placed.update(guess)
+        pending = left
     return placed
 
 
-def _same_shape(extents: tuple[Expr, ...], placed: Mapping[str, Placement]) -> Placement | None:
-    for placement in placed.values():
-        if placement.template == extents:
-            return replace(placement, origin=tuple(ZERO for _ in extents))
+def _guessed(
+    pending: list[Bind],
+    statements: tuple[Statement, ...],
+    kernel: Kernel,
+    placed: Mapping[str, Placement],
+) -> dict[str, Placement] | None:
+    """Return a placement for one array: like its equals in shape, or like what is stored in it."""
+    for bind in pending:
+        extents = kernel.extents(bind.name)
+        for placement in placed.values():
+            if placement.template == extents:
+                return {bind.name: replace(placement, origin=tuple(ZERO for _ in extents))}
+    for bind in pending:
+        for statement in statements:
+            if not isinstance(statement, Store) or statement.array != bind.name:
+                continue
+            found = value_placement(statement.value, placed)
+            if found is None or len(found.template) != len(statement.region):
+                continue
+            origin = tuple(
+                at - low_of(part) for at, part in zip(found.origin, statement.region, strict=True)
+            )
+            return {bind.name: replace(found, origin=origin)}
     return None
 
 
-def _inferred(value: Value, placed: Mapping[str, Placement]) -> Placement | None:
+def value_placement(value: Value, placed: Mapping[str, Placement]) -> Placement | None:
+    """Return where the elements of a value are computed, None where nothing says it.
+
+    Among operands at different offsets, the result lies in their middle, so that it reaches
+    equally far to both sides.
+    """
     candidates = _candidates(value, placed)
     if not candidates:
         return None
     most = max(len(candidate.template) for candidate in candidates)
-    same = [c for c in candidates if len(c.template) == most and c.matches(candidates[0])]
-    if not same:
-        return None
-    return min(same, key=lambda candidate: _total_distance(candidate, same))
+    first = next(c for c in candidates if len(c.template) == most)
+    same = [c for c in candidates if len(c.template) == most and c.matches(first)]
+    origin = tuple(
+        _middle([candidate.origin[dimension] for candidate in same]) for dimension in range(most)
+    )
+    return replace(first, origin=origin)
 
 
-def _total_distance(candidate: Placement, others: list[Placement]) -> float:
-    total = 0.0
-    for other in others:
-        for own, theirs in zip(candidate.origin, other.origin, strict=True):
-            gap = own - theirs
-            total += abs(float(gap.value)) if isinstance(gap, Num) else 1.0
-    return total
+def _middle(origins: list[Expr]) -> Expr:
+    """Return the origin from which all are nearest; of several, the one in the middle."""
+    base = origins[0]
+    gaps = [origin - base for origin in origins]
+    known = sorted(int(gap.value) for gap in gaps if isinstance(gap, Num))
+    if len(known) < len(gaps):
+        # distances that depend on sizes cannot be compared
+        return max(dict.fromkeys(origins), key=origins.count)
+    low, high = known[(len(known) - 1) // 2], known[len(known) // 2]
+    return base + (low + high) // 2
 
 
 def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement]:
@@ -155,7 +195,7 @@ def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement
     match value:
         case Read(array, region):
             source = placed.get(array)
-            return [] if source is None else [_of_region(source, region)]
+            return [] if source is None else [region_placement(source, region)]
         case Scalar() | Fill():
             return []
         case Elementwise(_, parts):
@@ -171,13 +211,16 @@ def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement
             if axis is None:
                 return []
             return [_without(found, axis) for found in _candidates(operand, placed)]
+        case _:
+            return []
 
 
 def _moved(origin: tuple[Expr, ...], axis: int, by: Expr) -> tuple[Expr, ...]:
     return tuple(at + by if position == axis else at for position, at in enumerate(origin))
 
 
-def _of_region(source: Placement, region: tuple[Range | Point, ...]) -> Placement:
+def region_placement(source: Placement, region: tuple[Range | Point, ...]) -> Placement:
+    """Return where a region of an array lives, as an array of its own."""
     kept = [d for d, part in enumerate(region) if isinstance(part, Range)]
     return Placement(
         template=tuple(source.template[d] for d in kept),
@@ -209,32 +252,32 @@ def length_of(part: Range | Point) -> Expr:
     return part.high - part.low if isinstance(part, Range) else ONE
 
 
-def pitches_bytes(placement: Placement, extents: tuple[Expr, ...], dtype: str) -> tuple[Expr, ...]:
-    """Return the distance in a rank's memory between neighbours along each dimension.
+def local_count(placement: Placement, dimension: int, part: Range | Point, facts: Facts) -> Expr:
+    """Return how many of the indices that a subscript selects the busiest rank owns."""
+    if placement.is_spread(dimension):
+        return placement.along(dimension, part).count(facts)
+    length = length_of(part)
+    return length if facts.non_negative(length) else maximum(0, length)
 
-    Parameters
-    ----------
-    placement : Placement
-    extents : tuple of Expr
-        Extents of the array itself, which a dimension that is not distributed keeps.
-    dtype : str
-    """
-    step: Expr = num(itemsize_of(dtype))
+
+def local_extents(
+    placement: Placement, extents: tuple[Expr, ...], facts: Facts
+) -> tuple[Expr, ...]:
+    """Return the shape of the largest part of an array that a rank holds."""
+    return tuple(
+        local_count(placement, dimension, Range(ZERO, extent), facts)
+        for dimension, extent in enumerate(extents)
+    )
+
+
+def pitches_bytes(
+    extents: tuple[Expr, ...], order: StorageOrder, itemsize_bytes: int
+) -> tuple[Expr, ...]:
+    """Return the distance in memory between neighbours along each dimension of a dense array."""
+    step: Expr = num(itemsize_bytes)
     steps: dict[int, Expr] = {}
     dimensions = range(len(extents))
-    for dimension in reversed(dimensions) if placement.order == "C" else dimensions:
+    for dimension in reversed(dimensions) if order == "C" else dimensions:
         steps[dimension] = step
-        step = step * local_extent(placement, extents, dimension)
+        step = step * extents[dimension]
     return tuple(steps[dimension] for dimension in dimensions)
-
-
-def local_extent(placement: Placement, extents: tuple[Expr, ...], dimension: int) -> Expr:
-    """Return how far one rank's part of an array reaches along a dimension, at most."""
-    if placement.is_spread(dimension):
-        return placement.block(dimension)
-    return extents[dimension]
-
-
-def is_block(dim: AxisMap) -> bool:
-    """Return whether neighbouring indices mostly live on the same rank."""
-    return isinstance(dim, BlockDim | NotDistributed)

@@ -16,7 +16,7 @@ from advisor.frontend.regions import region
 from advisor.frontend.scalars import literal_int, scalar
 from advisor.frontend.scope import Scope
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe
-from advisor.ir.signs import Sign, known_non_negative, sign
+from advisor.ir.signs import known_non_negative, least_index
 from advisor.ir.statements import (
     Bind,
     Choice,
@@ -374,9 +374,7 @@ class Body:
         symbol = f"{variable or 'iteration'}.line{span.start_line}"
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol))
-        starts_low = sign(low, scope.minima)
-        if starts_low is Sign.ZERO or starts_low is Sign.UNKNOWN:
-            scope.minima[symbol] = 0
+        scope.minima[symbol] = least_index(low, scope.minima)
         body = self.block(suite)
         for name in assigned_names(suite):
             scope.forget(name)

@@ -11,6 +11,9 @@ from costdb.expr import Expr, free_symbols, maximum, minimum, num, substitute, s
 from costdb.expr.functions import Max, Min
 from costdb.expr.nodes import Add, Mul, Num, Pow, Sym
 
+UNBOUNDED = 10**9
+"""Stands for a bound that is not known."""
+
 
 class Sign(StrEnum):
     """What is known of a value's sign when every size is at least its minimum."""
@@ -95,3 +98,18 @@ def smallest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
         if any(known_non_negative(value - other, minima) for other in others):
             kept = others
     return minimum(*kept) if len(kept) > 1 else kept[0]
+
+
+def least_index(low: Expr, minima: Mapping[str, int]) -> int:
+    """Return the least value of a loop's index that starts at `low`.
+
+    A start of unknown sign, such as ``N - 5``, is taken as at least 0, since sizes are such that
+    slices stay inside their array; one that is negative for all sizes has no bound.
+    """
+    if isinstance(low, Num):
+        return int(low.value)
+    match sign(low, minima):
+        case Sign.NEGATIVE | Sign.NON_POSITIVE:
+            return -UNBOUNDED
+        case _:
+            return 1 if known_non_negative(low - 1, minima) else 0

@@ -1,0 +1,124 @@
+"""How a region lies along one distributed dimension, and how much of it the busiest rank owns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.distribution import AxisMap, CyclicDim
+from costdb.expr import Expr, ceil_div, conditional, floor_div, less, maximum, minimum, num
+from costdb.expr.nodes import Num
+
+ZERO = num(0)
+ONE = num(1)
+INTERIOR_RANKS = 3
+"""Ranks along a dimension from which on some rank has neighbours on both sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """Indices ``low <= i < high`` of a dimension that is distributed.
+
+    Attributes
+    ----------
+    low, high : Expr
+        In the index space that is distributed. What lies outside it (a rim of wrapped copies)
+        belongs to the owner of the nearest index inside.
+    extent : Expr
+        Of that index space.
+    ranks : Expr
+        Number of ranks it is spread over.
+    dim : AxisMap
+        Block or cyclic.
+    """
+
+    low: Expr
+    high: Expr
+    extent: Expr
+    ranks: Expr
+    dim: AxisMap
+
+    @property
+    def piece(self) -> Expr:
+        """Consecutive indices that a rank owns at a time."""
+        if isinstance(self.dim, CyclicDim):
+            return num(self.dim.k)
+        return ceil_div(self.extent, self.ranks)
+
+    @property
+    def length(self) -> Expr:
+        """Number of indices."""
+        return self.high - self.low
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether these are all indices of the distributed space."""
+        return self.low == ZERO and self.high == self.extent
+
+    @property
+    def nearly_whole(self) -> bool:
+        """Whether only a constant number of indices is missing."""
+        return isinstance(self.extent - self.length, Num)
+
+    @property
+    def several(self) -> Expr:
+        """1 where more than one rank owns indices of the dimension, else 0."""
+        return ONE if isinstance(self.ranks, Num) and self.ranks != ONE else less(ONE, self.ranks)
+
+    def count(self, facts: Facts) -> Expr:
+        """Return how many of the indices the rank that has most of them owns.
+
+        Exact, except for regions that leave out a constant number of indices of a dimension
+        over three ranks or more: they count as having some rank away from both edges, which
+        is an upper bound where the blocks are as small as that constant.
+        """
+        before, after = -self.low, self.high - self.extent
+        if _surely_positive(before, facts) or _surely_positive(after, facts):
+            return self._with_rim(before, after, facts)
+        if self.length == ONE:
+            return ONE
+        piece, ranks = self.piece, self.ranks
+        if isinstance(self.dim, CyclicDim):
+            return busiest(self.low, self.length, piece, ranks)
+        has_interior = isinstance(ranks, Num) and ranks.value >= INTERIOR_RANKS
+        if self.is_whole or (self.nearly_whole and has_interior):
+            return piece
+        return largest_part(self.low, _clamped(self.length, facts), piece)
+
+    def _with_rim(self, before: Expr, after: Expr, facts: Facts) -> Expr:
+        """Count where the ranks at the edges hold a rim besides their own part."""
+        if not (facts.non_negative(before) and facts.non_negative(after)):
+            raise NotPriced("an array that reaches beyond one edge of what is distributed only")
+        parts = [self.piece + before]
+        if after != ZERO:
+            last_start = (ceil_div(self.extent, self.piece) - 1) * self.piece
+            parts.append(self.high - last_start)
+        return conditional(self.several, maximum(*parts), self.length)
+
+
+def _surely_positive(expr: Expr, facts: Facts) -> bool:
+    return expr != ZERO and facts.non_negative(expr)
+
+
+def _clamped(length: Expr, facts: Facts) -> Expr:
+    return length if facts.non_negative(length) else maximum(0, length)
+
+
+def largest_part(low: Expr, length: Expr, piece: Expr) -> Expr:
+    """Return the most of `length` indices from `low` on that lie in one piece."""
+    if low == ZERO:
+        return minimum(length, piece)
+    head = minimum(length, piece - low % piece)
+    return maximum(head, minimum(piece, length - head))
+
+
+def busiest(low: Expr, length: Expr, piece: Expr, ranks: Expr) -> Expr:
+    """Return the most of `length` indices from `low` on that one of `ranks` owns in turn.
+
+    Every rank owns one piece of each whole round; of what is left, a rank owns a piece, or
+    what there is of one.
+    """
+    if piece == ONE:
+        return ceil_div(length, ranks)
+    around = piece * ranks
+    return floor_div(length, around) * piece + largest_part(low, length % around, piece)
