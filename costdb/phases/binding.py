@@ -60,7 +60,7 @@ def bind(application: Application, choices: Mapping[str, Chosen]) -> Bindings:
         if name in words:
             continue
         if name not in application.parameters and name not in sizes:
-            known = (*application.parameters, *sizes)
+            known = (*application.parameters, *application.size_names)
             raise _refusal(application, f"there is no parameter {name}{_nearest(name, known)}")
         value = _number(application, name, chosen)
         numbers[name] = value
