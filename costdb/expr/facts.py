@@ -37,7 +37,7 @@ from costdb.expr.nodes import (
 from costdb.expr.polynomials import affine_in, at, expand, terms_of
 
 _MAX_STEPS = 5
-_MAX_TRIALS = 1000
+_MAX_TRIALS = 100
 _MAX_PROVED_SIZE = 150
 _MAX_COMPARED = 16
 
@@ -128,13 +128,17 @@ class _Effort:
 
     @property
     def is_spent(self) -> bool:
-        return self.levels <= 0 or len(self.trials) > _MAX_TRIALS
+        return self.levels <= 0 or self.is_exhausted
+
+    @property
+    def is_exhausted(self) -> bool:
+        return len(self.trials) > _MAX_TRIALS
 
 
 def _is_nonnegative(expr: Expr, facts: Facts, effort: _Effort) -> bool:
     if isinstance(expr, Num):
         return expr.value >= 0
-    if expr.size > _MAX_PROVED_SIZE:
+    if expr.size > _MAX_PROVED_SIZE or effort.is_exhausted:
         return False
     for known in reversed(facts.ranges):
         if known.index in free_symbols(expr):
