@@ -1,0 +1,132 @@
+"""The text of an open file, kept in step with the editor.
+
+The library's own documents are not used: they cut lines wherever ``str.splitlines`` does, at
+form feeds and U+2028 too, where neither editors nor Python see the end of a line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from advisor.edits import split_lines
+from advisor.lsp.positions import Encoding, code_points, count_units
+from advisor.source import Span
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place as the editor counts: line and column from 0, columns in its code units."""
+
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change by the user: the text from `start` to `end` is replaced; None: all of it."""
+
+    text: str
+    start: Position | None = None
+    end: Position | None = None
+
+
+@dataclass(slots=True)
+class Document:
+    """An open file.
+
+    Attributes
+    ----------
+    uri : str
+    encoding : Encoding
+        Of the editor's columns.
+    version : int
+        As the editor numbers them.
+    text : str
+    lines : list of str
+        With their ends.
+    origins : list of (int or None)
+        For each line, which line of the marked text it is, from 0; None for a line that was
+        touched since. See `mark`.
+    """
+
+    uri: str
+    encoding: Encoding
+    version: int
+    text: str
+    lines: list[str] = field(init=False)
+    origins: list[int | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.text = _joined_surrogates(self.text)
+        self.lines = split_lines(self.text)
+        self.origins = [None] * len(self.lines)
+
+    def mark(self) -> None:
+        """Make the text as it is now the one that `origins` refers to."""
+        self.origins = list(range(len(self.lines)))
+
+    def apply(self, change: Change) -> None:
+        """Carry out a change."""
+        if change.start is None or change.end is None:
+            text = change.text
+        else:
+            start, end = self._offset(change.start), self._offset(change.end)
+            text = self.text[:start] + change.text + self.text[max(start, end) :]
+        old, self.text = self.lines, _joined_surrogates(text)
+        self.lines = new = split_lines(self.text)
+        least = min(len(old), len(new))
+        head = 0
+        while head < least and old[head] == new[head]:
+            head += 1
+        tail = 0
+        while tail < least - head and old[-1 - tail] == new[-1 - tail]:
+            tail += 1
+        touched: list[int | None] = [None] * (len(new) - head - tail)
+        self.origins = self.origins[:head] + touched + self.origins[len(old) - tail :]
+
+    def position(self, line: int, column: int) -> Position:
+        """Return a place in the editor's terms.
+
+        Parameters
+        ----------
+        line : int
+            From 1. One behind the text means its end.
+        column : int
+            Code points from 0. One behind the line means its end.
+        """
+        if line > len(self.lines):
+            line, column = len(self.lines), len(self.lines[-1])
+        before = self._content(line - 1)[:column]
+        return Position(line - 1, count_units(before, self.encoding))
+
+    def range_of(self, span: Span) -> tuple[Position, Position]:
+        """Return both ends of a span in the editor's terms."""
+        return (
+            self.position(span.start_line, span.start_column),
+            self.position(span.end_line, span.end_column),
+        )
+
+    def place(self, position: Position) -> tuple[int, int]:
+        """Return a place of the editor as line from 1 and code points from 0, within the text."""
+        if position.line >= len(self.lines):
+            return len(self.lines), len(self.lines[-1])
+        content = self._content(position.line)
+        return position.line + 1, code_points(content, position.column, self.encoding)
+
+    def end_of_line(self, line: int) -> Position:
+        """Return the end of a line, counted from 1."""
+        return self.position(line, len(self.lines[line - 1]))
+
+    def _content(self, index: int) -> str:
+        return self.lines[index].rstrip("\r\n")
+
+    def _offset(self, position: Position) -> int:
+        line, column = self.place(position)
+        return sum(map(len, self.lines[: line - 1])) + column
+
+
+def _joined_surrogates(text: str) -> str:
+    """Return `text` with halves of a character put together, which JSON may bring one by one."""
+    if text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")

@@ -1,0 +1,389 @@
+"""The language server: requests of the editor, answered from the newest analysis."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, cast
+
+from lsprotocol import types
+from pygls.exceptions import (
+    JsonRpcContentModified,
+    JsonRpcException,
+    JsonRpcInvalidParams,
+    PyglsError,
+)
+from pygls.lsp.server import LanguageServer
+from pygls.uris import to_fs_path
+
+from advisor.engine import Options
+from advisor.lsp.abilities import Abilities, abilities_of, encoding_of
+from advisor.lsp.actions import KINDS, Purpose, offers
+from advisor.lsp.analyses import Analyses, Answer, OpenFile
+from advisor.lsp.analysis import Analysis, analyse, rewrite_edits, suppression_edits
+from advisor.lsp.convert import (
+    asked_finding,
+    changes_of,
+    code_action,
+    diagnostics,
+    inlay_hint,
+    overlapping,
+    range_of,
+    workspace_edit,
+)
+from advisor.lsp.document import Document
+from advisor.lsp.hints import hints
+from advisor.lsp.hover import hover_markdown, hover_plain
+from advisor.lsp.pages import rule_pages
+from advisor.lsp.positions import Encoding
+from advisor.lsp.protocol import AdviseProtocol
+from advisor.lsp.settings import (
+    SECTION,
+    Chosen,
+    SettingError,
+    Settings,
+    machine_name,
+    read_settings,
+    size,
+)
+from advisor.source import Edit
+
+DEFAULT_MIN_SPEEDUP = 1.05
+_SETTINGS_TIMEOUT_S = 3.0
+# Importing the front end and the rules takes a second; better before the first file is open.
+_WARM_UP = "import advisor\n"
+
+_log = logging.getLogger(__name__)
+
+
+class AdviseServer(LanguageServer):
+    """Serves one editor.
+
+    Parameters
+    ----------
+    version : str
+        Shown to the editor.
+    default : Settings
+        Hold until the editor says otherwise.
+    """
+
+    def __init__(self, version: str, default: Settings) -> None:
+        super().__init__(
+            "advise",
+            version,
+            text_document_sync_kind=types.TextDocumentSyncKind.Incremental,
+            protocol_cls=AdviseProtocol,
+        )
+        self.default = default
+        self.settings = default
+        self.chosen = Chosen()
+        self.abilities = Abilities()
+        self.encoding = Encoding.UTF16
+        self.was_shut_down = False
+        self._told: set[str] = set()
+        self.analyses = Analyses(self._analyse, self._finished)
+        cast(AdviseProtocol, self.protocol).documents = self
+        for method, handler, options in (
+            (types.INITIALIZE, self._initialize, None),
+            (types.INITIALIZED, self._initialized, None),
+            (types.SHUTDOWN, self._shut_down, None),
+            (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._reconfigured, None),
+            (types.TEXT_DOCUMENT_HOVER, self._hover, None),
+            (types.TEXT_DOCUMENT_INLAY_HINT, self._inlay_hints, None),
+            (
+                types.TEXT_DOCUMENT_CODE_ACTION,
+                self._code_actions,
+                types.CodeActionOptions(
+                    code_action_kinds=[types.CodeActionKind(kind) for kind in KINDS],
+                    resolve_provider=True,
+                ),
+            ),
+            (types.CODE_ACTION_RESOLVE, self._resolve, None),
+        ):
+            self.feature(method, options)(cast(Callable[..., Any], handler))
+        for command, run in (
+            ("advise.setMachine", self._set_machine),
+            ("advise.setSize", self._set_size),
+            ("advise.recheck", self._recheck),
+            ("advise.machines", self._machines),
+        ):
+            self.command(command)(cast(Callable[..., Any], run))
+
+    # -- start and end
+
+    def _initialize(self, params: types.InitializeParams) -> None:
+        self.abilities = abilities_of(params.capabilities)
+        self.encoding = encoding_of(self.workspace.position_encoding)
+        self._use(params.initialization_options)
+        if self.abilities.pulls:
+            # only now, because an editor that is pushed to must not see the other way offered
+            options = types.DiagnosticOptions(
+                inter_file_dependencies=False, workspace_diagnostics=False, identifier=SECTION
+            )
+            self.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(self._pulled)
+
+    async def _initialized(self, params: types.InitializedParams) -> None:
+        self.analyses.warm_up(_warm_up)
+        if self.abilities.registers_configuration:
+            registration = types.Registration(
+                id="configuration",
+                method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+                register_options={"section": SECTION},
+            )
+            asked = self.client_register_capability_async(types.RegistrationParams([registration]))
+            await _reply(asked, "registering for settings")
+        await self._ask_settings()
+        self.analyses.ready.set()
+
+    def _shut_down(self, params: None) -> None:
+        self.was_shut_down = True
+        self.analyses.stop()
+
+    def report_server_error(
+        self, error: Exception, source: type[PyglsError | JsonRpcException]
+    ) -> None:
+        """Log an error of ours; a box in the editor would help nobody."""
+        _log.error("%s: %s", source.__name__, error, exc_info=error)
+
+    # -- documents
+
+    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Take in a file."""
+        item = params.text_document
+        document = Document(item.uri, self.encoding, item.version, item.text)
+        self.analyses.open(to_fs_path(item.uri) or item.uri, document)
+
+    def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Carry out changes, in the order given."""
+        identifier = params.text_document
+        changes = tuple(changes_of(params.content_changes))
+        self.analyses.change(identifier.uri, identifier.version, changes)
+
+    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a file."""
+        uri = params.text_document.uri
+        if self.analyses.close(uri) and not self.abilities.pulls:
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+
+    # -- diagnostics
+
+    def _analyse(self, path: str, source: str) -> Analysis:
+        return analyse(path, source, self._options())
+
+    def _finished(self, file: OpenFile) -> None:
+        answer = file.answer
+        assert answer is not None
+        if answer.failure:
+            self._tell(answer.failure)
+        if not self.abilities.pulls:
+            self.text_document_publish_diagnostics(
+                types.PublishDiagnosticsParams(
+                    uri=file.document.uri,
+                    diagnostics=diagnostics(file.document, answer, self._pages()),
+                    version=answer.version if self.abilities.versions_diagnostics else None,
+                )
+            )
+
+    async def _pulled(
+        self, params: types.DocumentDiagnosticParams
+    ) -> types.DocumentDiagnosticReport:
+        found = await self.analyses.latest(params.text_document.uri)
+        if found is None:
+            return types.RelatedFullDocumentDiagnosticReport(items=[])
+        file, answer = found
+        identifier = str(answer.serial)
+        if params.previous_result_id == identifier:
+            return types.RelatedUnchangedDocumentDiagnosticReport(result_id=identifier)
+        return types.RelatedFullDocumentDiagnosticReport(
+            items=diagnostics(file.document, answer, self._pages()), result_id=identifier
+        )
+
+    def _pages(self) -> Mapping[str, str]:
+        return rule_pages() if self.abilities.links_codes else {}
+
+    # -- what is shown at a place
+
+    async def _hover(self, params: types.HoverParams) -> types.Hover | None:
+        found = await self._unchanged(params.text_document.uri)
+        if found is None:
+            return None
+        file, answer = found
+        here = types.Range(params.position, params.position)
+        findings = overlapping(file.document, answer.findings, here)
+        if not findings:
+            return None
+        if self.abilities.markdown:
+            text = hover_markdown(findings, current=answer.current)
+            content = types.MarkupContent(types.MarkupKind.Markdown, text)
+        else:
+            text = hover_plain(findings, current=answer.current)
+            content = types.MarkupContent(types.MarkupKind.PlainText, text)
+        return types.Hover(content, range_of(file.document, findings[0].span))
+
+    async def _inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
+        if not self.settings.inlay_hints:
+            return []
+        found = await self._unchanged(params.text_document.uri)
+        if found is None:
+            return []
+        file, answer = found
+        first, last = params.range.start.line + 1, params.range.end.line + 1
+        return [inlay_hint(file.document, hint) for hint in hints(answer.findings, first, last)]
+
+    # -- code actions
+
+    async def _code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
+        found = await self._unchanged(params.text_document.uri)
+        if found is None or not self.abilities.literal_actions:
+            return []
+        file, answer = found
+        if not answer.current:
+            return []
+        findings = overlapping(file.document, answer.findings, params.range)
+        offered = offers(findings, params.context.only)
+        actions = [
+            code_action(file.document, offer, self._pages(), self.abilities.prefers)
+            for offer in offered
+        ]
+        if not self.abilities.resolves_edits:
+            actions = [await self._resolve(action) for action in actions]
+        return actions
+
+    async def _resolve(self, action: types.CodeAction) -> types.CodeAction:
+        data: Any = action.data
+        if not isinstance(data, dict):
+            raise JsonRpcInvalidParams("this action has no data to resolve it by")
+        found = await self._unchanged(str(data.get("uri")))
+        if found is None or found[0].document.version != data.get("version"):
+            raise JsonRpcContentModified("the file has changed since the action was offered")
+        file, answer = found
+        finding = asked_finding(answer.findings, data)
+        if finding is None or not answer.current:
+            raise JsonRpcContentModified("the finding is gone")
+        make = rewrite_edits if data.get("purpose") == Purpose.REWRITE else suppression_edits
+        stamp, document = file.stamp, file.document
+        work = partial(make, file.path, document.text, self._options(), finding)
+        edits: tuple[Edit, ...] | None = await self.analyses.in_worker(work)
+        if file.stamp != stamp:
+            raise JsonRpcContentModified("the file has changed")
+        if edits is None:
+            raise JsonRpcInvalidParams("this cannot be written here")
+        action.edit = workspace_edit(document, edits, self.abilities.versioned_edits)
+        return action
+
+    async def _unchanged(self, uri: str) -> tuple[OpenFile, Answer] | None:
+        """Return the newest answer, or refuse when the text changes while it is awaited."""
+        file = self.analyses.files.get(uri)
+        version = None if file is None else file.document.version
+        found = await self.analyses.latest(uri)
+        if found is not None and found[1].version != version:
+            raise JsonRpcContentModified("the file has changed")
+        return found
+
+    # -- settings and commands
+
+    def _options(self) -> Options:
+        settings = self.chosen.over(self.settings)
+        return Options(
+            machine=settings.machine,
+            sizes=settings.sizes,
+            select=(),
+            ignore=(),
+            min_speedup=settings.min_speedup or DEFAULT_MIN_SPEEDUP,
+            size_origins=dict.fromkeys(settings.sizes, "editor"),
+        )
+
+    def _use(self, given: object) -> None:
+        self.settings, problems = read_settings(given, self.default)
+        for problem in problems:
+            self._tell(problem)
+
+    async def _reconfigured(self, params: types.DidChangeConfigurationParams) -> None:
+        if self.abilities.has_configuration:
+            await self._ask_settings()
+        else:
+            self._use(params.settings)
+        self._restart()
+
+    async def _ask_settings(self) -> None:
+        if not self.abilities.has_configuration:
+            return
+        item = types.ConfigurationItem(section=SECTION)
+        asked = self.workspace_configuration_async(types.ConfigurationParams([item]))
+        answer = await _reply(asked, "asking for settings")
+        if answer and answer[0] is not None:
+            self._use(answer[0])
+
+    def _restart(self) -> None:
+        self._told.clear()
+        self.analyses.restart()
+        if self.abilities.pulls and self.abilities.refreshes:
+            self.workspace_diagnostic_refresh(None)
+        if self.abilities.refreshes_hints:
+            self.workspace_inlay_hint_refresh(None)
+
+    def _set_machine(self, *arguments: Any) -> dict[str, Any]:
+        """Choose a machine for this session; without a name, the one of the settings again."""
+        try:
+            name = machine_name(arguments[0] if arguments else None)
+        except SettingError as problem:
+            raise JsonRpcInvalidParams(str(problem)) from problem
+        self.chosen = Chosen(name, self.chosen.sizes)
+        self._restart()
+        return self._state()
+
+    def _set_size(self, *arguments: Any) -> dict[str, Any]:
+        """Bind a size for this session; without a value, leave it to the settings again."""
+        if not arguments:
+            raise JsonRpcInvalidParams('expected a name and a value, such as "N", 4096')
+        name, value = arguments[0], arguments[1] if len(arguments) > 1 else None
+        sizes = {known: n for known, n in self.chosen.sizes.items() if known != name}
+        if value is not None:
+            try:
+                sizes.update((size(name, value),))
+            except SettingError as problem:
+                raise JsonRpcInvalidParams(str(problem)) from problem
+        self.chosen = Chosen(self.chosen.machine, sizes)
+        self._restart()
+        return self._state()
+
+    def _recheck(self, *arguments: Any) -> dict[str, Any]:
+        """Predict everything anew, as after an edit of a machine's profile."""
+        self._restart()
+        return self._state()
+
+    def _machines(self, *arguments: Any) -> list[dict[str, str]]:
+        """Return the machines that can be chosen."""
+        from costdb.machines import load_machine, machine_names
+
+        return [{"name": name, "title": load_machine(name).title} for name in machine_names()]
+
+    def _state(self) -> dict[str, Any]:
+        settings = self.chosen.over(self.settings)
+        return {"machine": settings.machine, "sizes": dict(settings.sizes)}
+
+    def _tell(self, problem: str) -> None:
+        """Show a line to the user, once until settings change."""
+        if problem in self._told:
+            return
+        self._told.add(problem)
+        _log.warning("%s", problem)
+        self.window_show_message(
+            types.ShowMessageParams(types.MessageType.Warning, f"advise: {problem}")
+        )
+
+
+async def _reply(asked: Any, what: str) -> Any:
+    """Return the editor's reply to a request; None when it refuses or does not answer."""
+    try:
+        return await asyncio.wait_for(asked, _SETTINGS_TIMEOUT_S)
+    except (JsonRpcException, TimeoutError) as error:
+        _log.warning("%s: %s", what, error or "no reply")
+        return None
+
+
+def _warm_up() -> None:
+    analyse("", _WARM_UP, Options("t3e", {}, (), (), DEFAULT_MIN_SPEEDUP))
+    rule_pages()
