@@ -27,6 +27,7 @@ COMMANDS = {
     "choose": "advisor.cli.choose",
     "machine": "advisor.cli.machine",
     "rule": "advisor.cli.rule",
+    "lsp": "advisor.cli.lsp",
     "version": "advisor.cli.version",
 }
 _OWN_OPTIONS = frozenset(("--help", "-h", "--version", "--install-completion", "--show-completion"))
