@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 
 from costdb.expr import (
     Expr,
@@ -111,13 +110,27 @@ def compile_process(
         For a constant time that is negative, a probability outside 0..1, a resource that
         serves nobody, a leaf without a price, and a cost too large to write down.
     """
-    tidy = partial(simplify, positive=frozenset(positive), nonnegative=frozenset(nonnegative))
+    tidy = knowing(positive, nonnegative)
     try:
         part = _Compiler(price, num(unit_us), tidy).part(term)
         omega = largest_element(part.delta, tidy)
         return Cost(tidy(part.time), tidy(part.phi), part.delta, omega)
     except ExprError as error:
         raise ProcessError(str(error)) from None
+
+
+def knowing(positive: Iterable[str], nonnegative: Iterable[str]) -> Tidy:
+    """Return simplification under these assumptions, which remembers its results."""
+    positive, nonnegative = frozenset(positive), frozenset(nonnegative)
+    known: dict[Expr, Expr] = {}
+
+    def tidy(expr: Expr) -> Expr:
+        if expr not in known:
+            simple = simplify(expr, positive, nonnegative)
+            known[expr] = known[simple] = simple
+        return known[expr]
+
+    return tidy
 
 
 class _Compiler:
@@ -209,7 +222,7 @@ class _Compiler:
         delta = body.delta.over(loop)
         times = [largest_element(delta, self.tidy)]
         if not self.is_one_server(body):
-            times.append(maximum_over(loop.variable, loop.low, loop.high, body.time))
+            times.insert(0, maximum_over(loop.variable, loop.low, loop.high, body.time))
         return _Part(
             self.tidy(maximum(*times)),
             self.tidy(maximum_over(loop.variable, loop.low, loop.high, body.phi)),

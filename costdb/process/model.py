@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from costdb.estimate import Priced, Term
-from costdb.expr import simplify
-from costdb.expr.nodes import Rational, Value
-from costdb.process.compile import Cost, ProcessError, compile_process
+from costdb.expr.nodes import Rational
+from costdb.process.compile import Cost, ProcessError, compile_process, knowing
 from costdb.process.occupancy import largest_element
 from costdb.process.quantities import RESERVED
 from costdb.process.shapes import ZERO
@@ -44,33 +42,6 @@ class Model:
     parameters: Mapping[str, Rational | None]
     sizes: frozenset[str]
     files: tuple[str, ...]
-
-    def bind(self, given: Mapping[str, Value]) -> dict[str, Value]:
-        """Return a value for every parameter, from `given` or else from the model.
-
-        Raises
-        ------
-        ModelError
-            For a name that is no parameter, a parameter without a value, a size that is not a
-            whole number of at least 1, and any other value below 0.
-        """
-        file = self.files[0]
-        for name, value in given.items():
-            if name not in self.parameters:
-                known = ", ".join(self.parameters) or "none"
-                raise ModelError(f"{file}: there is no parameter {name!r}; there are: {known}")
-            if name in self.sizes and (value < 1 or value != int(value)):
-                raise ModelError(
-                    f"{file}: {name} = {value}: a size is a whole number of at least 1"
-                )
-            if not value >= 0:
-                raise ModelError(f"{file}: {name} = {value}: a parameter is not negative")
-        defaults = {name: value for name, value in self.parameters.items() if value is not None}
-        bound = {**defaults, **given}
-        missing = [name for name in self.parameters if name not in bound]
-        if missing:
-            raise ModelError(f"{file}: {missing[0]!r} has no value")
-        return bound
 
 
 def load_model(paths: Sequence[Path]) -> Model:
@@ -127,11 +98,7 @@ def price_model(model: Model) -> Priced:
     follow each other.
     """
     cost = _compiled(model, 1)
-    tidy = partial(
-        simplify,
-        positive=model.sizes,
-        nonnegative=model.parameters.keys() - model.sizes,
-    )
+    tidy = knowing(model.sizes, model.parameters.keys() - model.sizes)
     bounds = [("critical path", cost.phi)]
     bounds += [
         (f"busiest {array}", largest_element(cost.delta.only(array), tidy))

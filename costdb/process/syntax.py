@@ -13,11 +13,17 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from costdb.expr.grammar import EXPRESSION_RULES, MAX_NESTING, MAX_TEXT
+from costdb.expr.grammar import EXPRESSION_RULES, MAX_NESTING
 from costdb.process.compile import ProcessError
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
+
+MAX_SOURCE = 50_000
+"""Characters of one file beside comments, so that refusing nonsense takes no time."""
+
+MAX_BYTES = 8 * MAX_SOURCE
+"""Bytes of one file with its comments."""
 
 MAX_DEPTH = 100
 """Levels of nesting of one equation, whether by brackets or by loops and signs."""
@@ -141,7 +147,9 @@ def read_equations(path: Path) -> tuple[Equation, ...]:
     """
     try:
         with path.open("rb") as file:
-            data = file.read(4 * MAX_TEXT + 1)
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise Place(str(path), 1, 1).error(f"is longer than {MAX_BYTES} bytes")
         text = data.decode()
     except OSError as error:
         raise Place(str(path), 1, 1).error(f"cannot be read: {error.strerror}") from None
@@ -155,8 +163,8 @@ def parse_equations(text: str, file: str) -> tuple[Equation, ...]:
     """Return the equations that `text` spells; `file` is what error messages call it."""
     text = _COMMENT.sub("", text)
     _check_brackets(text, file)
-    if len(text) > MAX_TEXT:
-        raise Place(file, 1, 1).error(f"has more than {MAX_TEXT} characters beside comments")
+    if len(text) > MAX_SOURCE:
+        raise Place(file, 1, 1).error(f"has more than {MAX_SOURCE} characters beside comments")
     parsed = _parse(text, file)
     return tuple(_equation(tree, file) for tree in parsed.children if not isinstance(tree, str))
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, sym
-from costdb.process.compile import compile_process
+from costdb.expr import Expr, evaluate, floor_div, less, less_equal, num, parse, simplify, sym
+from costdb.process.compile import ProcessError, compile_process
 from costdb.process.terms import (
+    NOTHING,
     Branch,
     Delay,
     Leaf,
@@ -24,6 +26,7 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
+from costdb.work import Fixed
 
 Exact = int | Fraction
 
@@ -91,7 +94,7 @@ def enumerated(term: Process, scope: Mapping[str, int]) -> Enumerated:
 
 
 def assert_equals_enumeration(term: Process, scope: Mapping[str, int]) -> None:
-    cost = compile_process(term)
+    cost = compile_process(term, positive=[name for name, size in scope.items() if size > 0])
     expected = enumerated(term, scope)
     assert value(cost.T, scope) == expected.time
     assert value(cost.phi, scope) == expected.phi
@@ -174,7 +177,117 @@ def processes(draw: st.DrawFn, depth: int = 3, loops: tuple[str, ...] = ()) -> P
     return Sequential(parts) if kind == "sequence" else Parallel(parts)
 
 
-@settings(max_examples=150, deadline=None)
+def cyclic(servers: Expr = P) -> Resource:
+    return Resource(sym("i") % servers, num(1), "cpu")
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "index", "amount", "omega"),
+    [
+        # cyclic, from whatever first element
+        ("1", "N", "i mod P", "t", "ceil(N/P)*t"),
+        ("0", "N - 1", "i mod P", "t", "ceil(N/P)*t"),
+        ("1", "N", "(i + 5) mod P", "t", "ceil(N/P)*t"),
+        # blocks that begin with the first element
+        ("0", "N - 1", "i div ceil(N/P)", "t", "ceil(N/P)*t"),
+        ("1", "N", "(i - 1) div ceil(N/P)", "t", "ceil(N/P)*t"),
+        ("0", "N - 1", "i div B", "t", "min(N, B)*t"),
+        # one server, one server a step
+        ("1", "N", "3", "t", "N*t"),
+        ("1", "N", "i", "t", "t"),
+        ("1", "N", "i", "i*t", "N*t"),
+        # the owner of the last element has the most
+        ("1", "P*N", "i mod P", "1", "N"),
+        ("0", "N*B*P - 1", "(i div B) mod P", "t", "N*B*t"),
+    ],
+)
+def test_usual_distributions_have_their_closed_form(
+    low: str, high: str, index: str, amount: str, omega: str
+) -> None:
+    work = Use(Resource(parse(index), num(1)), parse(amount))
+    cost = compile_process(
+        ParLoop("i", parse(low), parse(high), work),
+        positive=["N", "P", "B"],
+        nonnegative=["t"],
+    )
+    expected = simplify(parse(omega), positive=["N", "P", "B"], nonnegative=["t"])
+    assert cost.omega == expected
+    assert expected == cost.T
+
+
+def test_blocks_of_no_elements_cost_nothing() -> None:
+    # The length of a block, ceil(N/P), is 0 here, and must not be divided by.
+    for index in ("i div ceil(N/P)", "(i div ceil(N/P)) mod P", "i mod ceil(N/P)"):
+        for amount in ("1", "i + 1", "(i - 3)*(i - 3)"):
+            work = Use(Resource(parse(index), num(1)), parse(amount))
+            assert_equals_enumeration(ParLoop("i", num(0), N - 1, work), {"N": 0, "P": 4})
+            assert_equals_enumeration(ParLoop("i", num(0), N - 1, work), {"N": 9, "P": 4})
+
+
+def test_work_adds_up_under_parallel_composition() -> None:
+    # With the maximum, as the rule was once printed, this would be max(3, 2).
+    server = Resource(num(0), num(1))
+    cost = compile_process(Parallel((Use(server, num(3)), Use(server, num(2)))))
+    assert (cost.T, cost.phi, cost.omega) == (num(5), num(3), num(5))
+
+
+def test_multiplicity_divides_the_time() -> None:
+    two_heads = Resource(num(0), num(2))
+    cost = compile_process(ParLoop("i", num(1), N, Use(two_heads, num(6))), positive=["N"])
+    assert cost.T == N * 3
+
+
+def test_distinct_servers_do_not_wait_for_each_other() -> None:
+    t = num(1)
+    for index in (num(-1), P, P + 3):
+        net = Use(Resource(index, num(1), "cpu"), N)
+        term = Parallel((ParLoop("i", num(1), N, Use(cyclic(), t)), net))
+        assert compile_process(term, positive=["N", "P"]).omega == parse("max(ceil(N/P), N)")
+    meeting = Use(Resource(num(0), num(1), "cpu"), N)
+    term = Parallel((ParLoop("i", num(0), N - 1, Use(cyclic(), t)), meeting))
+    assert_equals_enumeration(term, {"N": 7, "P": 3})
+
+
+def test_a_triangular_nest_over_cyclic_columns_is_not_enumerated_twice() -> None:
+    work = Use(Resource(sym("j") % P, num(1)), num(1))
+    term = SeqLoop("k", num(1), N, ParLoop("j", sym("k") + 1, N, work))
+    for n in range(6):
+        for p in range(1, 5):
+            assert_equals_enumeration(term, {"N": n, "P": p})
+
+
+def test_untaken_branches_need_no_value() -> None:
+    work = Branch(less(num(1), sym("i")), Delay(1 / (sym("i") - 1)), Delay(num(5)))
+    cost = compile_process(SeqLoop("i", num(1), N, work))
+    assert evaluate(cost.T, {"N": 3}) == Fraction(13, 2)
+
+
+def test_leaves_are_priced_by_the_caller() -> None:
+    term = SeqLoop("i", num(1), N, Leaf(Fixed(num(7), "solver")))
+    cost = compile_process(term, price=lambda work: sym(f"{work.label}.us"), positive=["N"])
+    assert N * sym("solver.us") == cost.T
+    with pytest.raises(ProcessError, match="nothing says what 'solver' costs"):
+        compile_process(term)
+
+
+def test_units() -> None:
+    assert num(Fraction(5, 2)) == compile_process(Delay(num(2_500_000)), unit_us=1_000_000).T
+
+
+@pytest.mark.parametrize(
+    ("term", "message"),
+    [
+        (Delay(num(-1)), "negative"),
+        (Use(Resource(num(0), num(0)), num(1)), "serves nobody"),
+        (Branch(num(2), NOTHING, NOTHING), "outside 0..1"),
+    ],
+)
+def test_nonsense_is_refused(term: Process, message: str) -> None:
+    with pytest.raises(ProcessError, match=message):
+        compile_process(term)
+
+
+@settings(max_examples=50, deadline=None)
 @given(processes(), st.integers(-1, 7), st.integers(1, 4), st.integers(1, 3))
 def test_random_processes_equal_enumeration(term: Process, n: int, p: int, b: int) -> None:
     assert_equals_enumeration(term, {"N": n, "P": p, "B": b})

@@ -11,6 +11,7 @@ import pytest
 from costdb.expr import Expr, evaluate, num, parse, sym
 from costdb.process.compile import Cost, compile_process
 from costdb.process.model import Model, compile_model, load_model, price_model
+from costdb.process.subject import ProcessSubject
 from costdb.process.syntax import ModelError
 from costdb.process.terms import (
     NOTHING,
@@ -23,6 +24,7 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
+from costdb.subject import RefusedError
 
 Loader = Callable[..., Model]
 
@@ -187,7 +189,7 @@ def test_an_unfinished_model_still_prices_with_its_parameters_open(model: Loader
 DOUBLING = "\n".join(f"numeric f{i}(x) = f{i - 1}(x) + f{i - 1}(x * x)" for i in range(1, 40))
 SHARING = "\n".join(f"process p{i} = p{i - 1} ; p{i - 1}" for i in range(1, 60))
 GROWING = "\n".join(f"numeric a{i} = max(a{i - 1} * b, a{i - 1} + 1)" for i in range(1, 60))
-BACKWARDS = "\n".join(f"numeric a{i} = a{i - 1} + 1" for i in range(3000, 0, -1))
+BACKWARDS = "\n".join(f"numeric a{i} = a{i - 1} + 1" for i in range(1000, 0, -1))
 
 
 @pytest.mark.parametrize(
@@ -230,10 +232,10 @@ BACKWARDS = "\n".join(f"numeric a{i} = a{i - 1} + 1" for i in range(3000, 0, -1)
         ("process main = delay(9**9**9**9)", "1:26: a power needs more than"),
         ("process main = " + "{" * 100_000, "1:116: brackets nest more than 100"),
         ("process main = delay(" + "(" * 100_000 + "1", "1:121: brackets nest more than 100"),
-        ("process main = delay(" + "-" * 50_000 + "1)", "1:9: .*nests more than 100"),
+        ("process main = delay(" + "-" * 40_000 + "1)", "1:9: .*nests more than 100"),
         ("process main = " + "seq (i = 1, 2) " * 3000 + "{}", "1:9: .*nests more than 100"),
         (f"numeric f0(x) = x\n{DOUBLING}\nprocess main = delay(f39(2))", "nest|steps"),
-        (f"{BACKWARDS}\nnumeric a0 = 1\nprocess main = delay(a3000)", "nest more than 150"),
+        (f"{BACKWARDS}\nnumeric a0 = 1\nprocess main = delay(a1000)", "nest more than 150"),
         (f"numeric parameter b\nnumeric a0 = b\n{GROWING}\nprocess main = delay(a59)", "parts"),
         ("", "1:1: there is no process to evaluate"),
         ("numeric a = 1", "1:1: there is no process to evaluate"),
@@ -241,15 +243,15 @@ BACKWARDS = "\n".join(f"numeric a{i} = a{i - 1} + 1" for i in range(3000, 0, -1)
         ("process parameter main", "1:19: a process cannot be a parameter"),
         ("numeric a\nprocess main = {}", "1:9: 'a' is neither defined nor a parameter"),
         ("numeric parameter a = b\nnumeric parameter b\nprocess main = {}", "1:19: .*constant"),
-        ("% " + "x" * 10 + "\n" + "process main = {}\n" * 6000, "more than 100000 characters"),
+        ("% " + "x" * 10 + "\n" + "process main = {}\n" * 6000, "more than 50000 characters"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(model: Loader, text: str, message: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ModelError, match=rf"0\.pam:.*{message}") as caught:
         model(text)
     assert "\n" not in str(caught.value)
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_kinds_must_agree_between_files(model: Loader) -> None:
@@ -263,12 +265,36 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.pam").write_bytes(b"process main = {}\n% caf\xe9")
     with pytest.raises(ModelError, match=r"latin\.pam:2:1: is not UTF-8"):
         load_model([tmp_path / "latin.pam"])
+    (tmp_path / "long.pam").write_text("% " + "x" * 400_000)
+    with pytest.raises(ModelError, match=r"long\.pam:1:1: is longer than 400000 bytes"):
+        load_model([tmp_path / "long.pam"])
     with pytest.raises(ModelError, match="at least one file"):
         load_model([])
 
 
 def test_a_process_shared_many_times_is_compiled_once(model: Loader) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     found = model(f"process p0 = use(fcfs(0), 1)\n{SHARING}")
     assert evaluate(compile_model(found).T, {}) == 2**59
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
+
+
+def test_sizes_are_the_parameters_that_bound_loops_and_choose_servers(model: Loader) -> None:
+    found = model(
+        """
+        numeric parameter N
+        numeric parameter P
+        numeric parameter heads
+        numeric parameter t
+        numeric parameter likely
+        process main = seq (i = 1, N) if (likely) use(fcfs(i mod P, heads), t)
+        """
+    )
+    assert found.sizes == {"N", "P", "heads"}
+    subject = ProcessSubject(found)
+    assert subject.bind({"N": 3, "t": 0.5}).numbers == {"N": 3, "t": 0.5}
+    for value in (0, -1, 2.5):
+        with pytest.raises(RefusedError, match=f"N = {value} must be a whole number of at least 1"):
+            subject.bind({"N": value})
+    with pytest.raises(RefusedError, match="t = -1 must not be negative"):
+        subject.bind({"t": -1})
