@@ -54,7 +54,7 @@ def _predict(
 ) -> None:
     require_format(output_format)
     from advisor.cli.bindings import parse_given
-    from advisor.cli.subjects import lacking, open_files, problems_in_one_line
+    from advisor.cli.subjects import formula_of, lacking, open_files, problems_in_one_line
     from advisor.report.prediction import PredictionReport, as_json, as_text
     from costdb.choosing import predict
     from costdb.estimate import Missing
@@ -63,9 +63,10 @@ def _predict(
     with problems_in_one_line():
         opened = open_files(files, machine, kernel)
         found = predict(opened.subject, given)
+        formula = formula_of(opened)
     if isinstance(found, Missing):
         raise lacking(found)
     name = None if opened.machine is None else opened.machine.name
-    report = PredictionReport(opened.title, name, opened.formula, found)
+    report = PredictionReport(opened.title, name, formula, found)
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)

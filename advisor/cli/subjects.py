@@ -19,11 +19,10 @@ MODEL, DESCRIPTION, KERNEL = ".pam", ".toml", ".py"
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What the files hold, on which machine, and a formula in seconds where there is one."""
+    """What the files hold, and on which machine it is to run; a process model needs none."""
 
     subject: Subject
     machine: Machine | None = None
-    formula: str | None = None
 
     @property
     def title(self) -> str:
@@ -93,9 +92,15 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
 
 
 def _open_model(files: Sequence[str]) -> Opened:
-    from costdb.expr import to_text
-    from costdb.process.model import compile_model
     from costdb.process.subject import load_process
 
-    subject = load_process([Path(file) for file in files])
-    return Opened(subject, formula=to_text(compile_model(subject.model).T))
+    return Opened(load_process([Path(file) for file in files]))
+
+
+def formula_of(opened: Opened) -> str | None:
+    """Return the closed form in seconds over the parameters, where no machine is needed."""
+    if opened.machine is not None:
+        return None
+    from costdb.process.subject import ProcessSubject
+
+    return opened.subject.formula() if isinstance(opened.subject, ProcessSubject) else None

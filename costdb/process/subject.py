@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from costdb.estimate import Priced
+from costdb.expr import to_text
 from costdb.process.compile import ProcessError
-from costdb.process.model import Model, load_model, price_model
+from costdb.process.model import Model, compile_model, load_model, price_model
 from costdb.subject import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
 
@@ -79,6 +80,19 @@ class ProcessSubject:
         """Return the cost of the model in microseconds."""
         try:
             return price_model(self.model)
+        except ProcessError as error:
+            raise PlacedError(str(error)) from error
+
+    def formula(self) -> str:
+        """Return the cost in seconds over the parameters, as text that parses.
+
+        Raises
+        ------
+        PlacedError
+            It is too large to write down.
+        """
+        try:
+            return to_text(compile_model(self.model).T)
         except ProcessError as error:
             raise PlacedError(str(error)) from error
 

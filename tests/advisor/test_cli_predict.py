@@ -194,7 +194,7 @@ def test_text_shows_the_interval_the_parts_and_the_origin(advise: Program) -> No
     assert lines[2] == f"{mid:.1f} s ({low:.1f} s to {high:.1f} s)"
     assert "provenance: estimated" in lines
     table = lines[lines.index("") + 1 : lines.index("provenance: estimated") - 1]
-    assert table[0].split() == "term model low s mid s high s share".split()
+    assert table[0].split() == ["term", "model", "low", "s", "mid", "s", "high", "s", "share"]
     # Every line of the table ends in the same column, and the shares make a whole.
     assert len({len(line) for line in table}) == 1
     assert len(table) == len(found["terms"]) + 1
@@ -226,7 +226,7 @@ def test_a_result_can_be_written_to_a_file(advise: Program) -> None:
         ([PSTSWM, "-m", "paragon", *MESH[:-2]], "PY is not bound (processors along latitude)"),
         (
             [PSTSWM, "-m", "paragon", *MESH, "-D", "PZ=3"],
-            "there is no parameter PZ (known: problem,",
+            "no parameter PZ (known: problem,",
         ),
         ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX=12"], "PX = 12 must be a power of two"),
         ([PSTSWM, "-m", "paragon", *MESH, "-D", "PY=64"], "PY = 64 must be at most 32"),
