@@ -1,0 +1,91 @@
+"""One page for each example: what it says of itself, what the tool says of it, its source."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from generators.markdown import fence, first_sentence, plain, table
+from generators.sessions import SessionError, Workshop
+
+_LANGUAGES = {".py": "python", ".toml": "toml", ".pam": "text"}
+_COMMENT = {".toml": "#", ".pam": "%"}
+_DEFAULT_MACHINE = "t3e"
+_IS_KERNEL_FILE = re.compile(r"^(@kernel|# advise: kernel)\b", re.MULTILINE)
+_TITLES = {"examples": "Kernels"}
+
+
+def pages(root: Path, shop: Workshop) -> dict[str, str]:
+    """Return a page for each example, and the index."""
+    paths = sorted(path for path in (root / "examples").rglob("*") if path.suffix in _LANGUAGES)
+    index: dict[str, list[list[str]]] = {}
+    found: dict[str, str] = {}
+    for path in paths:
+        shown = path.relative_to(root)
+        source = path.read_text(encoding="utf-8")
+        about = description(path.suffix, source)
+        page = f"{'-'.join(shown.with_suffix('').parts[1:])}-{path.suffix[1:]}.md"
+        link = f"[{shown.relative_to('examples')}]({page})"
+        folder = shown.parent.as_posix()
+        index.setdefault(folder, []).append([link, plain(first_sentence(about))])
+        found[f"examples/{page}"] = _page(shown, source, about, shop)
+    parts = ["# Examples\n", "Programs and descriptions as a user would write them.\n"]
+    for folder, rows in index.items():
+        parts += [f"## {_TITLES.get(folder, folder)}\n", table(("File", "What it is"), rows)]
+    return {"examples/index.md": "\n".join(parts), **found}
+
+
+def description(suffix: str, source: str) -> str:
+    """Return what a file says of itself at its head: docstring, or leading comment.
+
+    Lines that are indented become code blocks.
+    """
+    if suffix == ".py":
+        return _with_fences((ast.get_docstring(ast.parse(source)) or "").splitlines())
+    mark = _COMMENT[suffix]
+    lines = []
+    for line in source.splitlines():
+        if not line.startswith(mark):
+            break
+        lines.append(line.removeprefix(mark).removeprefix(" "))
+    return _with_fences(lines)
+
+
+def _with_fences(lines: list[str]) -> str:
+    parts: list[str] = []
+    within: list[str] = []
+
+    def close() -> None:
+        if within:
+            parts.append(fence("\n".join(within), "sh"))
+            within.clear()
+
+    for line in lines:
+        if line.startswith("  ") and (within or not parts or not parts[-1].strip()):
+            within.append(line.removeprefix("  ").removeprefix("  ") if not within else line[2:])
+        else:
+            close()
+            parts.append(f"{line}\n")
+    close()
+    return "".join(parts)
+
+
+def _page(shown: Path, source: str, about: str, shop: Workshop) -> str:
+    parts = [f"# {shown.as_posix()}\n", about]
+    for command in _commands(shown, source):
+        outcome = shop.run(command)
+        if outcome.exit_code not in (0, 1):
+            raise SessionError(
+                f"`{command}` ended with {outcome.exit_code}: {outcome.output[-500:]!r}"
+            )
+        parts.append(f"## On {command.split()[-1]}\n")
+        parts.append(fence(f"$ {command}\n{outcome.output}", "console"))
+    parts += ["## Source\n", fence(source, _LANGUAGES[shown.suffix])]
+    return "\n".join(parts)
+
+
+def _commands(shown: Path, source: str) -> Iterator[str]:
+    if shown.suffix == ".py" and _IS_KERNEL_FILE.search(source):
+        yield f"advise {shown.as_posix()} --machine {_DEFAULT_MACHINE}"

@@ -1,0 +1,214 @@
+"""Shell sessions in pages: the page has the commands, the build runs them and adds the output.
+
+A page says what to do in a comment before a code block:
+
+``<!-- run exit=1 shows="from b = 3" lacks="caution" -->``
+    Run the commands after ``$`` in the block below and put their output there. The last must end
+    with that exit code (0 when none is given), the others with 0; output must contain every
+    ``shows`` and no ``lacks``.
+``<!-- write compare.py -->``
+    Write the block below to that file.
+``<!-- show from="why" to="pays" -->``
+    Fill the block with those lines of the last output, or of ``file=...``: from the first line
+    that contains the one text to the next that contains the other.
+
+So prose may rest on what a ``shows`` holds: the build fails when it is no longer so.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from generators.markdown import fence
+
+_DIRECTIVE = re.compile(
+    r"^<!-- (?P<verb>run|show|write) ?(?P<options>.*?)-->\n"
+    r"(?P<ticks>`{3,})(?P<language>\w*)\n(?P<body>.*?)^(?P=ticks)$",
+    re.MULTILINE | re.DOTALL,
+)
+_PROGRAMS = frozenset(("cp", "cat", "diff", "ls"))
+_KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV")
+_LONGEST_RUN_S = 120
+_LONGEST_QUOTE = 500
+_CONTINUATION = "\\\n"
+
+
+class SessionError(Exception):
+    """A session that did not go as its page says; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command printed, and its exit code."""
+
+    output: str
+    exit_code: int
+
+
+@dataclass(slots=True)
+class Workshop:
+    """A directory with a copy of the examples, in which a page's commands run.
+
+    Attributes
+    ----------
+    root : Path
+        The project's directory; it is not written to.
+    folder : Path
+        Where commands run.
+    """
+
+    root: Path
+    folder: Path
+
+    def run(self, command: str) -> Outcome:
+        """Run a command line without a shell.
+
+        Raises
+        ------
+        SessionError
+            When it is none of the programs that pages may run.
+        """
+        words = shlex.split(command.replace(_CONTINUATION, " "))
+        match words:
+            case ["advise", *rest]:
+                arguments = [sys.executable, "-m", "advisor", *rest]
+            case ["python", *rest]:
+                arguments = [sys.executable, *rest]
+            case [program, *_] if program in _PROGRAMS:
+                arguments = words
+            case _:
+                raise SessionError(f"pages do not run {command!r}")
+        done = subprocess.run(
+            arguments,
+            cwd=self.folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=_LONGEST_RUN_S,
+            check=False,
+        )
+        return Outcome(done.stdout, done.returncode)
+
+    def _environment(self) -> dict[str, str]:
+        # The reader's settings and calibrations must not show.
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        home = str(self.folder / ".home")
+        return {
+            **kept,
+            "HOME": home,
+            "XDG_DATA_HOME": home,
+            "XDG_CACHE_HOME": home,
+            "XDG_CONFIG_HOME": home,
+            "PYTHONPATH": str(self.root),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONUTF8": "1",
+            "COLUMNS": "88",
+            "NO_COLOR": "1",
+        }
+
+
+@contextmanager
+def workshop(root: Path) -> Iterator[Workshop]:
+    """Open a workshop and remove it afterwards."""
+    with tempfile.TemporaryDirectory(prefix="advise-docs-") as name:
+        folder = Path(name)
+        ignored = shutil.ignore_patterns("__pycache__", ".*")
+        shutil.copytree(root / "examples", folder / "examples", ignore=ignored)
+        yield Workshop(root, folder)
+
+
+def has_sessions(markdown: str) -> bool:
+    """Whether a page has anything to run."""
+    return _DIRECTIVE.search(markdown) is not None
+
+
+def with_output(markdown: str, shop: Workshop) -> str:
+    """Return a page with its sessions carried out, in order.
+
+    Raises
+    ------
+    SessionError
+        When a command ends or prints otherwise than the page says.
+    """
+    last = ""
+
+    def carried_out(match: re.Match[str]) -> str:
+        nonlocal last
+        verb, body, language = match["verb"], match["body"], match["language"]
+        options = shlex.split(match["options"])
+        if verb == "write":
+            (name,) = options
+            (shop.folder / name).write_text(body, encoding="utf-8")
+            return match[0]
+        if verb == "show":
+            return fence(_lines_between(last, options, shop), language)
+        shown, last = _run_all(body, options, shop)
+        return fence(shown, language)
+
+    return _DIRECTIVE.sub(carried_out, markdown)
+
+
+def _run_all(body: str, options: list[str], shop: Workshop) -> tuple[str, str]:
+    """Run the commands of a block; return the block to show and the last command's output."""
+    commands = re.findall(r"^\$ ((?:.*\\\n)*.*)$", body, re.MULTILINE)
+    if not commands:
+        raise SessionError(f"no command in the block {body!r}")
+    wanted = {"exit": ["0"], "shows": [], "lacks": [], **_by_name(options)}
+    shown: list[str] = []
+    outcome = Outcome("", 0)
+    for place, command in enumerate(commands):
+        outcome = shop.run(command)
+        expected = int(wanted["exit"][0]) if place == len(commands) - 1 else 0
+        if outcome.exit_code != expected:
+            raise SessionError(
+                f"`{command}` ended with {outcome.exit_code}, not {expected}: "
+                f"{outcome.output[-_LONGEST_QUOTE:]!r}"
+            )
+        shown.append(f"$ {command}\n{outcome.output}")
+    everything = " ".join("".join(shown).split())
+    for text in wanted["shows"]:
+        if text not in everything:
+            raise SessionError(f"`{commands[-1]}` does not print {text!r}: {everything!r}")
+    for text in wanted["lacks"]:
+        if text in everything:
+            raise SessionError(f"`{commands[-1]}` prints {text!r}: {everything!r}")
+    return "".join(shown), outcome.output
+
+
+def _by_name(options: list[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals:
+            raise SessionError(f"expected name=value, got {option!r}")
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _lines_between(last: str, options: list[str], shop: Workshop) -> str:
+    wanted = _by_name(options)
+    text = last
+    if "file" in wanted:
+        text = (shop.folder / wanted["file"][0]).read_text(encoding="utf-8")
+    lines = text.splitlines()
+    (start_text,), (end_text,) = wanted["from"], wanted["to"]
+    start = next((n for n, line in enumerate(lines) if start_text in line), None)
+    if start is None:
+        raise SessionError(f"nothing shows {start_text!r} in {text!r}")
+    end = next((n for n, line in enumerate(lines[start:], start) if end_text in line), None)
+    if end is None:
+        raise SessionError(f"nothing shows {end_text!r} after {start_text!r} in {text!r}")
+    return "\n".join(lines[start : end + 1])
