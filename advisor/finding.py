@@ -7,6 +7,9 @@ from enum import StrEnum
 
 from advisor.source import Edit, Span
 
+UNUSED_SUPPRESSION = "ADV901"
+"""Code of the remark that a comment suppresses nothing."""
+
 
 class Applicability(StrEnum):
     """Who may apply an edit: ``--fix``, ``--unsafe-fixes``, or only the reader."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.finding import Finding, Remark
+from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark
 from advisor.frontend.directives import (
     AnyDirective,
     CommentError,
@@ -17,8 +17,6 @@ from advisor.frontend.directives import (
 
 if TYPE_CHECKING:
     import ast
-
-UNUSED_SUPPRESSION = "ADV901"
 
 
 @dataclass(frozen=True, slots=True)

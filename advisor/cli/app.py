@@ -28,6 +28,8 @@ COMMANDS = {
     "machine": "advisor.cli.machine",
     "rule": "advisor.cli.rule",
     "lsp": "advisor.cli.lsp",
+    "explain": "advisor.cli.explain",
+    "clean": "advisor.cli.clean",
     "version": "advisor.cli.version",
 }
 _OWN_OPTIONS = frozenset(("--help", "-h", "--version", "--install-completion", "--show-completion"))

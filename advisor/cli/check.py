@@ -8,18 +8,12 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import (
-    STANDARD_STREAM,
-    choose_machine,
-    parse_bindings,
-    positive_number,
-    wrong_use,
-)
-from advisor.cli.rules import installed_rules, resolve, split_codes
+from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number, wrong_use
+from advisor.cli.rules import split_codes
+from advisor.cli.scope import make_scope
 from advisor.cli.session import Request, run
-from advisor.engine import Options
+from advisor.config.layer import DEFAULT_MIN_SPEEDUP, Layer
 from advisor.report.model import FORMATS
-from advisor.suppress import UNUSED_SUPPRESSION
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +39,14 @@ def _check(
     ] = None,
     define: Annotated[
         list[str] | None,
-        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a size, as -D N=1000."),
+        typer.Option(
+            "-D",
+            "--define",
+            metavar="NAME=VALUE",
+            envvar="ADVISE_DEFINE",
+            show_envvar=True,
+            help="Bind a size, as -D N=1000.",
+        ),
     ] = None,
     select: Annotated[
         list[str] | None,
@@ -69,7 +70,13 @@ def _check(
     ] = None,
     extend_select: Annotated[
         list[str] | None,
-        typer.Option("--extend-select", metavar="CODES", help="Also these rules."),
+        typer.Option(
+            "--extend-select",
+            metavar="CODES",
+            envvar="ADVISE_EXTEND_SELECT",
+            show_envvar=True,
+            help="Also these rules.",
+        ),
     ] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes.")] = False,
     unsafe_fixes: Annotated[
@@ -80,7 +87,7 @@ def _check(
         bool, typer.Option("--diff", help="Show what --fix would change, and change nothing.")
     ] = False,
     output_format: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--output-format",
             metavar="FORMAT",
@@ -88,7 +95,7 @@ def _check(
             show_envvar=True,
             help=f"One of {', '.join(FORMATS)}.",
         ),
-    ] = "full",
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("-o", "--output-file", metavar="FILE", help="Write the report to a file."),
@@ -110,18 +117,97 @@ def _check(
         ),
     ] = None,
     min_speedup: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--min-speedup",
             metavar="SPEEDUP",
             envvar="ADVISE_MIN_SPEEDUP",
             show_envvar=True,
-            help="Leave out smaller predicted gains.",
+            help=f"Leave out smaller predicted gains; {DEFAULT_MIN_SPEEDUP} when nothing is said.",
         ),
-    ] = "1.05",
+    ] = None,
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="FILE",
+            envvar="ADVISE_BASELINE",
+            show_envvar=True,
+            help="Leave out the findings accepted in this file.",
+        ),
+    ] = None,
+    write_baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--write-baseline", metavar="FILE", help="Accept the present findings in this file."
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude", metavar="PATTERN", help="Leave out files and folders that match, also."
+        ),
+    ] = None,
+    force_exclude: Annotated[
+        bool,
+        typer.Option(
+            "--force-exclude",
+            envvar="ADVISE_FORCE_EXCLUDE",
+            show_envvar=True,
+            help="Leave excluded files out even when they are named.",
+        ),
+    ] = False,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            envvar="ADVISE_CONFIG",
+            show_envvar=True,
+            help="Read [tool.advise] from this file instead of the nearest pyproject.toml.",
+        ),
+    ] = None,
+    isolated: Annotated[
+        bool, typer.Option("--isolated", help="Read no configuration file.")
+    ] = False,
+    show_settings: Annotated[
+        bool,
+        typer.Option("--show-settings", help="Show what holds for the first file, and check none."),
+    ] = False,
     stdin_filename: Annotated[
         str | None,
         typer.Option("--stdin-filename", metavar="PATH", help="Name to report for -."),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "-j",
+            "--jobs",
+            metavar="N",
+            min=1,
+            envvar="ADVISE_JOBS",
+            show_envvar=True,
+            help="Processes to check with; as many as are worth it when nothing is said.",
+        ),
+    ] = None,
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            envvar="ADVISE_NO_CACHE",
+            show_envvar=True,
+            help="Neither read nor keep answers of earlier runs.",
+        ),
+    ] = False,
+    cache_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--cache-dir",
+            metavar="DIR",
+            envvar="ADVISE_CACHE_DIR",
+            show_envvar=True,
+            help="Where answers are kept; .advise_cache beside the configuration otherwise.",
+        ),
     ] = None,
 ) -> None:
     given = tuple(paths or ())
@@ -131,40 +217,59 @@ def _check(
         raise wrong_use("- (standard input) cannot be combined with other paths")
     if unsafe_fixes and not (fix or diff):
         raise wrong_use("--unsafe-fixes changes nothing by itself: add --fix or --diff")
-    if output_format not in FORMATS:
-        raise wrong_use(f"--output-format {output_format}: expected one of {', '.join(FORMATS)}")
-    if statistics and output_format not in ("full", "concise", "json"):
-        raise wrong_use(f"--statistics has no {output_format} form: use full, concise or json")
-    threshold = None if fail_above is None else float(positive_number(fail_above, "--fail-above"))
-    selected, ignored = _rules(select, extend_select, ignore)
-    options = Options(
+    if baseline and write_baseline:
+        raise wrong_use("--baseline and --write-baseline exclude each other")
+    if write_baseline and diff:
+        raise wrong_use("--write-baseline and --diff exclude each other")
+    layer = Layer(
+        machine=machine or None,
         sizes=parse_bindings(define or ()),
-        select=selected,
-        ignore=ignored,
-        min_speedup=float(positive_number(min_speedup, "--min-speedup")),
-        machine=choose_machine(machine),
+        select=_codes(select),
+        ignore=_codes(ignore),
+        extend_select=_codes(extend_select),
+        min_speedup=_ratio(min_speedup, "--min-speedup"),
+        fail_above=_ratio(fail_above, "--fail-above"),
     )
+    scope = make_scope(
+        layer,
+        config=config,
+        isolated=isolated,
+        exclude=exclude or (),
+        cache=None if no_cache else (cache_dir or ""),
+    )
+    chosen_format = output_format or scope.output_format or "full"
+    if chosen_format not in FORMATS:
+        raise wrong_use(f"--output-format {chosen_format}: expected one of {', '.join(FORMATS)}")
+    if statistics and chosen_format not in ("full", "concise", "json"):
+        raise wrong_use(f"--statistics has no {chosen_format} form: use full, concise or json")
     request = Request(
         paths=given,
-        options=options,
+        resolver=scope.resolver,
+        excluded=scope.excluded,
+        force_exclude=force_exclude,
         fix=fix and not diff,
         diff=diff,
         unsafe_fixes=unsafe_fixes,
-        output_format=output_format,
+        output_format=chosen_format,
         output=output,
         statistics=statistics,
         exit_zero=exit_zero,
-        fail_above=threshold,
         stdin_filename=stdin_filename or "<stdin>",
+        jobs=jobs,
+        baseline=baseline,
+        write_baseline=write_baseline,
     )
+    if show_settings:
+        from advisor.cli.show_settings import show
+
+        show(request, scope)
+        return
     raise typer.Exit(run(request, sys.stdout, os.environ))
 
 
-def _rules(
-    select: list[str] | None, extend: list[str] | None, ignore: list[str] | None
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    chosen, extended, left_out = (split_codes(codes or ()) for codes in (select, extend, ignore))
-    if not (chosen or extended or left_out):
-        return (), ()
-    known = sorted({*(rule.code for rule in installed_rules()), UNUSED_SUPPRESSION})
-    return resolve(chosen, extended, left_out, known)
+def _codes(options: list[str] | None) -> tuple[str, ...] | None:
+    return split_codes(options) if options else None
+
+
+def _ratio(text: str | None, option: str) -> float | None:
+    return None if text is None else float(positive_number(text, option))

@@ -144,7 +144,8 @@ def choose_machine(name: str | None) -> str:
     if not name:
         known = ", ".join(machine_names())
         raise wrong_use(
-            f"no machine chosen: give --machine NAME or set {MACHINE_VARIABLE}; known: {known}"
+            f"no machine chosen: give --machine NAME, set {MACHINE_VARIABLE}, or write machine ="
+            f" NAME into [tool.advise] of pyproject.toml; known: {known}"
         )
     try:
         load_machine(name)

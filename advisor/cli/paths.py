@@ -14,17 +14,37 @@ _ENVIRONMENT_MARK = "pyvenv.cfg"
 _SUFFIX = ".py"
 
 Complain = Callable[[CommandError], None]
+Excluded = Callable[[str], bool]
 
 
-def python_files(paths: Sequence[str], complain: Complain) -> Iterator[str]:
+def python_files(
+    paths: Sequence[str],
+    complain: Complain,
+    excluded: Excluded = lambda path: False,
+    *,
+    force: bool = False,
+) -> Iterator[str]:
     """Yield the files that `paths` name, directories walked, each file once.
 
     The order depends on the names alone. Symbolic links to directories are not followed, so
-    that loops do no harm. What cannot be read is given to `complain` and left out.
+    that loops do no harm.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    complain : callable
+        Is given what cannot be read, which is left out.
+    excluded : callable
+        Whether a file or folder found in a folder is to be left out.
+    force : bool
+        Whether `excluded` is asked about `paths` too.
     """
     seen: set[str] = set()
     for path in paths:
-        found = _files_under(path, complain) if Path(path).is_dir() else iter((path,))
+        if force and excluded(path):
+            continue
+        folder = Path(path).is_dir()
+        found = _files_under(path, complain, excluded) if folder else iter((path,))
         for file in found:
             identity = os.path.realpath(file)
             if identity not in seen:
@@ -32,16 +52,19 @@ def python_files(paths: Sequence[str], complain: Complain) -> Iterator[str]:
                 yield file
 
 
-def _files_under(root: str, complain: Complain) -> Iterator[str]:
+def _files_under(root: str, complain: Complain, excluded: Excluded) -> Iterator[str]:
     refusals: list[OSError] = []
     empty = True
     for folder, subfolders, files in os.walk(root, onerror=refusals.append):
-        subfolders[:] = sorted(name for name in subfolders if _is_walked(folder, name))
+        walked = sorted(name for name in subfolders if _is_walked(folder, name))
+        subfolders[:] = [name for name in walked if not excluded(str(Path(folder, name)))]
+        empty = empty and len(subfolders) == len(walked)
         for name in sorted(files):
             path = Path(folder, name)
             if name.endswith(_SUFFIX) and not name.startswith(".") and path.is_file():
                 empty = False
-                yield path.as_posix()
+                if not excluded(str(path)):
+                    yield path.as_posix()
     for error in refusals:
         complain(system_error(error, str(error.filename)))
     if empty and not refusals:

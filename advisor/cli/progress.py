@@ -13,8 +13,8 @@ PATIENCE_S = 1.0
 _REFRESH_S = 0.2
 
 
-def watched(items: Sequence[_Item]) -> Iterator[_Item]:
-    """Yield `items`; after a second, say on a terminal how many are done."""
+def watched(items: Sequence[_Item], noun: str = "choices") -> Iterator[_Item]:
+    """Yield `items`; after a second, say on a terminal how many are done, as in ``3 of 9 noun``."""
     stream = sys.stderr
     if stream is None or not stream.isatty():
         yield from items
@@ -26,7 +26,8 @@ def watched(items: Sequence[_Item]) -> Iterator[_Item]:
             if time.monotonic() >= due:
                 begun = True
                 due = time.monotonic() + _REFRESH_S
-                stream.write(f"\r{done} of {len(items)} choices ({100 * done // len(items)} %)")
+                share = 100 * done // len(items)
+                stream.write(f"\r{done} of {len(items)} {noun} ({share} %)")
                 stream.flush()
             yield item
     finally:

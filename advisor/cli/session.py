@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO
 
 from advisor import engine
+from advisor.cache.answers import Answers, Question
+from advisor.cache.codec import Answer
 from advisor.cli.common import (
     FINDINGS,
     NOTHING_TO_SAY,
@@ -18,13 +20,14 @@ from advisor.cli.common import (
     system_error,
     write_out,
     write_result,
-    wrong_use,
 )
-from advisor.cli.fix import SAFE, SAFE_AND_UNSAFE, Fixed, FixError, fix_until_stable
-from advisor.cli.paths import python_files
+from advisor.cli.effective import Effective, Resolver
+from advisor.cli.paths import Excluded, python_files
+from advisor.cli.progress import watched
+from advisor.cli.workers import Refusal, Task, answers
 from advisor.edits import unified_diff
-from advisor.engine import FileResult, Options
-from advisor.files import SourceFile, decode_source, read_source, replace_file
+from advisor.engine import FileResult
+from advisor.files import SourceFile, decode_source, read_source
 from advisor.finding import Finding, Remark
 from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
 from advisor.report.style import detect_style
@@ -33,10 +36,20 @@ from advisor.source import SourceProblem
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a command line asks for, checked."""
+    """What a command line asks for, checked.
+
+    Attributes
+    ----------
+    excluded : callable
+        Whether a path is left out; asked about `paths` too under `force_exclude`.
+    jobs : int or None
+        How many processes; None: as many as are worth it.
+    """
 
     paths: tuple[str, ...]
-    options: Options
+    resolver: Resolver
+    excluded: Excluded
+    force_exclude: bool
     fix: bool
     diff: bool
     unsafe_fixes: bool
@@ -44,8 +57,37 @@ class Request:
     output: str | None
     statistics: bool
     exit_zero: bool
-    fail_above: float | None
     stdin_filename: str
+    jobs: int | None
+    baseline: str | None
+    write_baseline: str | None
+
+    @property
+    def reads_standard_input(self) -> bool:
+        """Whether the text to check comes from there."""
+        return self.paths == (STANDARD_STREAM,)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file that may hold a kernel, or cannot be read."""
+
+    path: str
+    effective: Effective
+    content: SourceFile | Refusal
+
+    @property
+    def source(self) -> SourceFile:
+        """The content of a file that could be read."""
+        assert isinstance(self.content, SourceFile)
+        return self.content
+
+    @property
+    def question(self) -> Question:
+        """What the cache is asked."""
+        return Question(
+            self.path, self.source.text, self.effective.options, self.effective.machine_digest
+        )
 
 
 @dataclass(slots=True)
@@ -55,6 +97,9 @@ class _Outcome:
     findings: list[Finding] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
+    effective: dict[str, Effective] = field(default_factory=dict)
+    checked: list[str] = field(default_factory=list)
+    machines: dict[str, None] = field(default_factory=dict)
     diffs: list[str] = field(default_factory=list)
     fixed: int = 0
     failed: bool = False
@@ -63,9 +108,10 @@ class _Outcome:
         self.failed = True
         complain(str(problem))
 
-    def add(self, result: FileResult) -> None:
+    def add(self, result: FileResult, effective: Effective) -> None:
         self.findings += result.findings
         self.remarks += result.remarks
+        self.effective[result.path] = effective
         if result.findings:
             self.sources[result.path] = result.source
 
@@ -75,82 +121,144 @@ def run(request: Request, stream: IO[str], environment: Mapping[str, str]) -> in
 
     A file that cannot be read, parsed or fixed costs its one line on standard error and makes
     the exit code 2; the others are still checked.
+
+    Raises
+    ------
+    CommandError
+        When a configuration is wrong, or the baseline.
     """
     outcome = _Outcome()
-    for path, file in _sources(request, outcome):
+    files = list(_files(request, outcome))
+    for file, found in _answered(files, request):
         try:
-            _one_file(path, file, request, outcome)
-        except (SourceProblem, FixError, CommandError) as problem:
+            if isinstance(found, Refusal):
+                raise CommandError(found.line)
+            _one_file(file, found, request, outcome)
+        except CommandError as problem:
             outcome.fail(problem)
+    if request.write_baseline is not None:
+        return _write_baseline(request.write_baseline, outcome)
+    if request.baseline is not None:
+        _sift(request.baseline, outcome)
     if request.diff:
         write_result("".join(outcome.diffs), request.output)
     else:
         _report(request, outcome, stream, environment)
     if request.fix or request.diff:
-        _count_fixes(request, outcome)
+        complain(f"{outcome.fixed} {'would be fixed' if request.diff else 'fixed'}")
     return _exit_code(request, outcome)
 
 
-def _sources(request: Request, outcome: _Outcome) -> Iterator[tuple[str, SourceFile]]:
-    if request.paths == (STANDARD_STREAM,):
-        try:
-            data = sys.stdin.buffer.read() if sys.stdin is not None else b""
-            yield request.stdin_filename, decode_source(request.stdin_filename, data)
-        except SourceProblem as problem:
-            outcome.fail(problem)
-        return
-    for path in python_files(request.paths, outcome.fail):
-        try:
-            yield path, read_source(path)
-        except SourceProblem as problem:
-            outcome.fail(problem)
-        except OSError as error:
-            outcome.fail(system_error(error, path))
-
-
-def _one_file(path: str, file: SourceFile, request: Request, outcome: _Outcome) -> None:
-    def check(text: str) -> FileResult:
-        from costdb.machines import MachineError
-
-        try:
-            return engine.check_source(path, text, request.options)
-        except MachineError as error:
-            raise wrong_use(str(error)) from error
-
-    if not engine.needs_reading(file.text):
-        fixed = Fixed(FileResult(path, file.text, (), ()), ())
+def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
+    """Yield the files that may hold a kernel, and those that cannot be read."""
+    piped = request.reads_standard_input
+    if piped:
+        paths = [request.stdin_filename]
     else:
-        fixed = Fixed(check(file.text), ())
-        if request.fix or request.diff:
-            allowed = SAFE_AND_UNSAFE if request.unsafe_fixes else SAFE
-            fixed = fix_until_stable(fixed.result, check, allowed)
-    if request.diff:
-        outcome.diffs.append(unified_diff(path, file.text, fixed.result.source))
-    elif request.fix:
-        _write_fixed(path, file, fixed, request)
-    outcome.fixed += len(fixed.applied)
-    outcome.add(fixed.result)
+        found = python_files(
+            request.paths, outcome.fail, request.excluded, force=request.force_exclude
+        )
+        paths = list(found)
+    for path in watched(paths, "files read"):
+        effective = request.resolver.effective(path)
+        outcome.machines[effective.options.machine or ""] = None
+        outcome.checked.append(path)
+        content = _content(path, piped=piped)
+        # python_files knows what is excluded; a name given to standard input went past it
+        passed_over = piped and request.force_exclude and request.excluded(path)
+        if isinstance(content, Refusal) or (not passed_over and engine.needs_reading(content.text)):
+            yield _File(path, effective, content)
+        elif request.fix and piped:
+            write_out(content.text)
 
 
-def _write_fixed(path: str, file: SourceFile, fixed: Fixed, request: Request) -> None:
+def _content(path: str, *, piped: bool) -> SourceFile | Refusal:
     try:
-        data = file.encode(fixed.result.source)
-    except UnicodeEncodeError as error:
-        raise wrong_use(f"{path}: the fixed text does not fit into {file.encoding}") from error
-    if request.paths == (STANDARD_STREAM,):
-        write_out(fixed.result.source)
-    elif fixed.applied:
-        try:
-            replace_file(path, data)
-        except OSError as error:
-            raise system_error(error, path) from error
+        if not piped:
+            return read_source(path)
+        return decode_source(path, sys.stdin.buffer.read() if sys.stdin is not None else b"")
+    except SourceProblem as problem:
+        return Refusal(str(problem))
+    except OSError as error:
+        return Refusal(str(system_error(error, path)))
+
+
+def _answered(files: Sequence[_File], request: Request) -> Iterator[tuple[_File, Answer | Refusal]]:
+    """Yield files with their answers, in their order; from the cache where it has them."""
+    kept = request.resolver.answers
+    known = [_known(file, kept) for file in files]
+    tasks = [
+        Task(file.path, file.content.text, file.effective.options)
+        for file, found in zip(files, known, strict=True)
+        if found is None and isinstance(file.content, SourceFile)
+    ]
+    fresh = answers(tasks, request.jobs)
+    for file, found in watched(list(zip(files, known, strict=True)), "kernel files checked"):
+        if found is not None:
+            yield file, found
+            continue
+        answer = next(fresh)
+        if kept is not None and isinstance(answer, Answer):
+            kept.keep(file.question, answer)
+        yield file, answer
+
+
+def _known(file: _File, kept: Answers | None) -> Answer | Refusal | None:
+    if isinstance(file.content, Refusal):
+        return file.content
+    return None if kept is None else kept.find(file.question)
+
+
+def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) -> None:
+    source, options = file.source, file.effective.options
+    result = FileResult(file.path, source.text, answer.findings, answer.remarks)
+    if request.fix or request.diff:
+        from advisor.cli.fixing import apply_fixes, write_back
+
+        fixed = apply_fixes(result, options, unsafe=request.unsafe_fixes)
+        if request.diff:
+            outcome.diffs.append(unified_diff(file.path, source.text, fixed.result.source))
+        else:
+            write_back(fixed, source, to_output=request.reads_standard_input)
+        outcome.fixed += len(fixed.applied)
+        result = fixed.result
+    outcome.add(result, file.effective)
+
+
+def _write_baseline(file: str, outcome: _Outcome) -> int:
+    from advisor.baseline import to_text
+
+    if outcome.failed:
+        complain(f"advise: {file}: not written, because not every file could be checked")
+        return WRONG_USE
+    write_result(to_text(outcome.findings), file)
+    complain(f"{len(outcome.findings)} accepted in {file}")
+    return NOTHING_TO_SAY
+
+
+def _sift(file: str, outcome: _Outcome) -> None:
+    from advisor.baseline import BaselineError, read_baseline, sift
+
+    try:
+        entries = read_baseline(file)
+    except BaselineError as error:
+        raise CommandError(str(error)) from error
+    except OSError as error:
+        raise system_error(error, file) from error
+    sifted = sift(outcome.findings, entries, outcome.checked)
+    outcome.findings[:] = sifted.new
+    for entry in sifted.stale:
+        complain(
+            f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"
+            " found; --write-baseline takes it out"
+        )
 
 
 def _report(
     request: Request, outcome: _Outcome, stream: IO[str], environment: Mapping[str, str]
 ) -> None:
     report = Report(
-        request.options.machine or "",
+        ", ".join(filter(None, outcome.machines)),
         tuple(outcome.findings),
         tuple(outcome.remarks),
         outcome.sources,
@@ -164,7 +272,7 @@ def _report(
         plain: Mapping[str, str] = {**environment, "NO_COLOR": "1"}
         style = detect_style(stream, environment if request.output is None else plain)
         text = renderer(request.output_format)(report, style)
-    if request.fix and request.paths == (STANDARD_STREAM,) and request.output is None:
+    if request.fix and request.reads_standard_input and request.output is None:
         sys.stderr.write(text)
     else:
         write_result(text, request.output)
@@ -177,18 +285,11 @@ def _documentation() -> Mapping[str, str]:
     return {rule.code: page(rule) for rule in installed_rules()}
 
 
-def _count_fixes(request: Request, outcome: _Outcome) -> None:
-    done = "would be fixed" if request.diff else "fixed"
-    complain(f"{outcome.fixed} {done}")
-
-
 def _exit_code(request: Request, outcome: _Outcome) -> int:
     if outcome.failed:
         return WRONG_USE
     if request.diff:
         found = any(outcome.diffs)
-    elif request.fail_above is None:
-        found = bool(outcome.findings)
     else:
-        found = any(f.prediction.speedup > request.fail_above for f in outcome.findings)
+        found = any(outcome.effective[f.path].fails(f) for f in outcome.findings)
     return FINDINGS if found and not request.exit_zero else NOTHING_TO_SAY

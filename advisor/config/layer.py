@@ -110,7 +110,8 @@ def settle(layers: tuple[Layer, ...]) -> Settings:
     """Return what holds when later layers go over earlier ones.
 
     A setting that is given replaces the earlier one; sizes and options of rules are replaced
-    one by one. A general limit replaces the earlier limits of single rules too.
+    one by one. A general limit replaces the earlier limits of single rules too, and a new
+    selection whatever was added to the old one or ignored in it.
     """
     machine: str | None = None
     machine_origin = Origin()
@@ -128,7 +129,8 @@ def settle(layers: tuple[Layer, ...]) -> Settings:
         sizes.update(layer.sizes)
         named = shown_path(layer.origin.file) if layer.origin.file else "-D"
         origins.update(dict.fromkeys(layer.sizes, named))
-        select = select if layer.select is None else layer.select
+        if layer.select is not None:
+            select, ignore, extend_select = layer.select, (), ()
         ignore = ignore if layer.ignore is None else layer.ignore
         extend_select = extend_select if layer.extend_select is None else layer.extend_select
         if layer.min_speedup is not None:

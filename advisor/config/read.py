@@ -9,12 +9,12 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from advisor.config.layer import ConfigError, Layer, Number, Origin, RuleOptions, shown_path
 from advisor.config.places import Keys, line_of
+from costdb.wording import nearest
 
 TABLE = ("tool", "advise")
 LARGEST_NUMBER = 1e18
@@ -169,13 +169,8 @@ def _members(value: Any, keys: Keys, known: set[str]) -> Mapping[str, Any]:
         raise _Problem(keys, "expected a table")
     for key in value:
         if key not in known:
-            raise _Problem((*keys, key), f"unknown key{_nearest(key, known)}")
+            raise _Problem((*keys, key), f"unknown key{nearest(key, sorted(known))}")
     return value
-
-
-def _nearest(word: str, known: set[str]) -> str:
-    close = get_close_matches(word.replace("_", "-"), sorted(known), n=1, cutoff=0.5)
-    return f": nearest is {close[0]}" if close else f": known are {', '.join(sorted(known))}"
 
 
 def _array(value: Any, keys: Keys) -> list[Any]:

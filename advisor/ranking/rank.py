@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
 from advisor.analysis.messages import transfers
+from advisor.files import relative_path
 from advisor.finding import (
     Alternative,
     Confidence,
@@ -247,6 +248,6 @@ def _crossovers(
 def _fingerprint(path: str, kernel: Kernel, code: str, proposal: Proposal) -> str:
     line = kernel.context.source.splitlines()[proposal.span.start_line - 1]
     text = " ".join(line.split())
-    parts = (path.replace("\\", "/"), code, kernel.name, text)
+    parts = (relative_path(path), code, kernel.name, text)
     whole = "\0".join(parts)
     return hashlib.sha256(whole.encode()).hexdigest()[:24]

@@ -20,7 +20,7 @@ _LEAST = re.compile(r"^(\w+) >= (\d+)$")
 def render(report: Report, style: Style) -> str:
     """Return every finding as a block, then the remarks, then a line that sums up."""
     blocks = [
-        "\n".join(_block(finding, report.sources.get(finding.path), style))
+        "\n".join(block(finding, report.sources.get(finding.path), style))
         for finding in report.findings
     ]
     if report.remarks:
@@ -44,7 +44,8 @@ def summary(report: Report) -> str:
     return " ".join([f"{count} {noun} on {report.machine}.", ", ".join(offers)]).rstrip()
 
 
-def _block(finding: Finding, source: str | None, style: Style) -> list[str]:
+def block(finding: Finding, source: str | None, style: Style) -> list[str]:
+    """Return the lines about one finding; with its statement where the source is at hand."""
     span = finding.span
     place = f"{one_line(finding.path)}:{span.start_line}:{span.start_column + 1}"
     head = f"{finding.code} {finding.name}, kernel {one_line(finding.kernel)}"
@@ -60,7 +61,7 @@ def _block(finding: Finding, source: str | None, style: Style) -> list[str]:
     lines += _after_blank(_table(finding, style))
     lines.append("")
     for label, texts in _reasons(finding):
-        lines += _labelled(label, texts, style)
+        lines += labelled(label, texts, style)
     return lines
 
 
@@ -169,7 +170,7 @@ def _fix(finding: Finding) -> str:
     return f"{offers[fix.applicability]}: {fix.legality}"
 
 
-def _labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
+def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
     """Return each text wrapped beside the label, which stands on the first line only."""
     lines: list[str] = []
     for text in filter(None, texts):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from advisor.files import relative_path
 from advisor.finding import Finding
 from advisor.report.model import Report
-from advisor.report.places import full_message, last_line, relative_path
+from advisor.report.places import full_message, last_line
 from advisor.report.style import Style
 
 

@@ -6,8 +6,9 @@ import json
 from collections import Counter
 from hashlib import sha256
 
+from advisor.files import relative_path
 from advisor.report.model import Report
-from advisor.report.places import full_message, relative_path
+from advisor.report.places import full_message
 from advisor.report.style import Style
 
 

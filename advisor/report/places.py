@@ -1,20 +1,9 @@
-"""Paths and sentences as build servers want them."""
+"""Places and sentences as build servers want them."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path, PurePath
-
 from advisor.finding import Finding
 from advisor.source import Span
-
-
-def relative_path(path: str) -> str:
-    """Return `path` from the current directory where it lies below, with forward slashes."""
-    pure = PurePath(path)
-    if pure.is_absolute() and pure.is_relative_to(here := Path.cwd()):
-        path = str(pure.relative_to(here))
-    return os.path.normpath(path).replace(os.sep, "/")
 
 
 def last_line(span: Span) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.edits import split_lines
+from advisor.files import relative_path
 from advisor.finding import Finding
 from advisor.report.model import Report, fix_mark
-from advisor.report.places import full_message, relative_path
+from advisor.report.places import full_message
 from advisor.report.style import Style
 from advisor.source import Span
 

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
+from advisor.files import relative_path
 from advisor.finding import Finding, Fix
 from advisor.report.json_report import finding_document
 from advisor.report.model import Report
-from advisor.report.places import full_message, relative_path
+from advisor.report.places import full_message
 from advisor.report.style import Style
 from advisor.source import Span
 

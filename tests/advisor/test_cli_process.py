@@ -53,7 +53,7 @@ def test_a_write_that_fails_changes_nothing(kernel: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))
 
     before = (kernel / "k.py").read_bytes()
-    ended = run(kernel, "k.py", "--fix", limit=no_room)
+    ended = run(kernel, "k.py", "--fix", "--no-cache", limit=no_room)
     assert ended.returncode == 2
     assert ended.stderr.splitlines() == ["advise: k.py: File too large", "0 fixed"]
     assert (kernel / "k.py").read_bytes() == before

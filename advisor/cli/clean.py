@@ -1,0 +1,44 @@
+"""``advise clean``: remove the answers of earlier runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from advisor.cache.store import Cache, ForeignFolderError
+from advisor.cli.common import complain, system_error, wrong_use
+from advisor.cli.scope import make_scope, usual_cache_folder
+from advisor.config.layer import Layer
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("clean", help="Remove the answers kept from earlier runs.")(_clean)
+
+
+def _clean(
+    cache_dir: Annotated[
+        str | None,
+        typer.Option(
+            "--cache-dir",
+            metavar="DIR",
+            envvar="ADVISE_CACHE_DIR",
+            show_envvar=True,
+            help="Where they are; .advise_cache beside the configuration otherwise.",
+        ),
+    ] = None,
+) -> None:
+    if cache_dir:
+        folder = Path(cache_dir)
+    else:
+        scope = make_scope(Layer(), config=None, isolated=False, cache=None)
+        folder = usual_cache_folder(scope.configuration)
+    try:
+        count = Cache(folder).clean()
+    except ForeignFolderError as error:
+        raise wrong_use(str(error)) from error
+    except OSError as error:
+        raise system_error(error, str(error.filename or folder)) from error
+    complain(f"{count} answers removed")

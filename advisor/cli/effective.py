@@ -1,0 +1,163 @@
+"""Settings turned into what the engine takes, their machines and rules checked once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+
+from advisor.cache.answers import Answers
+from advisor.cli.common import CommandError, choose_machine, wrong_use
+from advisor.cli.rules import installed_rules, resolve
+from advisor.config.find import Configurations
+from advisor.config.layer import ConfigError, Settings
+from advisor.engine import Options
+from advisor.finding import UNUSED_SUPPRESSION, Finding
+from costdb.wording import nearest
+
+
+@dataclass(frozen=True, slots=True)
+class Effective:
+    """What holds for a file, ready for the engine.
+
+    Attributes
+    ----------
+    options : Options
+    machine_digest : str
+        Of the content of the machine's profile.
+    fail_above : float or None
+        The predicted speed-up above which a finding fails the run; None: any.
+    rule_fail_above : mapping of str to float
+        Goes over it for single rules, by code.
+    """
+
+    options: Options
+    machine_digest: str
+    fail_above: float | None
+    rule_fail_above: Mapping[str, float]
+
+    def fails(self, finding: Finding) -> bool:
+        """Return whether a finding makes the exit code 1."""
+        limit = self.rule_fail_above.get(finding.code, self.fail_above)
+        return limit is None or finding.prediction.speedup > limit
+
+
+@dataclass(slots=True)
+class Resolver:
+    """Looks up what holds for files; every distinct combination is checked once."""
+
+    configurations: Configurations
+    answers: Answers | None
+    _known: tuple[tuple[str, str], ...] | None = None
+    _done: dict[int, Effective] = field(default_factory=dict)
+
+    def settings(self, path: str) -> Settings:
+        """Return the settings of a file.
+
+        Raises
+        ------
+        CommandError
+            The configuration is wrong.
+        """
+        try:
+            return self.configurations.of_file(path)
+        except ConfigError as error:
+            raise CommandError(str(error)) from error
+
+    def effective(self, path: str) -> Effective:
+        """Return what holds for a file.
+
+        Raises
+        ------
+        CommandError
+            The configuration is wrong, or names no known machine or rule.
+        """
+        settings = self.settings(path)
+        # settings are kept by the configurations, one object for each combination
+        if id(settings) not in self._done:
+            self._done[id(settings)] = self._resolved(settings)
+        return self._done[id(settings)]
+
+    def _resolved(self, settings: Settings) -> Effective:
+        machine, machine_digest = self._machine(settings)
+        try:
+            selected, ignored = self._codes(settings)
+            rules = {self._code(name): options for name, options in settings.rules.items()}
+        except ConfigError as error:
+            raise CommandError(str(error)) from error
+        options = Options(
+            machine=machine,
+            sizes=settings.sizes,
+            select=selected,
+            ignore=ignored,
+            min_speedup=settings.min_speedup,
+            size_origins=settings.size_origins,
+            rule_min_speedup={
+                code: rule.min_speedup
+                for code, rule in rules.items()
+                if rule.min_speedup is not None
+            },
+        )
+        limits = {c: rule.fail_above for c, rule in rules.items() if rule.fail_above is not None}
+        return Effective(options, machine_digest, settings.fail_above, limits)
+
+    def _machine(self, settings: Settings) -> tuple[str, str]:
+        from costdb.machines import load_machine
+
+        try:
+            name = choose_machine(settings.machine)
+        except CommandError as error:
+            if not settings.machine_origin.file:
+                raise
+            message = str(error).removeprefix("advise: ")
+            raise CommandError(
+                str(settings.machine_origin.error(("machine",), f"machine: {message}"))
+            ) from error
+        document = json.dumps(load_machine(name).document, sort_keys=True)
+        return name, sha256(document.encode()).hexdigest()
+
+    def _codes(self, settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        if not (settings.select or settings.extend_select or settings.ignore or settings.rules):
+            return (), ()
+        codes = sorted({*(code for code, _ in self._rules()), UNUSED_SUPPRESSION})
+        for layer in settings.layers:
+            named = (
+                ("select", layer.select),
+                ("ignore", layer.ignore),
+                ("extend-select", layer.extend_select),
+            )
+            for key, prefixes in named:
+                for place, prefix in enumerate(prefixes or ()):
+                    if not any(code.startswith(prefix) for code in codes):
+                        message = f"unknown rule {prefix!r}{nearest(prefix, codes)}"
+                        raise layer.origin.error((key, place), message)
+            names = [word for rule in self._rules() for word in rule]
+            for name in layer.rules:
+                if name not in names:
+                    message = f"unknown rule {name!r}{nearest(name, names)}"
+                    raise layer.origin.error(("rules", name), message)
+        return resolve(settings.select, settings.extend_select, settings.ignore, codes)
+
+    def _code(self, name: str) -> str:
+        return next((code for code, own in self._rules() if name in (code, own)), name)
+
+    def _rules(self) -> Sequence[tuple[str, str]]:
+        """Return codes and names of the installed rules, from the cache where it knows them."""
+        if self._known is None:
+            self._known = self._kept_rules() or self._installed_rules()
+        return self._known
+
+    def _kept_rules(self) -> tuple[tuple[str, str], ...]:
+        if self.answers is None:
+            return ()
+        kept = self.answers.cache.read("rules", self.answers.environment)
+        return tuple((code, name) for code, name in kept or ())
+
+    def _installed_rules(self) -> tuple[tuple[str, str], ...]:
+        found = tuple((rule.code, rule.name) for rule in installed_rules())
+        if not found:
+            raise wrong_use("no rules are installed")
+        if self.answers is not None:
+            self.answers.cache.write("rules", self.answers.environment, found)
+        return found

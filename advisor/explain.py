@@ -1,0 +1,46 @@
+"""The findings at one place with the prices that they compare."""
+
+from __future__ import annotations
+
+from advisor.engine import Options, needs_reading
+from advisor.finding import Finding
+from advisor.ranking.rank import Judged
+from advisor.report.places import last_line
+
+
+def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
+    """Return every finding of a file with its prices, in the order of the lines.
+
+    Neither suppressions nor limits leave any out: whoever asks about a place wants to know.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse, an annotation cannot be right, or a size has no value.
+    MachineError
+        The machine is unknown or its profile is wrong.
+    """
+    from advisor.frontend.kernels import read_kernels
+    from advisor.ranking.rank import rank
+    from advisor.ranking.sizes import bind_sizes
+    from advisor.transform_registry import transforms
+    from costdb.machines import load_machine
+
+    if not needs_reading(source):
+        return ()
+    machine = load_machine(options.machine or "")
+    found: list[Judged] = []
+    for kernel in read_kernels(path, source):
+        sizes = bind_sizes(kernel, options.sizes, options.size_origins)
+        found += rank(path, kernel, machine, sizes, transforms()).judged
+    return tuple(sorted(found, key=lambda one: (one.finding.span, one.finding.code)))
+
+
+def at_line(judged: tuple[Judged, ...], line: int) -> tuple[Judged, ...]:
+    """Return those whose statement covers a line, from 1."""
+    return tuple(one for one in judged if covers(one.finding, line))
+
+
+def covers(finding: Finding, line: int) -> bool:
+    """Return whether the statement of a finding covers a line, from 1."""
+    return finding.span.start_line <= line <= last_line(finding.span)
