@@ -1,0 +1,188 @@
+"""Descriptions for the shared-memory and the remote-access model say what their programs do."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costdb.choosing import predict
+from costdb.documents import load_description
+from costdb.estimate import Estimate, Missing, Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import sym
+from costdb.machines import load_machine
+from costdb.pgas import price_groups
+from costdb.pgas.applications import histogram, matmul, sobel
+from costdb.pgas.document import program_of as references_of
+from costdb.pgas.partition import partition, remote_groups
+from costdb.pgas.references import Interval, Spread
+from costdb.smp import Sort, price_sort
+from costdb.subject import SubjectError
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+PLATFORMS = ("mupc", "mupc-cache", "bupc", "gupc-t3e")
+SCHEMAS = {
+    "supersteps": ROOT / "costdb" / "smp" / "supersteps.schema.json",
+    "references": ROOT / "costdb" / "pgas" / "references.schema.json",
+    "phases": ROOT / "costdb" / "phases" / "application.schema.json",
+}
+N, T = sym("N"), sym("T")
+PROGRAMS: dict[tuple[str, str], Interval] = {
+    ("histogram", ""): histogram(N, T),
+    ("matmul", "cyclic"): matmul(N, T, Spread.CYCLIC),
+    ("matmul", "block"): matmul(N, T, Spread.BLOCK),
+    ("sobel", ""): sobel(N, T),
+}
+
+
+def estimate(path: str, machine: str, **chosen: str | int) -> Estimate:
+    found = predict(load_description(EXAMPLES / path).on(load_machine(machine)), chosen)
+    assert not isinstance(found, Missing)
+    return found.estimate
+
+
+def known(priced: Priced | Missing) -> Priced:
+    assert not isinstance(priced, Missing)
+    return priced
+
+
+@pytest.mark.parametrize("sort", list(Sort))
+@settings(max_examples=15, deadline=None)
+@given(n=st.integers(1, 2**23), p=st.integers(1, 16))
+def test_described_sorts_are_the_sorts(sort: Sort, n: int, p: int) -> None:
+    machine = load_machine("powerchallenge")
+    expected = evaluate_price(
+        known(price_sort(sort, sym("n"), sym("p"), machine)), {"n": n, "p": p}
+    )
+    described = estimate("sorts/sorts.toml", "powerchallenge", algorithm=sort.value, n=n, p=p)
+    for end in ("low", "mid", "high"):
+        assert getattr(described, end) == pytest.approx(getattr(expected, end), rel=1e-12)
+    assert [term.label for term in described.terms] == [term.label for term in expected.terms]
+    assert described.in_range == expected.in_range
+    assert set(described.remarks) == set(expected.remarks)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(("name", "spread"), PROGRAMS)
+@settings(max_examples=8, deadline=None)
+@given(size=st.integers(1, 3000), threads=st.integers(1, 20))
+def test_described_references_are_the_programs(
+    platform: str, name: str, spread: str, size: int, threads: int
+) -> None:
+    chosen: dict[str, str | int] = {"spread": spread} if spread else {}
+    if name == "histogram":
+        chosen["percent"] = 100
+    priced = known(price_groups(remote_groups(PROGRAMS[name, spread]), load_machine(platform)))
+    expected = evaluate_price(priced, {"N": size, "T": threads})
+    described = estimate(f"pgas/{name}.toml", platform, N=size, T=threads, **chosen)
+    for end in ("low", "mid", "high"):
+        assert getattr(described, end) == pytest.approx(getattr(expected, end), rel=1e-12)
+    assert described.in_range == expected.in_range
+
+
+@pytest.mark.parametrize(("name", "spread"), PROGRAMS)
+def test_described_references_make_the_same_groups(name: str, spread: str) -> None:
+    path = EXAMPLES / "pgas" / f"{name}.toml"
+    program = references_of(tomllib.loads(path.read_text()), str(path))
+    described = program.interval_for({"spread": spread} if spread else {})
+    assert partition(described) == partition(PROGRAMS[name, spread])
+    assert described.references == PROGRAMS[name, spread].references
+    assert described.dependences == PROGRAMS[name, spread].dependences
+
+
+@pytest.mark.parametrize(
+    "path", sorted(EXAMPLES.rglob("*.toml")), ids=lambda path: str(path.relative_to(EXAMPLES))
+)
+def test_examples_keep_to_their_schema(path: Path) -> None:
+    document = tomllib.loads(path.read_text())
+    schema = json.loads(SCHEMAS[document.get("kind", "phases")].read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(document)
+    assert load_description(path).head.title == document["title"]
+
+
+def test_schemas_share_what_descriptions_share() -> None:
+    phases, supersteps, references = (
+        json.loads(SCHEMAS[kind].read_text()) for kind in ("phases", "supersteps", "references")
+    )
+    for schema in (supersteps, references):
+        for name, definition in schema["$defs"].items():
+            assert definition == phases["$defs"][name]
+        for key in ("parameters", "derived", "constraints", "repeat", "title", "source"):
+            assert schema["properties"][key] == phases["properties"][key]
+
+
+# --- what is refused ----------------------------------------------------------------------
+
+SORT = (EXAMPLES / "sorts" / "sorts.toml").read_text()
+MATMUL = (EXAMPLES / "pgas" / "matmul.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "problem"),
+    [
+        (SORT, 'kind = "supersteps"', 'kind = "steps"', "/kind: expected one of phases, superst"),
+        (SORT, 'processors = "p"', "", '"processors" is missing'),
+        (SORT, 'processors = "p"', 'processors = "q"', "/processors: nothing defines q"),
+        (SORT, 'reads = "share"', 'reads = "shares"', "/supersteps/0: nothing defines shares"),
+        (SORT, 'reads = "share"', 'red = "share"', 'red: unknown key; did you mean "reads"?'),
+        (SORT, 'times = "passes"', 'times = "p +"', "/supersteps/0/times: "),
+        (SORT, 'algorithm = ["radix"]', 'algorithm = ["bubble"]', "algorithm is never bubble"),
+        (SORT, "passes =", "count =", "nothing defines passes"),
+        (SORT, "samples = 100", "samples = 100\nshare = 9", "share is defined twice"),
+        (SORT, "schema_version = 1", "schema_version = 2", "/schema_version: expected 1"),
+        (MATMUL, 'spread = "cyclic"', 'spread = "diagonal"', "/arrays/0/spread: diagonal is not"),
+        (MATMUL, "axis = 0", "axis = -1", "axes count from 0, got -1"),
+        (MATMUL, "axis = 0", "axis = 5", "has more axes than the 2 subscripts"),
+        (MATMUL, 'affinity = "i"', 'affinity = "x"', "/affinity: x is not one of i, j, k"),
+        (MATMUL, '["i", "j"]', '["i", "q"]', "q is neither a loop's index nor irregular"),
+        (MATMUL, '["i", "j"]', '["i", "i*j"]', "a sum of whole multiples of loop indices"),
+        (MATMUL, '["i", "j"]', '["i", "j/2"]', "a sum of whole multiples of loop indices"),
+        (MATMUL, '["i", "j"]', '["i", "1/j"]', "a sum of whole multiples of loop indices"),
+        (MATMUL, '["i", "j"]', '["i"]', "/: "),
+        (MATMUL, 'array = "C"', 'array = "D"', "/references/0/array: D is not one of C, A, B"),
+        (MATMUL, 'access = "write"', 'access = "both"', "both is not one of read, write"),
+        (MATMUL, "depth = 2", "depth = 9", "at a depth of loops that are not there"),
+        (MATMUL, 'from = "clear"', 'from = "x"', "x is not one of clear, sum so far, next sum"),
+        (MATMUL, 'index = "j"', 'index = "i"', "two loops have the same index"),
+        (MATMUL, 'name = "A"\nwhen = { spread = ["cyclic"] }', 'name = "C"', "declared twice"),
+        (MATMUL, 'trips = "ceil(N/T)"', 'trips = "ceil(M/T)"', "/loops/0: nothing defines M"),
+        (MATMUL, 'kind = "references"', 'kind = "references"\nirregular = ["i"]', "a loop's index"),
+    ],
+)
+def test_a_wrong_description_is_refused_with_its_place(
+    tmp_path: Path, text: str, old: str, new: str, problem: str
+) -> None:
+    assert old in text
+    path = tmp_path / "a.toml"
+    path.write_text(text.replace(old, new, 1))
+    chosen = {"algorithm": "radix", "n": 9, "p": 2} if text == SORT else {"spread": "cyclic"}
+    machine = load_machine("powerchallenge" if text == SORT else "mupc")
+    with pytest.raises(SubjectError) as refusal:
+        for algorithm in ("radix", "sample"):
+            choice = {**chosen, "algorithm": algorithm} if text == SORT else {**chosen, "T": 2}
+            predict(load_description(path).on(machine), choice)
+    message = str(refusal.value)
+    assert message.startswith(f"{path}: ") and "\n" not in message
+    if problem != "/: ":
+        assert problem in message
+
+
+def test_repeating_a_program_multiplies_its_time(tmp_path: Path) -> None:
+    for name, text, machine, chosen in (
+        ("s", SORT, "powerchallenge", {"algorithm": "column", "n": 9000, "p": 4}),
+        ("m", MATMUL, "mupc", {"spread": "block", "T": 4}),
+    ):
+        path = tmp_path / f"{name}.toml"
+        path.write_text(text)
+        once = predict(load_description(path).on(load_machine(machine)), chosen)
+        path.write_text(text.replace("schema_version = 1", 'schema_version = 1\nrepeat = "5*2"'))
+        often = predict(load_description(path).on(load_machine(machine)), chosen)
+        assert not isinstance(once, Missing) and not isinstance(often, Missing)
+        assert often.estimate.mid == pytest.approx(10 * once.estimate.mid)
+        assert often.estimate.high == pytest.approx(10 * once.estimate.high)
