@@ -15,7 +15,9 @@ from costdb.expr import (
     Expr,
     conditional,
     equal,
+    floor_div,
     free_symbols,
+    less_equal,
     maximum,
     maximum_over,
     minimum,
@@ -24,6 +26,7 @@ from costdb.expr import (
     summation,
     sym,
 )
+from costdb.expr.functions import Conditional
 from costdb.expr.names import fresh_name
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul
 from costdb.process.distributions import Occupancy, Steps, Tidy, distribution
@@ -33,6 +36,7 @@ from costdb.process.shapes import (
     constant_of,
     grows_by_its_range,
     is_monotone,
+    is_positive,
     is_whole,
     linear_in,
     replace_part,
@@ -162,6 +166,8 @@ def _place(ready: _Ready, tidy: Tidy) -> _Placed:
         occupancy = _fixed(entry)
     elif len(entry.loops) == 1:
         occupancy = _single_loop(entry, is_partial_sum, tidy)
+    elif len(entry.loops) == 2:
+        occupancy = _mesh(entry, tidy)
     if occupancy is None:
         first, last = _reach(entry)
         occupancy = Occupancy(
@@ -242,6 +248,65 @@ def _single_loop(entry: Entry, is_partial_sum: bool, tidy: Tidy) -> Occupancy | 
     if varies_by_owner:
         found = _by_owner(found, owner)
     return _renumbered(found, sign, offset)
+
+
+def _mesh(entry: Entry, tidy: Tidy) -> Occupancy | None:
+    """Two independent loops over the rows and columns of a mesh, ``row * columns + column``."""
+    outer, inner = entry.loops
+    names = {outer.variable, inner.variable}
+    varying = free_symbols(inner.low) | free_symbols(inner.high) | free_symbols(entry.amount)
+    if names & varying or not isinstance(entry.index, Add):
+        return None
+    for rows, columns in ((outer, inner), (inner, outer)):
+        of_rows = [t for t in entry.index.terms if rows.variable in free_symbols(t)]
+        of_columns = [t for t in entry.index.terms if columns.variable in free_symbols(t)]
+        if len(of_rows) != 1 or of_rows[0] in of_columns or not isinstance(of_rows[0], Mul):
+            continue
+        factors = [f for f in of_rows[0].factors if rows.variable in free_symbols(f)]
+        width = of_rows[0] / factors[0]
+        column = total_of(of_columns)
+        offset = entry.index - of_rows[0] - column
+        if len(factors) != 1 or not is_positive(width) or not is_whole(offset):
+            continue
+        row_axis = _axis(entry, factors[0], rows, tidy)
+        column_axis = _axis(entry, column, columns, tidy)
+        if row_axis and column_axis and _fits(column_axis, width, tidy):
+            return _product(row_axis, column_axis, width, offset, entry.amount)
+    return None
+
+
+def _axis(entry: Entry, index: Expr, loop: Loop, tidy: Tidy) -> Occupancy | None:
+    return _single_loop(Entry(entry.array, index, ONE, (loop,)), False, tidy)
+
+
+def _fits(axis: Occupancy, width: Expr, tidy: Tidy) -> bool:
+    """Tell whether the servers of `axis` certainly lie in ``0..width - 1``."""
+    first, last = axis.first, axis.last
+    if first is None or last is None or tidy(less_equal(ZERO, first)) != ONE:
+        return False
+    if isinstance(last, Conditional):
+        last = last.then  # the other choice is 0, for a loop without steps
+    if isinstance(last, FloorDiv) and isinstance(last.divisor, CeilDiv):
+        # (n - 1) div ceil(n/w) is below w.
+        slack = constant_of(last.divisor.dividend - last.dividend)
+        if last.divisor.divisor == width and slack is not None and slack >= 1:
+            return True
+    return tidy(less_equal(last, width - 1)) == ONE
+
+
+def _product(
+    rows: Occupancy, columns: Occupancy, width: Expr, offset: Expr, amount: Expr
+) -> Occupancy:
+    def at(server: Expr) -> Expr:
+        row, column = floor_div(server - offset, width), (server - offset) % width
+        return rows.at(row) * columns.at(column) * amount
+
+    peak = None
+    if rows.peak is not None and columns.peak is not None:
+        peak = rows.peak * columns.peak * amount
+    first = None if rows.first is None else rows.first * width + offset
+    last = None if rows.last is None else rows.last * width + width - 1 + offset
+    return Occupancy(at, peak, first, last, None)
 
 
 def _core(index: Expr, variable: str) -> tuple[int, Expr, Expr]:

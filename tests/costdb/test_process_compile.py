@@ -125,7 +125,9 @@ def indices(draw: st.DrawFn, loops: tuple[str, ...]) -> Expr:
         st.sampled_from([num(0), num(-1), num(3), N, sym(loops[0])])
     )
     divisor = draw(st.sampled_from([P, P, B, num(3), -floor_div(-N, P) + 1]))
-    shape = draw(st.sampled_from(["line", "cyclic", "block", "block-cyclic", "stretched", "fixed"]))
+    other = sym(loops[0])
+    shapes = ["line", "cyclic", "block", "block-cyclic", "stretched", "fixed", "mesh"]
+    shape = draw(st.sampled_from(shapes))
     index = {
         "line": line,
         "cyclic": line % divisor,
@@ -133,6 +135,7 @@ def indices(draw: st.DrawFn, loops: tuple[str, ...]) -> Expr:
         "block-cyclic": (line // B) % P,
         "stretched": (step * P) // (N + 2),
         "fixed": num(1),
+        "mesh": (line % P) * B + other % B,
     }[shape]
     return index * draw(st.sampled_from([1, 1, -1])) + draw(st.sampled_from([0, 0, 1]))
 
@@ -213,6 +216,32 @@ def test_usual_distributions_have_their_closed_form(
     expected = simplify(parse(omega), positive=["N", "P", "B"], nonnegative=["t"])
     assert cost.omega == expected
     assert expected == cost.T
+
+
+ON_MESHES = {
+    "(i mod P)*Q + j mod Q": "ceil(N/P)*ceil(M/Q)*t",
+    "(j mod Q)*P + i mod P + 3": "ceil(N/P)*ceil(M/Q)*t",
+    "((i - 1) div ceil(N/P))*Q + (j - 1) div ceil(M/Q)": "ceil(N/P)*ceil(M/Q)*t",
+    "((i - 1) div ceil(N/P))*Q + j mod Q": "ceil(N/P)*ceil(M/Q)*t",
+}
+
+
+@pytest.mark.parametrize("index", ON_MESHES)
+def test_meshes_have_the_product_of_their_axes(index: str) -> None:
+    work = Use(Resource(parse(index), num(1)), sym("t"))
+    term = ParLoop("i", num(1), N, ParLoop("j", num(1), sym("M"), work))
+    sizes = ["N", "M", "P", "Q"]
+    cost = compile_process(term, positive=sizes, nonnegative=["t"])
+    assert cost.omega == simplify(parse(ON_MESHES[index]), positive=sizes)
+    for n, m, p, q in [(5, 7, 2, 3), (1, 1, 2, 2), (6, 4, 3, 2), (2, 9, 4, 4)]:
+        assert_equals_enumeration(term, {"N": n, "M": m, "P": p, "Q": q, "t": 2})
+
+
+def test_rows_that_run_into_each_other_are_not_a_mesh() -> None:
+    for index in ("i*Q + j", "(i mod P)*Q + j mod (Q + 1)", "(i mod P)*Q + j div B"):
+        work = Use(Resource(parse(index), num(1)), num(1))
+        term = ParLoop("i", num(1), N, ParLoop("j", num(1), sym("M"), work))
+        assert_equals_enumeration(term, {"N": 5, "M": 7, "P": 2, "Q": 3, "B": 2})
 
 
 def test_blocks_of_no_elements_cost_nothing() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.expr import Expr, evaluate, free_symbols, parse, substitute
+from costdb.expr import Expr, evaluate, free_symbols, parse, substitute, to_text
 from costdb.expr.functions import Reduction
 from costdb.process.model import Model, compile_model, load_model, price_model
 
@@ -163,3 +163,13 @@ def test_compiling_every_example_is_quick() -> None:
     for name in CHOICES:
         compile_model(on_cluster(name))
     assert time.perf_counter() - start < 10
+
+
+def test_the_page_about_process_models_is_true(tmp_path: Path) -> None:
+    page = (MODELS.parents[1] / "docs" / "models" / "process-algebra.md").read_text()
+    (text,) = re.findall(r"```pam\n(.*?)```", page, re.DOTALL)
+    path = tmp_path / "page.pam"
+    path.write_text(text)
+    formula = to_text(compile_model(load_model([path])).T)
+    assert f"seconds = {formula}\n" in page
+    assert f"# {formula} 100000000\n" in page
