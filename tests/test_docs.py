@@ -8,23 +8,15 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-import sys
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from advisor.ir.proposal import Transform
-from advisor.transform_registry import transforms
-from costdb.machines import built_in_names, load_machine
-
-ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-sys.path.insert(0, str(DOCS))
-
-from generators import examples, generated_pages, guides, schemas  # noqa: E402
-from generators.markdown import fence, plain, table  # noqa: E402
-from generators.sessions import (  # noqa: E402
+from generators import examples, generated_pages, guides, schemas
+from generators.markdown import fence, plain, table
+from generators.sessions import (
+    Outcome,
     SessionError,
     Workshop,
     has_sessions,
@@ -32,6 +24,12 @@ from generators.sessions import (  # noqa: E402
     workshop,
 )
 
+from advisor.ir.proposal import Transform
+from advisor.transform_registry import transforms
+from costdb.machines import built_in_names, load_machine
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 HANDWRITTEN = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
 
 
@@ -41,9 +39,16 @@ def shop() -> Iterator[Workshop]:
         yield opened
 
 
+class Idle(Workshop):
+    """Runs nothing: what examples print is not what most tests are about."""
+
+    def run(self, command: str) -> Outcome:
+        return Outcome(f"{command} was run\n", 0)
+
+
 @pytest.fixture(scope="module")
 def generated(shop: Workshop) -> dict[str, str]:
-    return generated_pages(ROOT, shop)
+    return generated_pages(ROOT, Idle(ROOT, shop.folder))
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +117,8 @@ def test_a_rule_has_a_page_and_an_entry(rule: Transform, generated: dict[str, st
 
 @pytest.mark.parametrize("name", built_in_names())
 def test_a_machine_page_has_every_number(name: str, generated: dict[str, str]) -> None:
-    document = load_machine(name).document
+    machine = load_machine(name)
+    document = machine.document
     page = generated[f"machines/{name}.md"]
     cells = {tuple(cell.strip() for cell in line.split(" | ")) for line in page.splitlines()}
     rows = [tuple(cell.strip("| ") for cell in row) for row in cells]
@@ -147,10 +153,10 @@ def test_a_machine_page_has_every_number(name: str, generated: dict[str, str]) -
         visit((section,), document.get(section, {}))
     assert seen >= 10
     assert page.count("\n| `") >= seen
-    for note in document.get("notes", []):  # type: ignore[union-attr]
-        assert plain(str(note)) in page
-    for key, source in document["sources"].items():  # type: ignore[union-attr]
-        assert f"{{#source-{key}}}: {plain(str(source))}" in page
+    for note in machine.notes:
+        assert plain(note) in page
+    for key, source in machine.sources.items():
+        assert f"{{#source-{key}}}: {plain(source)}" in page
 
 
 def test_what_a_machine_cannot_price_is_said(generated: dict[str, str]) -> None:
@@ -182,6 +188,16 @@ def test_an_example_page_has_source_and_purpose(generated: dict[str, str]) -> No
         assert about in page
 
 
+def test_an_example_page_shows_what_the_tool_says(tmp_path: Path) -> None:
+    (tmp_path / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "box_sum.py", tmp_path / "examples")
+    found = examples.pages(tmp_path, Workshop(ROOT, tmp_path))
+    page = found["examples/box_sum-py.md"]
+    assert "$ advise examples/box_sum.py --machine t3e\nexamples/box_sum.py:" in page
+    assert "ADV201 repeated-shifts" in page
+    assert "[box_sum.py](box_sum-py.md) | Sum of every" in found["examples/index.md"]
+
+
 def test_leading_comments_become_text_and_commands() -> None:
     source = "# A program.\n#\n#   advise predict x.toml\n#       -D N=3\n#\n# More.\n\nname = 1\n"
     assert examples.description(".toml", source) == (
@@ -196,7 +212,7 @@ def test_a_schema_page_names_every_entry(generated: dict[str, str]) -> None:
         text = path.read_text()
         assert generated[f"schemas/{path.name}"] == text
         page = generated[f"schemas/{path.name.removesuffix('.schema.json')}.md"]
-        names = set()
+        names: set[str] = set()
 
         def visit(found: object, names: set[str] = names) -> None:
             if isinstance(found, dict):
