@@ -74,7 +74,7 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
         from costdb.documents import load_description
 
         description = load_description(files[0])
-        chosen = load_machine(choose_machine(machine))
+        chosen = _machine_for(files[0], machine)
         return Opened(description.on(chosen), chosen)
     if endings == {KERNEL}:
         from advisor.ranking.subject import kernel_subject, load_kernel
@@ -83,12 +83,25 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
             found = load_kernel(files[0], kernel)
         except OSError as error:
             raise system_error(error, files[0]) from error
-        chosen = load_machine(choose_machine(machine))
+        chosen = _machine_for(files[0], machine)
         return Opened(kernel_subject(files[0], found, chosen), chosen)
     raise wrong_use(
         f"{files[0]}: expected a process model ({MODEL}), a description ({DESCRIPTION}) or "
         f"annotated Python ({KERNEL})"
     )
+
+
+def _machine_for(file: str, name: str | None) -> Machine:
+    """Return the machine called `name`, or the one that the configuration near `file` names."""
+    if not name:
+        from advisor.config.find import configurations
+        from advisor.config.layer import ConfigError, Layer
+
+        try:
+            name = configurations(Layer()).of_file(file).machine
+        except ConfigError as error:
+            raise CommandError(str(error)) from error
+    return load_machine(choose_machine(name))
 
 
 def _open_model(files: Sequence[str]) -> Opened:

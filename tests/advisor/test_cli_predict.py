@@ -145,6 +145,22 @@ def test_extrapolations_are_told(advise: Program) -> None:
     assert outside["remarks"] == ["threads: 13 is outside the calibrated 2 to 12"]
 
 
+def test_the_configuration_may_name_the_machine(
+    advise: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("sobel.toml").write_text((EXAMPLES / "pgas" / "sobel.toml").read_text())
+    Path("pyproject.toml").write_text('[tool.advise]\nmachine = "bupc"\n')
+    assert advise.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "bupc"
+    monkeypatch.setenv("ADVISE_MACHINE", "mupc")
+    assert advise.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "mupc"
+    asked = advise.json("predict", "sobel.toml", "-D", "T=4", "--machine", "gupc-t3e")
+    assert asked["machine"] == "gupc-t3e"
+    monkeypatch.delenv("ADVISE_MACHINE")
+    Path("pyproject.toml").write_text('[tool.advise]\nmachines = "bupc"\n')
+    refusal = advise.refusal("predict", "sobel.toml", "-D", "T=4")
+    assert "pyproject.toml:2" in refusal and "machines" in refusal
+
+
 # --- kernels ------------------------------------------------------------------------------
 
 
