@@ -66,22 +66,27 @@ def sift(findings: Iterable[Finding], entries: Sequence[Entry], checked: Iterabl
     checked : iterable of str
         Paths of the files that were checked; nothing is said of entries for others.
     """
-    left = Counter(entry.fingerprint for entry in entries)
+    left = Counter(map(_identity, entries))
     new = []
     known = 0
     for finding in findings:
-        if left[finding.fingerprint]:
-            left[finding.fingerprint] -= 1
+        identity = _identity(Entry.of(finding))
+        if left[identity]:
+            left[identity] -= 1
             known += 1
         else:
             new.append(finding)
     looked_at = set(map(relative_path, checked))
     stale = []
     for entry in entries:
-        if left[entry.fingerprint] and entry.path in looked_at:
-            left[entry.fingerprint] -= 1
+        if left[_identity(entry)] and entry.path in looked_at:
+            left[_identity(entry)] -= 1
             stale.append(entry)
     return Sifted(tuple(new), known, tuple(stale))
+
+
+def _identity(entry: Entry) -> tuple[str, str]:
+    return entry.path, entry.fingerprint
 
 
 def to_text(findings: Iterable[Finding]) -> str:

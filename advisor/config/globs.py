@@ -48,6 +48,8 @@ def _translated(piece: str) -> str:
         return _MEANING[piece]
     if len(piece) > 1:
         inside = piece[1:-1].removeprefix("!")
+        if not inside:
+            return re.escape(piece)
         sign = "^/" if piece.startswith("[!") else ""
         return f"[{sign}{_class(inside)}]"
     return re.escape(piece)

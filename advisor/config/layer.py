@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from advisor.config.places import Keys
-
 Number = int | float
+Keys = Sequence[str | int]
+"""The way to a value within a document."""
+
 DEFAULT_MIN_SPEEDUP = 1.05
 
 

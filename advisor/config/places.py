@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-Keys = Sequence[str | int]
+from advisor.config.layer import Keys
 
 _LINE_END = re.compile(r"(?<=\n)")
 

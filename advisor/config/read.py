@@ -12,8 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advisor.config.layer import ConfigError, Layer, Number, Origin, RuleOptions, shown_path
-from advisor.config.places import Keys, line_of
+from advisor.config.layer import (
+    ConfigError,
+    Keys,
+    Layer,
+    Number,
+    Origin,
+    RuleOptions,
+    shown_path,
+)
 from costdb.wording import nearest
 
 TABLE = ("tool", "advise")
@@ -100,6 +107,8 @@ def read_configuration(file: str, *, required: bool = False) -> Configuration | 
     try:
         return configuration_of(table, file)
     except _Problem as problem:
+        from advisor.config.places import line_of
+
         line = line_of(data.decode(), (*TABLE, *problem.keys))
         raise ConfigError(f"{shown}:{line}: {_dotted(problem.keys)}: {problem}") from None
 

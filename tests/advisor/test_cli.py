@@ -1,60 +1,14 @@
 """The command line: what it accepts, what it refuses, what it writes where, how it ends."""
 
-import io
 import json
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import jsonschema
-import marker_engine
 import pytest
+from cli_running import Advise, refused
 
-from advisor import engine
-from advisor.cli.app import main
 from advisor.cli.common import CommandError, parse_bindings
 from advisor.cli.rules import resolve, split_codes
-
-
-@dataclass(frozen=True)
-class Ended:
-    code: int
-    out: str
-    err: str
-
-
-Advise = Callable[..., Ended]
-
-
-@pytest.fixture
-def advise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Advise:
-    """Return a function that runs the program in an empty directory on a made-up engine."""
-    monkeypatch.setattr(engine, "check_source", marker_engine.check_source, raising=False)
-    monkeypatch.setattr(engine, "needs_reading", marker_engine.needs_reading, raising=False)
-    monkeypatch.chdir(tmp_path)
-    for name in ("MACHINE", "SELECT", "IGNORE", "OUTPUT_FORMAT", "FAIL_ABOVE", "MIN_SPEEDUP"):
-        monkeypatch.delenv(f"ADVISE_{name}", raising=False)
-
-    def run(*arguments: str, machine: str | None = "t3e", stdin: bytes = b"") -> Ended:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        chosen = [] if machine is None else ["--machine", machine]
-        code = main([*arguments, *chosen])
-        shown = capsys.readouterr()
-        return Ended(code, shown.out, shown.err)
-
-    return run
-
-
-def refused(ended: Ended, *parts: str) -> None:
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err.count("\n") == 1, ended.err
-    assert ended.err.startswith("advise: ")
-    for part in parts:
-        assert part in ended.err
-
 
 # --- what is accepted ---------------------------------------------------------------------
 
