@@ -5,9 +5,9 @@ The annotation is rebuilt from its syntax; nothing of the scanned file is execut
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import libcst as cst
 
@@ -19,6 +19,8 @@ from advisor.frontend.scalars import literal_int
 from advisor.ir.kernel import DeclaredArray, Places
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
+
+Entry = TypeVar("Entry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,43 +47,61 @@ class Declarations:
     ----------
     path : str
         For messages.
-    imports : mapping of str to str
-        What imported names stand for.
     span_of : callable
         Gives the place of a node.
+    imports : mapping of str to str
+        What imported names stand for at the declaration that is read.
+
+    Attributes
+    ----------
+    hidden : frozenset of str
+        Names that a function around the declaration has taken from the module level.
     """
 
     def __init__(
-        self, path: str, imports: dict[str, str], span_of: Callable[[cst.CSTNode], Span]
+        self, path: str, span_of: Callable[[cst.CSTNode], Span], imports: Mapping[str, str]
     ) -> None:
         self.path = path
-        self.imports = imports
         self.span_of = span_of
+        self.imports = imports
+        self.hidden: frozenset[str] = frozenset()
         self.meshes: dict[str, ReadMesh] = {}
         self.dists: dict[str, ReadDist] = {}
+        self.types: dict[str, cst.Subscript] = {}
 
     def problem(self, node: cst.CSTNode, message: str) -> SourceProblem:
         """Return a one-line error at a node."""
         span = self.span_of(node)
         return SourceProblem(self.path, span.start_line, span.start_column, message)
 
-    def note_assignment(self, node: cst.Assign) -> None:
-        """Remember module-level ``mesh = Mesh(...)`` and ``layout = Dist(...)``."""
-        if len(node.targets) != 1 or not isinstance(node.targets[0].target, cst.Name):
-            return
-        name = node.targets[0].target.value
-        if not isinstance(node.value, cst.Call):
-            return
-        function = resolve(node.value.func, self.imports)
-        if function in ("advisor.Mesh", "advisor.annotations.Mesh"):
-            self.meshes[name] = self.mesh(node.value)
-        elif function in ("advisor.Dist", "advisor.annotations.Dist"):
-            self.dists[name] = self.dist(node.value)
+    def note(self, name: str, value: cst.BaseExpression) -> None:
+        """Remember module-level names of a mesh, a distribution or an annotated type."""
+        if self._is_annotated(value):
+            assert isinstance(value, cst.Subscript)
+            self.types[name] = value
+        elif isinstance(value, cst.Call):
+            function = resolve(value.func, self.imports)
+            if function in ("advisor.Mesh", "advisor.annotations.Mesh"):
+                self.meshes[name] = self.mesh(value)
+            elif function in ("advisor.Dist", "advisor.annotations.Dist"):
+                self.dists[name] = self.dist(value)
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget what is known under other names."""
+        self.meshes = {n: mesh for n, mesh in self.meshes.items() if n in names}
+        self.dists = {n: dist for n, dist in self.dists.items() if n in names}
+        self.types = {n: node for n, node in self.types.items() if n in names}
+
+    def _known(self, node: cst.BaseExpression, table: Mapping[str, Entry]) -> Entry | None:
+        if not isinstance(node, cst.Name) or node.value in self.hidden:
+            return None
+        return table.get(node.value)
 
     def mesh(self, node: cst.BaseExpression) -> ReadMesh:
         """Return the mesh an expression denotes."""
-        if isinstance(node, cst.Name) and node.value in self.meshes:
-            return self.meshes[node.value]
+        known = self._known(node, self.meshes)
+        if known is not None:
+            return known
         if not isinstance(node, cst.Call):
             raise self.problem(node, "a mesh must be a `Mesh(...)` or a module-level name of one")
         axes: dict[str, int | str] = {}
@@ -106,8 +126,9 @@ class Declarations:
 
     def dist(self, node: cst.BaseExpression) -> ReadDist:
         """Return the distribution an expression denotes."""
-        if isinstance(node, cst.Name) and node.value in self.dists:
-            return self.dists[node.value]
+        known = self._known(node, self.dists)
+        if known is not None:
+            return known
         if not isinstance(node, cst.Call):
             raise self.problem(node, "a distribution must be a `Dist(...)` or a name of one")
         entries: list[str | int | Block | Cyclic | None] = []
@@ -167,12 +188,9 @@ class Declarations:
 
     def declared(self, name: str, annotation: cst.BaseExpression) -> DeclaredArray | None:
         """Return what ``name: Annotated[NDArray[T], Dist(...)]`` declares; None for others."""
-        if not isinstance(annotation, cst.Subscript):
-            return None
-        if resolve(annotation.value, self.imports) not in (
-            "typing.Annotated",
-            "typing_extensions.Annotated",
-        ):
+        if isinstance(annotation, cst.Name):
+            annotation = self._known(annotation, self.types) or annotation
+        if not isinstance(annotation, cst.Subscript) or not self._is_annotated(annotation):
             return None
         parts = [e.slice.value for e in annotation.slice if isinstance(e.slice, cst.Index)]
         for metadata in parts[1:]:
@@ -183,9 +201,15 @@ class Declarations:
                 return declaration(self.path, spec, places)
         return None
 
+    def _is_annotated(self, node: cst.BaseExpression) -> bool:
+        return isinstance(node, cst.Subscript) and resolve(node.value, self.imports) in (
+            "typing.Annotated",
+            "typing_extensions.Annotated",
+        )
+
     def _is_dist(self, node: cst.BaseExpression) -> bool:
         if isinstance(node, cst.Name):
-            return node.value in self.dists
+            return self._known(node, self.dists) is not None
         if not isinstance(node, cst.Call):
             return False
         return resolve(node.func, self.imports) in ("advisor.Dist", "advisor.annotations.Dist")

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from advisor.frontend.body import Body, Pragmas
+from advisor.frontend.bindings import (
+    Imports,
+    NameScope,
+    bound_anywhere,
+    escaping_indices,
+    star_imports,
+)
+from advisor.frontend.body import Body
 from advisor.frontend.comments import read_comments
 from advisor.frontend.declarations import Declarations, declaration
-from advisor.frontend.directives import (
-    AnyDirective,
-    ArrayComment,
-    CommentError,
-    KernelComment,
-    Probability,
-    StatedCost,
-    Trip,
-)
-from advisor.frontend.names import array_module_name, imported_names, resolve
+from advisor.frontend.directives import AnyDirective, ArrayComment, CommentError
+from advisor.frontend.module import FileReader, FoundKernel
+from advisor.frontend.names import array_module_name
+from advisor.frontend.pragmas import read_pragmas
 from advisor.frontend.prefilter import needs_reading
-from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.source import ParseProblem, SourceProblem, Span
-from costdb.expr import Expr, ExprError, free_symbols, parse, sym
+from costdb.expr import free_symbols, sym
 
-KERNEL_DECORATORS = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
+# functions that can see every local variable of the function that calls them
+_SEES_ALL = frozenset({"locals", "vars", "eval", "exec", "dir"})
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
@@ -57,20 +58,18 @@ def read_kernels(path: str, source: str) -> tuple[Kernel, ...]:
         found = positions[node]
         return Span(found.start.line, found.start.column, found.end.line, found.end.column)
 
-    visitor = _Functions(path, span_of, directives)
-    module.visit(visitor)
+    reader = FileReader(path, span_of, directives)
+    module.visit(reader)
+    reader.constants()
     context = SourceContext(
         source=source,
-        array_module=array_module_name(visitor.imports),
+        array_module=None,
         scalar_texts={},
         identifiers=frozenset(_IDENTIFIER.findall(source)),
         indent=module.default_indent,
     )
     return _knowing_shared(
-        tuple(
-            _kernel(path, function, visitor, span_of, directives, context)
-            for function in visitor.kernels
-        )
+        tuple(_kernel(path, function, reader, directives, context) for function in reader.kernels)
     )
 
 
@@ -105,233 +104,140 @@ def _parse(path: str, source: str) -> cst.Module:
         raise ParseProblem(path, 1, 0, "is nested too deeply to be read") from error
 
 
-@dataclass(slots=True)
-class _FoundKernel:
-    node: cst.FunctionDef
-    sizes: dict[str, SizeBinding]
-    first_line: int
-
-
-@dataclass
-class _Functions(cst.CSTVisitor):
-    """Collects imports, module-level constants and kernels."""
-
-    path: str
-    span_of: Callable[[cst.CSTNode], Span]
-    directives: tuple[AnyDirective, ...]
-    imports: dict[str, str] = field(default_factory=dict)
-    integers: dict[str, SizeBinding] = field(default_factory=dict)
-    floats: set[str] = field(default_factory=set)
-    kernels: list[_FoundKernel] = field(default_factory=list)
-    depth: int = 0
-
-    def __post_init__(self) -> None:
-        self.declarations = Declarations(self.path, self.imports, self.span_of)
-        self.comments = {d.line: d for d in self.directives if isinstance(d, KernelComment)}
-
-    def visit_Import(self, node: cst.Import) -> None:  # noqa: N802
-        self.imports.update(imported_names([node]))
-
-    def visit_ImportFrom(self, node: cst.ImportFrom) -> None:  # noqa: N802
-        self.imports.update(imported_names([node]))
-
-    def visit_Assign(self, node: cst.Assign) -> None:  # noqa: N802
-        if self.depth:
-            return
-        self.declarations.note_assignment(node)
-        for target in node.targets:
-            if not isinstance(target.target, cst.Name):
-                continue
-            name = target.target.value
-            # a second assignment makes it no constant
-            known = name in self.integers or name in self.floats
-            value = literal_int(node.value)
-            self.integers.pop(name, None)
-            self.floats.discard(name)
-            if known:
-                continue
-            if value is not None and value >= 1:
-                self.integers[name] = SizeBinding(value, self.span_of(node))
-            elif isinstance(node.value, cst.Float):
-                self.floats.add(name)
-
-    def visit_ClassDef(self, node: cst.ClassDef) -> None:  # noqa: N802
-        self.depth += 1
-
-    def leave_ClassDef(self, original_node: cst.ClassDef) -> None:  # noqa: N802
-        self.depth -= 1
-
-    def leave_FunctionDef(self, original_node: cst.FunctionDef) -> None:  # noqa: N802
-        self.depth -= 1
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> None:  # noqa: N802
-        self.depth += 1
-        sizes: dict[str, SizeBinding] = {}
-        is_kernel = False
-        lines = [self.span_of(node.name).start_line]
-        for decorator in node.decorators:
-            lines.append(self.span_of(decorator.decorator).start_line)
-            call = decorator.decorator
-            function = call.func if isinstance(call, cst.Call) else call
-            if resolve(function, self.imports) not in KERNEL_DECORATORS:
-                continue
-            is_kernel = True
-            if isinstance(call, cst.Call):
-                sizes.update(self._sizes(call))
-        first = min(lines)
-        above = first - 1
-        while above >= 1 and any(d.line == above and d.own_line for d in self.directives):
-            comment = self.comments.get(above)
-            if comment is not None:
-                is_kernel = True
-                for name, value in comment.sizes:
-                    sizes[name] = SizeBinding(value, comment.span)
-            above -= 1
-        if is_kernel:
-            self.kernels.append(_FoundKernel(node, sizes, above + 1))
-
-    def _sizes(self, call: cst.Call) -> dict[str, SizeBinding]:
-        found: dict[str, SizeBinding] = {}
-        for argument in call.args:
-            span = self.span_of(argument)
-            if argument.keyword is None:
-                raise self.declarations.problem(argument, "sizes are keywords: @kernel(N=1000)")
-            value = literal_int(argument.value)
-            name = argument.keyword.value
-            if value is None:
-                raise self.declarations.problem(argument, f"size {name} must be a whole number")
-            if value < 1:
-                raise self.declarations.problem(
-                    argument, f"size {name} must be at least 1, not {value}"
-                )
-            found[name] = SizeBinding(value, span)
-        return found
-
-
 def _kernel(
     path: str,
-    function: _FoundKernel,
-    visitor: _Functions,
-    span_of: Callable[[cst.CSTNode], Span],
+    function: FoundKernel,
+    reader: FileReader,
     directives: Sequence[AnyDirective],
     context: SourceContext,
 ) -> Kernel:
-    node = function.node
+    node, own_scope = function.node, function.scopes[-1]
+    span_of = reader.span_of
     last_line = span_of(node.body).end_line
     own = [d for d in directives if function.first_line <= d.line <= last_line]
-    scope = Scope(imports=visitor.imports, span=span_of)
-    texts: dict[str, str] = {}
-    _module_constants(visitor, scope, texts)
-    commented = _commented_arrays(path, own)
+    imports = Imports(function.scopes)
+    bound = bound_anywhere(function.scopes)
+    unsure = star_imports(function.scopes)
+    around = function.scopes[1:-1]
+    reader.declarations.imports = imports
+    reader.declarations.hidden = bound_anywhere(around)
+    scope = Scope(imports=imports, span=span_of, not_builtin=lambda name: unsure or name in bound)
+    sizes = _module_constants(reader, scope, bound_anywhere((*around, own_scope)))
+    commented = _commented_arrays(path, own, own_scope)
     for parameter in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
-        _parameter(parameter, visitor, scope, commented, function.sizes, texts)
+        _parameter(parameter, reader.declarations, scope, commented, function.sizes)
     for name, array in commented.items():
         scope.declared.setdefault(name, array)
-    body = Body(scope, visitor.declarations, _pragmas(path, own)).block(node.body)
+    texts = _scalar_texts(scope, own_scope)
+    body = Body(scope, reader.declarations, read_pragmas(path, own)).block(node.body)
+    indices = {s: name for s, name in scope.loop_texts.items() if name not in own_scope.later}
     return Kernel(
         name=node.name.value,
         span=span_of(node.name),
         arrays=dict(scope.declared),
         locals=dict(scope.locals),
-        aliases=frozenset(scope.renamed),
-        sizes={**visitor.integers, **function.sizes},
+        aliases=frozenset(scope.renamed | scope.strided),
+        observed=_observed(function, scope),
+        sizes={**sizes, **function.sizes},
         body=body,
-        context=SourceContext(
-            source=context.source,
-            array_module=context.array_module,
-            scalar_texts={n: t for n, t in texts.items() if n not in scope.assigned_sizes},
-            identifiers=context.identifiers,
-            indent=context.indent,
+        context=replace(
+            context,
+            array_module=array_module_name(imports, frozenset(own_scope.used)),
+            scalar_texts={**texts, **indices},
+            not_builtins=bound,
+            comments=tuple(s for s in reader.comments if span_of(node).contains(s)),
+            decorators=function.decorators,
         ),
     )
 
 
-def _module_constants(visitor: _Functions, scope: Scope, texts: dict[str, str]) -> None:
-    for name in visitor.integers:
-        scope.scalars[name] = sym(name)
-        texts[name] = name
-    for name in visitor.floats:
-        scope.numbers[name] = PYTHON_FLOAT
+def _module_constants(
+    reader: FileReader, scope: Scope, hidden: Collection[str]
+) -> dict[str, SizeBinding]:
+    """Let module-level numbers be known, but for names that mean something else in the kernel."""
+    sizes = {name: size for name, size in reader.integers.items() if name not in hidden}
+    scope.scalars.update({name: sym(name) for name in sizes})
+    scope.numbers.update({name: PYTHON_FLOAT for name in reader.floats if name not in hidden})
+    return sizes
 
 
 def _parameter(
     parameter: cst.Param,
-    visitor: _Functions,
+    declarations: Declarations,
     scope: Scope,
     commented: dict[str, DeclaredArray],
     sizes: dict[str, SizeBinding],
-    texts: dict[str, str],
 ) -> None:
     name = parameter.name.value
-    scope.forget(name)
-    texts.pop(name, None)
     annotation = None if parameter.annotation is None else parameter.annotation.annotation
-    array = None if annotation is None else visitor.declarations.declared(name, annotation)
+    array = None if annotation is None else declarations.declared(name, annotation)
     if array is not None and name in commented:
-        raise visitor.declarations.problem(
+        raise declarations.problem(
             parameter, f"`{name}` is declared both by its annotation and by a comment"
         )
     array = array or commented.get(name)
     if array is not None:
         scope.declared[name] = array
+    elif name in sizes or _is_named(annotation, "int"):
+        scope.scalars[name] = sym(name)
+    elif _is_named(annotation, "float"):
+        scope.numbers[name] = PYTHON_FLOAT
+
+
+def _scalar_texts(scope: Scope, own: NameScope) -> dict[str, str]:
+    """Return source that has the value of a size anywhere in the kernel.
+
+    Parameters
+    ----------
+    scope : Scope
+        At the start of the kernel.
+    own : NameScope
+        Every binding of the kernel; a parameter that is bound again is of no use.
+    """
+    texts = {
+        name: name
+        for name, value in scope.scalars.items()
+        if value == sym(name) and len(own.bound.get(name, ())) <= 1
+    }
+    for name, array in scope.declared.items():
+        if len(own.bound.get(name, ())) != 1:
+            continue
         for axis, extent in enumerate(array.extents):
             for symbol in free_symbols(extent):
                 if extent == sym(symbol):
                     texts.setdefault(symbol, f"{name}.shape[{axis}]")
-    elif name in sizes or _is_named(annotation, "int"):
-        scope.scalars[name] = sym(name)
-        texts[name] = name
-    elif _is_named(annotation, "float"):
-        scope.numbers[name] = PYTHON_FLOAT
+    return texts
+
+
+def _observed(function: FoundKernel, scope: Scope) -> frozenset[str]:
+    """Return the names that something sees which the statements do not show."""
+    own = function.scopes[-1]
+    if (own.used | own.later) & _SEES_ALL:
+        return frozenset(own.bound)
+    return frozenset(
+        own.later | own.elsewhere.keys() | scope.implied | escaping_indices(function.node.body)
+    )
 
 
 def _is_named(annotation: cst.BaseExpression | None, name: str) -> bool:
     return isinstance(annotation, cst.Name) and annotation.value == name
 
 
-def _commented_arrays(path: str, directives: Iterable[AnyDirective]) -> dict[str, DeclaredArray]:
+def _commented_arrays(
+    path: str, directives: Iterable[AnyDirective], own: NameScope
+) -> dict[str, DeclaredArray]:
     found: dict[str, DeclaredArray] = {}
     for directive in directives:
         if not isinstance(directive, ArrayComment):
             continue
         spec = directive.spec
+        problem = None
         if spec.name in found:
-            raise SourceProblem(
-                path,
-                directive.span.start_line,
-                directive.span.start_column,
-                f"`{spec.name}` is declared twice",
-            )
+            problem = f"`{spec.name}` is declared twice"
+        elif spec.name not in own.bound and spec.name not in own.used:
+            problem = f"nothing in the kernel is called `{spec.name}`"
+        if problem is not None:
+            raise SourceProblem(path, directive.line, directive.column, problem)
         places = Places(directive.span, directive.dim_spans, directive.mesh_spans)
         found[spec.name] = declaration(path, spec, places)
     return found
-
-
-def _pragmas(path: str, directives: Sequence[AnyDirective]) -> Pragmas:
-    alone = {directive.line for directive in directives if directive.own_line}
-    trips: dict[int, Expr] = {}
-    probabilities: dict[int, Expr] = {}
-    costs: dict[int, Expr] = {}
-    for directive in directives:
-        line = directive.line
-        if directive.own_line:
-            # several directives may stand above one statement
-            while line in alone:
-                line += 1
-        match directive:
-            case Trip():
-                trips[line] = _expression(path, directive.count, directive)
-            case Probability():
-                probabilities[line] = _expression(path, directive.probability, directive)
-            case StatedCost():
-                costs[line] = _expression(path, directive.microseconds, directive)
-            case _:
-                pass
-    return Pragmas(trips, probabilities, costs)
-
-
-def _expression(path: str, text: str, directive: AnyDirective) -> Expr:
-    try:
-        return parse(text)
-    except ExprError as error:
-        raise SourceProblem(path, directive.line, directive.column, str(error)) from error

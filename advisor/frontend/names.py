@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import libcst as cst
 
 ARRAY_MODULES = frozenset({"numpy", "jax.numpy", "cupy", "dask.array", "cupynumeric"})
 """Modules that follow NumPy's interface; their functions are read as NumPy's."""
+
+IMMUTABLE_ARRAYS = frozenset({"jax.numpy"})
+"""Those of them whose arrays cannot be changed in place."""
 
 
 def dotted(node: cst.BaseExpression) -> str | None:
@@ -47,7 +50,7 @@ def imported_names(statements: Iterable[cst.BaseSmallStatement]) -> dict[str, st
     return table
 
 
-def resolve(node: cst.BaseExpression, imports: dict[str, str]) -> str | None:
+def resolve(node: cst.BaseExpression, imports: Mapping[str, str]) -> str | None:
     """Return the full dotted name an expression denotes, through the file's imports.
 
     Every module of `ARRAY_MODULES` is given the name ``numpy``.
@@ -65,9 +68,15 @@ def resolve(node: cst.BaseExpression, imports: dict[str, str]) -> str | None:
     return full
 
 
-def array_module_name(imports: dict[str, str]) -> str | None:
-    """Return the name under which a module with NumPy's interface is imported."""
-    for name, module in imports.items():
-        if module in ARRAY_MODULES:
-            return name
-    return None
+def array_module_name(imports: Mapping[str, str], used: frozenset[str]) -> str | None:
+    """Return the name of a module with NumPy's interface whose arrays change in place.
+
+    Where several are imported, it is the one that the kernel uses by name; None where that
+    does not tell them apart.
+    """
+    known = [name for name, module in imports.items() if module in ARRAY_MODULES]
+    if len({imports[name] for name in known}) > 1:
+        known = [name for name in known if name in used]
+    if len({imports[name] for name in known}) != 1:
+        return None
+    return None if imports[known[0]] in IMMUTABLE_ARRAYS else known[0]

@@ -9,9 +9,9 @@ import libcst as cst
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
-from advisor.ir.signs import Sign, known_non_negative, known_non_positive, sign
+from advisor.ir.signs import Sign, known_non_negative, sign
 from advisor.ir.values import Point, Range, Subscript
-from costdb.expr import Expr, num
+from costdb.expr import Expr, free_symbols, num, substitute
 
 ZERO = num(0)
 
@@ -97,12 +97,24 @@ def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:
     """Return a bound counted from the start, whatever sign Python would count it from.
 
     A bound ``extent - k`` with ``k >= 0`` is read as at least 0: sizes are assumed to be such
-    that slices stay inside their array.
+    that slices stay inside their array. A bound ``-k`` that may be 0 is not read at all, for
+    Python counts it from the one end or from the other.
     """
     if known_non_negative(value, scope.minima):
         return value
-    if sign(value, scope.minima) is Sign.NEGATIVE:
+    found = sign(value, scope.minima)
+    if found is Sign.NEGATIVE:
         return extent + value
-    if known_non_positive(value - extent, scope.minima):
+    if found is Sign.UNKNOWN and _falls_short(value, extent, scope):
         return value
     raise NotUnderstood("the sign of a subscript is not known")
+
+
+def _falls_short(value: Expr, extent: Expr, scope: Scope) -> bool:
+    """Return whether a bound is written as the extent less something."""
+    distance = extent - value
+    if not known_non_negative(distance, scope.minima):
+        return False
+    if free_symbols(extent):
+        return not free_symbols(extent) & free_symbols(distance)
+    return substitute(distance, dict.fromkeys(free_symbols(distance), ZERO)) == ZERO

@@ -6,8 +6,7 @@ import libcst as cst
 
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scope import Scope
-from advisor.ir.signs import largest, smallest
-from costdb.expr import Expr, ExprError, floor_div, num
+from costdb.expr import Expr, ExprError, floor_div, maximum, minimum, num
 
 
 def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
@@ -91,15 +90,21 @@ def _extents(name: cst.Name, scope: Scope) -> tuple[Expr, ...]:
 
 
 def _call(function: str, node: cst.Call, scope: Scope) -> Expr:
+    if scope.not_builtin(function):
+        raise NotUnderstood(f"`{function}` may be something other than the builtin")
+    if any(argument.keyword or argument.star for argument in node.args):
+        raise NotUnderstood(f"the arguments of `{function}(...)` are not understood")
     arguments = [argument.value for argument in node.args]
     if function == "len" and len(arguments) == 1 and isinstance(arguments[0], cst.Name):
-        return _extents(arguments[0], scope)[0]
+        extents = _extents(arguments[0], scope)
+        if extents:
+            return extents[0]
     if function == "int" and len(arguments) == 1:
         return scalar(arguments[0], scope)
     if function in ("min", "max") and len(arguments) > 1:
         values = [scalar(argument, scope) for argument in arguments]
-        chosen = smallest if function == "min" else largest
-        return chosen(values, scope.minima)
+        # kept as it is written: sizes of at least 1 are an assumption of prices, not a fact
+        return minimum(*values) if function == "min" else maximum(*values)
     raise NotUnderstood(f"the value of `{function}(...)` is not known")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import libcst as cst
 
@@ -12,7 +13,19 @@ from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Range, Read, Subscript
 from advisor.source import Span
-from costdb.expr import Expr, sym
+from costdb.expr import Expr
+
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What names denote at one point, apart from the arrays that are known by name."""
+
+    views: Mapping[str, Read]
+    scalars: Mapping[str, Expr]
+    numbers: Mapping[str, str]
+    lost: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -23,6 +36,8 @@ class Scope:
     ----------
     imports : mapping of str to str
         What imported names stand for.
+    not_builtin : callable
+        Tells whether a name may be something other than the builtin of that name.
     declared, locals : dict
         Arrays; a name keeps one element type and shape.
     views : dict of str to Read
@@ -33,34 +48,50 @@ class Scope:
         Other numeric variables and their type.
     minima : dict of str to int
         Least value of a symbol, where it is not 1.
+    lost : set of str
+        Arrays whose names now denote something that is not known.
+    strided : set of str
+        Arrays that share memory with another in a way that regions cannot express.
     renamed : set of str
         Arrays whose names were exchanged.
-    assigned_sizes : set of str
-        Parameters that no longer hold the size they are named after.
+    loop_texts : dict of str to str
+        For the index of each loop its name, where the body leaves it alone.
+    implied : set of str
+        Arrays that the source needs where the statements read from it do not say so: for
+        their shape or element type, say.
     """
 
     imports: Mapping[str, str]
     span: Callable[[cst.CSTNode], Span]
+    not_builtin: Callable[[str], bool] = field(default=lambda name: False)
     declared: dict[str, DeclaredArray] = field(default_factory=dict)
     locals: dict[str, LocalArray] = field(default_factory=dict)
     views: dict[str, Read] = field(default_factory=dict)
     scalars: dict[str, Expr] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
     minima: dict[str, int] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    strided: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
-    assigned_sizes: set[str] = field(default_factory=set)
+    loop_texts: dict[str, str] = field(default_factory=dict)
+    implied: set[str] = field(default_factory=set)
 
     def is_array(self, name: str) -> bool:
         """Return whether a name denotes an array or a view of one."""
-        return name in self.declared or name in self.locals or name in self.views
+        return name in self.views or (self.has_array(name) and name not in self.lost)
+
+    def has_array(self, name: str) -> bool:
+        """Return whether a name denotes an array of its own somewhere in the kernel."""
+        return name in self.declared or name in self.locals
 
     def array_type(self, name: str) -> ArrayType:
         """Return the type of a declared or local array."""
-        if name in self.declared:
-            array = self.declared[name]
-            return ArrayType(array.dtype, array.extents)
-        if name in self.locals:
-            return ArrayType(self.locals[name].dtype, self.locals[name].extents)
+        if name not in self.lost:
+            if name in self.declared:
+                array = self.declared[name]
+                return ArrayType(array.dtype, array.extents)
+            if name in self.locals:
+                return ArrayType(self.locals[name].dtype, self.locals[name].extents)
         raise NotUnderstood(f"`{name}` is not known to be an array")
 
     def select(self, name: str, region: tuple[Subscript, ...]) -> Read:
@@ -90,25 +121,88 @@ class Scope:
 
     def bind_local(self, name: str, found: ArrayType) -> None:
         """Let a name denote a fresh array from here on."""
-        known = self.array_type(name) if name in self.declared or name in self.locals else None
-        if known is not None and known != found:
-            raise NotUnderstood(f"`{name}` changes its shape or element type here")
+        if self.has_array(name):
+            self.lost.discard(name)
+            known = self.array_type(name)
+            if known != found:
+                raise NotUnderstood(f"`{name}` changes its shape or element type here")
         self.forget(name)
-        for view, target in list(self.views.items()):
-            if target.array == name:
-                del self.views[view]
-        if known is None:
+        self.lost.discard(name)
+        if not self.has_array(name):
             self.locals[name] = LocalArray(found.dtype, found.extents)
+
+    def bind_view(self, name: str, view: Read) -> None:
+        """Let a name denote part of an array's memory from here on."""
+        if self.has_array(name):
+            raise NotUnderstood(f"`{name}` is rebound to another array's memory")
+        self.forget(name)
+        self.views[name] = view
 
     def bind_scalar(self, name: str, value: Expr) -> None:
         """Let a name denote a whole number."""
+        self._no_array(name)
         self.forget(name)
         self.scalars[name] = value
 
+    def bind_number(self, name: str, dtype: str) -> None:
+        """Let a name denote a number that is no expression over sizes."""
+        self._no_array(name)
+        self.forget(name)
+        self.numbers[name] = dtype
+
+    def _no_array(self, name: str) -> None:
+        if self.has_array(name):
+            raise NotUnderstood(f"`{name}` is an array elsewhere and a number here")
+
     def forget(self, name: str) -> None:
-        """Drop what a name denoted, as far as it was not an array of its own."""
-        if name in self.scalars and self.scalars[name] == sym(name):
-            self.assigned_sizes.add(name)
+        """Drop what a name denoted: it is about to denote something else."""
+        if self.has_array(name):
+            self.lost.add(name)
         self.views.pop(name, None)
         self.scalars.pop(name, None)
         self.numbers.pop(name, None)
+        # what shared the memory of the old array goes on doing so, but not of the new one
+        for view, target in list(self.views.items()):
+            if target.array == name:
+                del self.views[view]
+
+    def unsettle(self, names: Iterable[str]) -> None:
+        """Keep of names that a loop binds only that they are arrays, if they are."""
+        for name in names:
+            known = name not in self.lost
+            self.forget(name)
+            if known:
+                self.lost.discard(name)
+
+    def moment(self) -> Moment:
+        """Return what names denote now."""
+        return Moment(
+            dict(self.views), dict(self.scalars), dict(self.numbers), frozenset(self.lost)
+        )
+
+    def restore(self, moment: Moment) -> None:
+        """Let names denote what they did at a moment."""
+        self.views = dict(moment.views)
+        self.scalars = dict(moment.scalars)
+        self.numbers = dict(moment.numbers)
+        self.lost = set(moment.lost)
+
+    def either(self, one: Moment, other: Moment) -> None:
+        """Keep what names denote at both of two moments, of which either may have been."""
+        self.views = _common(one.views, other.views)
+        self.scalars = _common(one.scalars, other.scalars)
+        self.numbers = _common(one.numbers, other.numbers)
+        self.lost = set(one.lost | other.lost)
+
+    def behind(self, names: Iterable[str]) -> frozenset[str]:
+        """Return names together with the arrays whose memory they denote."""
+        given = frozenset(names)
+        return given | {self.views[name].array for name in given & self.views.keys()}
+
+    def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the arrays that names denote, or once denoted."""
+        return frozenset(name for name in self.behind(names) if self.has_array(name))
+
+
+def _common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:
+    return {name: value for name, value in one.items() if other.get(name) == value}

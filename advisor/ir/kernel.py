@@ -81,6 +81,12 @@ class SourceContext:
         For each size symbol, an expression of the source that has its value inside the kernel.
     identifiers : frozenset of str
         Every name that the file uses; fresh names must avoid them.
+    not_builtins : frozenset of str
+        Names of builtins that may stand for something else in the kernel.
+    comments : tuple of Span
+        Every comment of the kernel.
+    decorators : tuple of str
+        Decorators that may do anything with the function, its text included.
     indent : str
         One level of indentation.
     shared : frozenset of Span
@@ -92,6 +98,9 @@ class SourceContext:
     scalar_texts: Mapping[str, str]
     identifiers: frozenset[str]
     indent: str
+    not_builtins: frozenset[str] = frozenset()
+    comments: tuple[Span, ...] = ()
+    decorators: tuple[str, ...] = ()
     shared: frozenset[Span] = frozenset()
 
 
@@ -110,6 +119,10 @@ class Kernel:
         Arrays that statements bind. A name keeps one shape throughout.
     aliases : frozenset of str
         Names that may share memory with another name.
+    observed : frozenset of str
+        Names whose meaning matters to something that `body` does not show: functions defined
+        within the kernel, the shape or element type of other arrays, conditions, and for the
+        index of a loop any use outside of it.
     sizes : mapping of str to SizeBinding
         Defaults from the source.
     body : tuple of Statement
@@ -124,6 +137,7 @@ class Kernel:
     sizes: Mapping[str, SizeBinding]
     body: tuple[Statement, ...]
     context: SourceContext = field(repr=False)
+    observed: frozenset[str] = frozenset()
 
     def with_body(self, body: tuple[Statement, ...]) -> Kernel:
         """Return the kernel with other statements."""

@@ -40,7 +40,10 @@ class ScalarBind:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """``for variable in range(low, high, step)``; `variable` is a symbol of the body."""
+    """``for variable in range(low, high, step)``; `variable` is a symbol of the body.
+
+    Where `stated`, the bounds are what a pragma says of the usual run, not what the source does.
+    """
 
     variable: str
     low: Expr
@@ -48,6 +51,7 @@ class Loop:
     step: int
     body: tuple[Statement, ...]
     span: Span
+    stated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,168 @@
+"""The kernels of a file, and what its module level says that they may rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import libcst as cst
+
+from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor
+from advisor.frontend.declarations import Declarations
+from advisor.frontend.directives import AnyDirective, KernelComment
+from advisor.frontend.names import dotted, resolve
+from advisor.frontend.scalars import literal_int
+from advisor.ir.kernel import SizeBinding
+from advisor.source import Span
+
+KERNEL_DECORATORS = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
+# these leave the text of a function alone, and call it as it stands
+_HARMLESS_DECORATORS = frozenset(
+    {
+        "functools.cache",
+        "functools.lru_cache",
+        "functools.wraps",
+        "typing.final",
+        "typing.no_type_check",
+        "typing.override",
+        "typing_extensions.override",
+    }
+)
+_HARMLESS_BUILTINS = frozenset({"staticmethod", "classmethod"})
+
+
+@dataclass(slots=True)
+class FoundKernel:
+    """A function that is a kernel.
+
+    Attributes
+    ----------
+    node : libcst.FunctionDef
+    sizes : dict of str to SizeBinding
+        Usual values from its decorator and comments.
+    first_line : int
+        Of the comments and decorators above it.
+    scopes : tuple of NameScope
+        The module's, those of what it is nested in, and its own.
+    decorators : tuple of str
+        Those that may do anything with it.
+    """
+
+    node: cst.FunctionDef
+    sizes: dict[str, SizeBinding]
+    first_line: int
+    scopes: tuple[NameScope, ...]
+    decorators: tuple[str, ...]
+
+
+class FileReader(ScopeVisitor):
+    """Collects names, module-level constants and declarations, comments and kernels."""
+
+    def __init__(
+        self,
+        path: str,
+        span_of: Callable[[cst.CSTNode], Span],
+        directives: tuple[AnyDirective, ...],
+    ) -> None:
+        super().__init__()
+        self.path = path
+        self.span_of = span_of
+        self.kernels: list[FoundKernel] = []
+        self.comments: list[Span] = []
+        self.integers: dict[str, SizeBinding] = {}
+        self.floats: set[str] = set()
+        self.declarations = Declarations(path, span_of, Imports(self.scopes))
+        self._alone = {d.line for d in directives if d.own_line}
+        self._kernel_comments = {
+            d.line: d for d in directives if isinstance(d, KernelComment) and d.own_line
+        }
+
+    def constants(self) -> None:
+        """Keep of module-level names only those that are bound once."""
+        once = {name for name, targets in self.module.bound.items() if len(targets) == 1}
+        self.integers = {n: value for n, value in self.integers.items() if n in once}
+        self.floats &= once
+        self.declarations.keep(once)
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        """Note comments and module-level values besides names."""
+        match node:
+            case cst.Comment():
+                self.comments.append(self.span_of(node))
+            case cst.Assign(targets=[target], value=value):
+                self._note(target.target, value)
+            case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
+                self._note(target, value)
+            case _:
+                pass
+        return super().on_visit(node)
+
+    def _note(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:
+        if len(self.scopes) > 1 or not isinstance(target, cst.Name):
+            return
+        name = target.value
+        self.declarations.note(name, value)
+        number = literal_int(value)
+        if number is not None and number >= 1:
+            self.integers[name] = SizeBinding(number, self.span_of(value))
+        elif isinstance(value, cst.Float):
+            self.floats.add(name)
+
+    def entered(self, node: cst.CSTNode) -> None:
+        """Note a function that is a kernel."""
+        if not isinstance(node, cst.FunctionDef):
+            return
+        sizes: dict[str, SizeBinding] = {}
+        is_kernel = False
+        others: list[str] = []
+        lines = [self.span_of(node.name).start_line]
+        # decorators belong to the scope around the function
+        imports = Imports(self.scopes[:-1])
+        for decorator in node.decorators:
+            lines.append(self.span_of(decorator.decorator).start_line)
+            call = decorator.decorator
+            function = call.func if isinstance(call, cst.Call) else call
+            full = resolve(function, imports)
+            if full in KERNEL_DECORATORS:
+                is_kernel = True
+                if isinstance(call, cst.Call):
+                    sizes.update(self._sizes(call))
+            elif not self._is_harmless(function, full):
+                others.append(dotted(function) or "an expression")
+        above = min(lines) - 1
+        while above in self._alone:
+            comment = self._kernel_comments.get(above)
+            if comment is not None:
+                is_kernel = True
+                for name, value in comment.sizes:
+                    sizes[name] = SizeBinding(value, comment.span)
+            above -= 1
+        if is_kernel:
+            found = FoundKernel(node, sizes, above + 1, tuple(self.scopes), tuple(others))
+            self.kernels.append(found)
+
+    def _is_harmless(self, function: cst.BaseExpression, full: str | None) -> bool:
+        if full is not None:
+            return full in _HARMLESS_DECORATORS
+        return (
+            isinstance(function, cst.Name)
+            and function.value in _HARMLESS_BUILTINS
+            and not any(function.value in scope.bound for scope in self.scopes)
+        )
+
+    def _sizes(self, call: cst.Call) -> dict[str, SizeBinding]:
+        found: dict[str, SizeBinding] = {}
+        for argument in call.args:
+            span = self.span_of(argument)
+            if argument.keyword is None:
+                raise self.declarations.problem(argument, "sizes are keywords: @kernel(N=1000)")
+            value = literal_int(argument.value)
+            name = argument.keyword.value
+            if value is None:
+                raise self.declarations.problem(argument, f"size {name} must be a whole number")
+            if value < 1:
+                raise self.declarations.problem(
+                    argument, f"size {name} must be at least 1, not {value}"
+                )
+            found[name] = SizeBinding(value, span)
+        return found

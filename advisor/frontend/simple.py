@@ -1,0 +1,315 @@
+"""Simple statements of a kernel's body, as statements of the intermediate form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from advisor.frontend.arrays import AUGMENTED, type_of, value_of, whole_read
+from advisor.frontend.bindings import names_in
+from advisor.frontend.conditions import evaluated, is_inert
+from advisor.frontend.declarations import Declarations
+from advisor.frontend.names import dotted, resolve
+from advisor.frontend.problems import NotUnderstood
+from advisor.frontend.regions import region
+from advisor.frontend.scalars import scalar
+from advisor.frontend.scope import Scope
+from advisor.ir.shapes import ArrayType, ShapeConflict, describe
+from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Scatter, Statement, Store
+from advisor.ir.values import Elementwise, Expand, Flip, Read, Scalar, Transpose, Value
+from advisor.source import Span
+
+RESULT = "<returned>"
+"""The name under which an unnamed returned expression is bound."""
+
+
+class SimpleStatements:
+    """Reads simple statements in order, keeping what names denote."""
+
+    def __init__(self, scope: Scope, declarations: Declarations) -> None:
+        self.scope = scope
+        self.declarations = declarations
+
+    def small(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
+        """Return the statements that a simple statement stands for.
+
+        Raises
+        ------
+        NotUnderstood
+            For anything outside the understood language.
+        """
+        span = self.scope.span(node)
+        match node:
+            case cst.Pass() | cst.Import() | cst.ImportFrom():
+                return ()
+            case cst.Assert():
+                return evaluated(node.test, self.scope, span)
+            case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
+                return ()
+            case cst.Expr(value=cst.Call() as call):
+                return self._call(call, span)
+            case cst.Assign(targets=[target]):
+                return self._assign(target.target, node.value, span)
+            case cst.AnnAssign():
+                return self._annotated(node, span)
+            case cst.AugAssign():
+                return self._augmented(node, span)
+            case cst.Return():
+                return self._return(node, span)
+        raise NotUnderstood("this kind of statement is not understood")
+
+    def _assign(
+        self, target: cst.BaseExpression, value: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        if isinstance(target, cst.Name):
+            return self._bind(target.value, value, span)
+        if isinstance(target, cst.Subscript):
+            place = self._place(target)
+            return (self._store(place, value_of(value, self.scope), span),)
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+            return self._unpack(target, value, span)
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Attribute):
+            return self._unpack_shape(target, value)
+        raise NotUnderstood("this kind of assignment is not understood")
+
+    def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
+        scope = self.scope
+        try:
+            number = scalar(node, scope)
+        except NotUnderstood:
+            pass
+        else:
+            scope.bind_scalar(name, number)
+            return ()
+        value = value_of(node, scope)
+        if isinstance(value, Scalar):
+            scope.bind_number(name, value.dtype)
+            return ()
+        found = type_of(value, scope)
+        if not found.extents:
+            scope.bind_number(name, found.dtype)
+            return (ScalarBind(name, value, span),)
+        if isinstance(value, Read):
+            # a basic subscript, or another name: shares the memory of the array behind it
+            scope.bind_view(name, value)
+            return ()
+        base = _base(value)
+        scope.bind_local(name, found)
+        if base is not None:
+            scope.strided |= {name, base}
+        return (Bind(name, value, span),)
+
+    def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
+        left, right = _plain_names(target), _plain_names(value)
+        if left is None or len(left) != len(value.elements):
+            raise NotUnderstood("this kind of assignment is not understood")
+        names = frozenset(left)
+        if right is not None and names == frozenset(right) and len(names) == len(left):
+            return (self._renamed(names, span),)
+        inputs: frozenset[str] = frozenset().union(*map(names_in, value.elements))
+        starred = any(isinstance(element, cst.StarredElement) for element in value.elements)
+        if starred or self.scope.behind(inputs) & names:
+            raise NotUnderstood("this kind of assignment is not understood")
+        made: list[Statement] = []
+        for name, element in zip(left, value.elements, strict=True):
+            made.extend(self._bind(name, element.value, span))
+        return made
+
+    def _renamed(self, names: frozenset[str], span: Span) -> Rename:
+        scope = self.scope
+        own = all(scope.has_array(name) and scope.is_array(name) for name in names)
+        if not own or len({scope.array_type(name) for name in names}) != 1:
+            raise NotUnderstood("names of unlike arrays are exchanged")
+        for view, target in list(scope.views.items()):
+            # it stays with the memory it had, whose name is another now
+            if target.array in names:
+                del scope.views[view]
+        scope.renamed |= names
+        if scope.strided & names:
+            scope.strided |= names
+        return Rename(names, span)
+
+    def _unpack_shape(self, target: cst.Tuple, value: cst.Attribute) -> Sequence[Statement]:
+        names = _plain_names(target)
+        array = dotted(value.value)
+        if names is None or value.attr.value != "shape" or array is None:
+            raise NotUnderstood("this kind of assignment is not understood")
+        if not self.scope.is_array(array):
+            raise NotUnderstood("this kind of assignment is not understood")
+        extents = self.scope.extents_of(array)
+        if len(extents) != len(names):
+            raise NotUnderstood(f"`{array}` does not have {len(names)} dimensions")
+        for name, extent in zip(names, extents, strict=True):
+            self.scope.bind_scalar(name, extent)
+        return ()
+
+    def _annotated(self, node: cst.AnnAssign, span: Span) -> Sequence[Statement]:
+        if not isinstance(node.target, cst.Name):
+            raise NotUnderstood("an annotation of something that is no name")
+        name = node.target.value
+        declared = self.declarations.declared(name, node.annotation.annotation)
+        if declared is not None:
+            if self.scope.is_array(name):
+                raise NotUnderstood(f"`{name}` is declared after its first use")
+            self.scope.locals.pop(name, None)
+            self.scope.forget(name)
+            self.scope.declared[name] = declared
+        if node.value is None:
+            return ()
+        return self._bind(name, node.value, span)
+
+    def _augmented(self, node: cst.AugAssign, span: Span) -> Sequence[Statement]:
+        scope = self.scope
+        operation = AUGMENTED.get(type(node.operator))
+        if operation is None:
+            raise NotUnderstood("this operator is not understood on arrays")
+        place: Read
+        if isinstance(node.target, cst.Name):
+            name = node.target.value
+            if name in scope.scalars:
+                raise NotUnderstood(f"`{name}` changes its value in a way that is not followed")
+            if not scope.is_array(name):
+                return self._accumulated(name, operation, node.value, span)
+            place = whole_read(name, scope)
+        elif isinstance(node.target, cst.Subscript):
+            place = self._place(node.target)
+        else:
+            raise NotUnderstood("this kind of assignment is not understood")
+        value = Elementwise(operation, (place, value_of(node.value, scope)))
+        return (self._store(place, value, span),)
+
+    def _accumulated(
+        self, name: str, operation: str, node: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Read ``number += value``."""
+        if name not in self.scope.numbers:
+            raise NotUnderstood(f"`{name}` is not known here")
+        added = value_of(node, self.scope)
+        before = Scalar(name, self.scope.numbers[name])
+        found = type_of(Elementwise(operation, (before, added)), self.scope)
+        if found.extents:
+            raise NotUnderstood(f"`{name}` becomes an array here")
+        self.scope.bind_number(name, found.dtype)
+        return () if isinstance(added, Scalar) else (ScalarBind(name, added, span),)
+
+    def _place(self, target: cst.Subscript) -> Read:
+        if not isinstance(target.value, cst.Name) or not self.scope.is_array(target.value.value):
+            raise NotUnderstood("a store to something that is not known to be an array")
+        name = target.value.value
+        extents = self.scope.extents_of(name)
+        return self.scope.select(name, region(target.slice, extents, self.scope))
+
+    def _store(self, place: Read, value: Value, span: Span) -> Store:
+        self._not_strided(place.array)
+        try:
+            target = describe(place, self.scope.array_type)
+            source = describe(value, self.scope.array_type)
+            # element types do not matter for whether the shapes agree
+            describe(
+                Elementwise("add", (place, value)),
+                lambda name: ArrayType("float64", self.scope.array_type(name).extents),
+            )
+        except ShapeConflict as error:
+            raise NotUnderstood(str(error)) from error
+        if len(source.extents) > len(target.extents):
+            raise NotUnderstood("the value has more dimensions than its place")
+        return Store(place.array, place.region, value, span)
+
+    def _not_strided(self, name: str) -> None:
+        if name in self.scope.strided:
+            raise NotUnderstood(f"`{name}` shares its memory with an array of other strides")
+
+    def _call(self, node: cst.Call, span: Span) -> Sequence[Statement]:
+        """Read ``np.add(a, b, out=c)``; other calls for their effect are not understood."""
+        full = resolve(node.func, self.scope.imports) or ""
+        outs = [a for a in node.args if a.keyword is not None and a.keyword.value == "out"]
+        if isinstance(node.func, cst.Name) and node.func.value == "print":
+            if self.scope.not_builtin("print") or not all(
+                is_inert(argument.value, self.scope) for argument in node.args
+            ):
+                raise NotUnderstood("a call of `print` that reads arrays or does more")
+            return ()
+        if full == "numpy.add.at":
+            return (self._scatter(node, span),)
+        if full.startswith("numpy.") and len(outs) == 1:
+            target = outs[0].value
+            rest = node.with_changes(args=[a for a in node.args if a is not outs[0]])
+            if isinstance(target, cst.Name) and self.scope.is_array(target.value):
+                place = whole_read(target.value, self.scope)
+            elif isinstance(target, cst.Subscript):
+                place = self._place(target)
+            else:
+                raise NotUnderstood("out= of something that is not known to be an array")
+            return (self._store(place, value_of(rest, self.scope), span),)
+        called = dotted(node.func) or "this expression"
+        raise NotUnderstood(f"the call of `{called}` is not understood")
+
+    def _scatter(self, node: cst.Call, span: Span) -> Scatter:
+        """Read ``np.add.at(array, places, value)`` for a vector and a vector of places."""
+        if len(node.args) != 3 or any(a.keyword or a.star for a in node.args):
+            raise NotUnderstood("np.add.at whose arguments cannot be read")
+        array, places, value = (argument.value for argument in node.args)
+        if not isinstance(array, cst.Name) or not self.scope.is_array(array.value):
+            raise NotUnderstood("np.add.at on something that is not known to be an array")
+        target = whole_read(array.value, self.scope)
+        self._not_strided(target.array)
+        if target.array != array.value or len(target.region) != 1:
+            raise NotUnderstood("np.add.at on something other than a vector of its own")
+        at, added = value_of(places, self.scope), value_of(value, self.scope)
+        if isinstance(at, Scalar):
+            raise NotUnderstood("np.add.at at a single place")
+        if len(type_of(at, self.scope).extents) != 1:
+            raise NotUnderstood("np.add.at at something other than a vector of places")
+        return Scatter(target.array, at, added, "add", span)
+
+    def _return(self, node: cst.Return, span: Span) -> Sequence[Statement]:
+        if node.value is None:
+            return (Return(frozenset(), span),)
+        parts = (
+            [element.value for element in node.value.elements]
+            if isinstance(node.value, cst.Tuple)
+            else [node.value]
+        )
+        made: list[Statement] = []
+        leaving: set[str] = set()
+        for number, part in enumerate(parts):
+            try:
+                value = value_of(part, self.scope)
+            except NotUnderstood:
+                scalar(part, self.scope)
+                continue
+            if isinstance(value, Read) and type_of(value, self.scope).extents:
+                # a view, for which nothing is computed
+                leaving.add(value.array)
+            elif not isinstance(value, Scalar):
+                name = f"{RESULT}{number or ''}"
+                found = type_of(value, self.scope)
+                if found.extents:
+                    self.scope.bind_local(name, found)
+                    made.append(Bind(name, value, span))
+                else:
+                    made.append(ScalarBind(name, value, span))
+                leaving.add(name)
+        return (*made, Return(frozenset(leaving), span))
+
+
+def _plain_names(node: cst.Tuple) -> list[str] | None:
+    """Return the names of a tuple that holds nothing else."""
+    names = [
+        element.value.value
+        for element in node.elements
+        if isinstance(element, cst.Element) and isinstance(element.value, cst.Name)
+    ]
+    return names if len(names) == len(node.elements) else None
+
+
+def _base(value: Value) -> str | None:
+    """Return the array whose memory a value shares with other strides."""
+    match value:
+        case Read(array, _):
+            return array
+        case Flip(operand, _) | Transpose(operand, _) | Expand(operand, _):
+            return _base(operand)
+        case _:
+            return None
