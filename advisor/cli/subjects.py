@@ -77,13 +77,14 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
         chosen = _machine_for(files[0], machine)
         return Opened(description.on(chosen), chosen)
     if endings == {KERNEL}:
+        # A wrong profile need not wait for the parser of Python to be imported.
+        chosen = _machine_for(files[0], machine)
         from advisor.ranking.subject import kernel_subject, load_kernel
 
         try:
             found = load_kernel(files[0], kernel)
         except OSError as error:
             raise system_error(error, files[0]) from error
-        chosen = _machine_for(files[0], machine)
         return Opened(kernel_subject(files[0], found, chosen), chosen)
     raise wrong_use(
         f"{files[0]}: expected a process model ({MODEL}), a description ({DESCRIPTION}) or "
