@@ -313,17 +313,21 @@ def messages(
         condition = logical_and(condition, less(2, regions[place[0]].ranks))
     made: list[Process] = []
     for chosen in product(*options):
+        region = _region(request, counts, chosen, reach, facts)
+        sent: Process = Leaf(Message(region, request.label))
         when = condition
         for layers in chosen:
-            when = logical_and(when, layers.when)
-        if when == ZERO:
-            continue
-        sent: Process = Leaf(Message(_region(request, counts, chosen, reach, facts), request.label))
-        for layers in chosen:
-            if layers.owners is not None:
-                sent = SeqLoop(*layers.owners, sent)
-        made.append(sent if when == ONE else Branch(when, sent, NOTHING))
+            if layers.owners is None:
+                when = logical_and(when, layers.when)
+            else:
+                sent = SeqLoop(*layers.owners, _only_if(layers.when, sent))
+        if when != ZERO:
+            made.append(_only_if(when, sent))
     return made
+
+
+def _only_if(test: Expr, sent: Process) -> Process:
+    return sent if test == ONE else Branch(test, sent, NOTHING)
 
 
 def _layers(
@@ -357,20 +361,25 @@ def _across(request: Request, facts: Facts) -> tuple[dict[int, Expr], Expr]:
         if offsets != (ZERO,):
             if isinstance(along.dim, CyclicDim):
                 raise NotPriced("a diagonal shift along a cyclically distributed dimension")
-            own = _own_part(own, offsets, facts)
+            own = _own_part(own, along.piece, offsets, facts)
             condition = logical_and(condition, less(0, own))
         counts[dimension] = own
     return counts, condition
 
 
-def _own_part(own: Expr, offsets: tuple[Expr, ...], facts: Facts) -> Expr:
+def _own_part(count: Expr, piece: Expr, offsets: tuple[Expr, ...], facts: Facts) -> Expr:
     """Return how much of a block is read within it at some offsets, none of them 0."""
-    left: list[Expr] = []
+    parts: list[Expr] = []
     for sign in (1, -1):
         depths = [offset * sign for offset in offsets if facts.non_negative(offset * sign)]
-        if depths:
-            left.append(maximum(0, own - smallest(depths, facts.minima)))
-    return left[0] if len(left) == 1 else minimum(own, left[0] + left[1])
+        if not depths:
+            continue
+        nearest = smallest(depths, facts.minima)
+        left = maximum(0, piece - nearest)
+        if count != piece:
+            left = minimum(left, count + largest(depths, facts.minima) - nearest)
+        parts.append(left)
+    return parts[0] if len(parts) == 1 else minimum(piece, parts[0] + parts[1])
 
 
 def _region(
