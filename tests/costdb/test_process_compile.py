@@ -316,7 +316,7 @@ def test_nonsense_is_refused(term: Process, message: str) -> None:
         compile_process(term)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(processes(), st.integers(-1, 7), st.integers(1, 4), st.integers(1, 3))
 def test_random_processes_equal_enumeration(term: Process, n: int, p: int, b: int) -> None:
     assert_equals_enumeration(term, {"N": n, "P": p, "B": b})
