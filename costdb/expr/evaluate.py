@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from costdb.expr.errors import ExprError
+from costdb.expr.exact import MAX_BITS, Rational, Value
 from costdb.expr.functions import (
     Conditional,
     Equal,
@@ -21,20 +22,7 @@ from costdb.expr.functions import (
     gcd_value,
     log2_value,
 )
-from costdb.expr.nodes import (
-    MAX_BITS,
-    Add,
-    CeilDiv,
-    Expr,
-    FloorDiv,
-    Mod,
-    Mul,
-    Num,
-    Pow,
-    Rational,
-    Sym,
-    Value,
-)
+from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
 
 MAX_ITERATIONS = 10_000_000
 """Terms that one evaluation may enumerate before it is refused."""

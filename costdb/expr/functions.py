@@ -8,19 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from costdb.expr.errors import ExprError
-from costdb.expr.nodes import (
-    ONE,
-    ZERO,
-    Expr,
-    ExprLike,
-    Num,
-    Rational,
-    Sym,
-    Value,
-    add,
-    as_expr,
-    exact,
-)
+from costdb.expr.exact import Rational, Value, exact
+from costdb.expr.nodes import ONE, ZERO, Expr, ExprLike, Num, Sym, add, as_expr
 
 
 @dataclass(frozen=True, slots=True, eq=False)

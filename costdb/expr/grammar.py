@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from costdb.expr.errors import ExprError
+from costdb.expr.exact import exact
 from costdb.expr.functions import (
     conditional,
     equal,
@@ -34,7 +35,6 @@ from costdb.expr.nodes import (
     Expr,
     add,
     ceil,
-    exact,
     floor,
     floor_div,
     modulo,

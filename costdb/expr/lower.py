@@ -15,18 +15,16 @@ from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
 from costdb.expr.errors import ExprError
+from costdb.expr.exact import Rational
 from costdb.expr.functions import Comparison, Conditional, Gcd, Less, LessEqual, Reduction
 from costdb.expr.names import free_symbols
 from costdb.expr.nodes import (
     MINUS_ONE,
     Add,
-    CeilDiv,
+    Division,
     Expr,
-    FloorDiv,
-    Mod,
     Mul,
     Num,
-    Rational,
     Sym,
     is_reciprocal,
     power,
@@ -92,7 +90,7 @@ def comparison_operator(expr: Comparison) -> ast.cmpop:
 
 def is_exact(expr: Expr) -> bool:
     """Tell whether the parts of `expr` must be lowered in exact mode."""
-    return isinstance(expr, FloorDiv | CeilDiv | Mod | Gcd | Comparison)
+    return isinstance(expr, Division | Gcd | Comparison)
 
 
 class Lowering:

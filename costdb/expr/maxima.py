@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from costdb.expr.closing import NotClosed, Span, is_whole_by_contract
 from costdb.expr.facts import Facts
 from costdb.expr.functions import (
     Comparison,
@@ -32,7 +33,6 @@ from costdb.expr.nodes import (
     multiply,
 )
 from costdb.expr.polynomials import affine_in, at, coefficients_in, expand, terms_of
-from costdb.expr.sums import NotClosed, Span, is_whole_by_contract
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,18 +14,15 @@ from fractions import Fraction
 from typing import Any, ClassVar, TypeAlias
 
 from costdb.expr.errors import ExprError
-
-Rational: TypeAlias = int | Fraction
-Value: TypeAlias = int | Fraction | float
+from costdb.expr.exact import MAX_BITS, check_size, exact, rational_power
+from costdb.expr.exact import Rational as Rational
+from costdb.expr.exact import Value as Value
 
 MAX_DEPTH = 100
 """Levels of nesting: keeps every recursion over a tree clear of Python's limit."""
 
 MAX_SIZE = 200_000
 """Nodes counted as a tree: keeps a shared subtree from standing for an astronomic one."""
-
-MAX_BITS = 8192
-"""Bits of an exact constant, so that a tower of powers is refused and not computed."""
 
 
 class Expr:
@@ -241,86 +238,47 @@ class Pow(Expr):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FloorDiv(Expr):
-    """The largest whole number not above ``dividend / divisor``."""
+class Division(Expr):
+    """Common part of the divisions that do not give a fraction."""
 
     dividend: Expr
     divisor: Expr
 
     def __post_init__(self) -> None:
         self._seal((self.dividend, self.divisor))
+
+    def _whole(self, whole: frozenset[str]) -> bool:
+        return True
+
+    def _key(self) -> object:
+        return self.dividend, self.divisor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FloorDiv(Division):
+    """The largest whole number not above ``dividend / divisor``."""
 
     def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return floor_div(*children)
 
-    def _whole(self, whole: frozenset[str]) -> bool:
-        return True
-
-    def _key(self) -> object:
-        return self.dividend, self.divisor
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CeilDiv(Expr):
+class CeilDiv(Division):
     """The smallest whole number not below ``dividend / divisor``."""
-
-    dividend: Expr
-    divisor: Expr
-
-    def __post_init__(self) -> None:
-        self._seal((self.dividend, self.divisor))
 
     def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return ceil_div(*children)
 
-    def _whole(self, whole: frozenset[str]) -> bool:
-        return True
-
-    def _key(self) -> object:
-        return self.dividend, self.divisor
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mod(Expr):
+class Mod(Division):
     """``dividend - divisor * floor(dividend / divisor)``: the sign is the divisor's."""
-
-    dividend: Expr
-    divisor: Expr
-
-    def __post_init__(self) -> None:
-        self._seal((self.dividend, self.divisor))
 
     def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return modulo(*children)
 
     def _whole(self, whole: frozenset[str]) -> bool:
         return self.dividend.is_whole(whole) and self.divisor.is_whole(whole)
-
-    def _key(self) -> object:
-        return self.dividend, self.divisor
-
-
-def magnitude(value: Rational) -> Rational:
-    """Return the absolute value, which the type of `abs` would lose."""
-    return -value if value < 0 else value
-
-
-def check_size(value: Rational) -> Rational:
-    """Return `value`, or refuse one of more than `MAX_BITS` bits."""
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
-        raise ExprError(f"a constant needs more than {MAX_BITS} bits")
-    return value
-
-
-def exact(value: int | float | Fraction) -> Rational:
-    """Return `value` as an exact rational; a float is the decimal it prints as."""
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ExprError(f"{value} is not a finite number")
-        value = Fraction(repr(value))
-    if isinstance(value, Fraction):
-        return value.numerator if value.denominator == 1 else value
-    return int(value)
 
 
 def num(value: int | float | Fraction) -> Expr:
@@ -444,18 +402,6 @@ def multiply(factors: Iterable[Expr]) -> Expr:
     if coefficient == 1 and len(kept) == 1:
         return kept[0]
     return Mul(tuple(kept), coefficient)
-
-
-def rational_power(base: Rational, exponent: int) -> Rational:
-    """Return ``base ** exponent`` exactly, or refuse a result too large to be meant."""
-    if base == 0 and exponent < 0:
-        raise ExprError("division by zero")
-    if base in (0, 1, -1):
-        return exact(base ** (exponent % 2 + 2)) if exponent else 1
-    bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-    if (bits - 1) * abs(exponent) > MAX_BITS:
-        raise ExprError(f"a power needs more than {MAX_BITS} bits")
-    return exact(Fraction(base) ** exponent)
 
 
 def power(base: Expr, exponent: Expr) -> Expr:

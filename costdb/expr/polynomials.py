@@ -6,21 +6,9 @@ import math
 from fractions import Fraction
 from functools import cache
 
+from costdb.expr.exact import Rational, exact
 from costdb.expr.names import free_symbols, substitute
-from costdb.expr.nodes import (
-    ONE,
-    ZERO,
-    Add,
-    Expr,
-    Mul,
-    Num,
-    Pow,
-    Rational,
-    Sym,
-    add,
-    exact,
-    multiply,
-)
+from costdb.expr.nodes import ONE, ZERO, Add, Expr, Mul, Num, Pow, Sym, add, multiply
 
 MAX_TERMS = 400
 """Terms of an expanded polynomial; larger ones are left in factors."""

@@ -15,6 +15,7 @@ from costdb.expr.evaluate import (
     normal,
     reduction_bound,
 )
+from costdb.expr.exact import Rational, Value
 from costdb.expr.functions import (
     Comparison,
     Conditional,
@@ -38,7 +39,7 @@ from costdb.expr.lower import (
     name,
     negative,
 )
-from costdb.expr.nodes import CeilDiv, Expr, FloorDiv, Mod, Num, Pow, Rational, Sym, Value
+from costdb.expr.nodes import Division, Expr, FloorDiv, Mod, Num, Pow, Sym
 
 ScalarFunction: TypeAlias = Callable[..., Value]
 
@@ -92,7 +93,7 @@ class _Scalar(Lowering):
         match expr:
             case Pow():
                 return self.power(expr, exact)
-            case FloorDiv() | CeilDiv() | Mod():
+            case Division():
                 return self.division(expr)
             case Conditional():
                 then = self.lower(expr.then, exact)
@@ -118,7 +119,7 @@ class _Scalar(Lowering):
                 return binary(base, ast.Pow(), constant(value))
         return call("power", base, self.lower(expr.exponent, True))
 
-    def division(self, expr: FloorDiv | CeilDiv | Mod) -> ast.expr:
+    def division(self, expr: Division) -> ast.expr:
         above = self.lower(expr.dividend, True)
         below = self.lower(expr.divisor, True)
         if isinstance(expr, Mod):

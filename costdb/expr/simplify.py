@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from costdb.expr.closing import Closing, NotClosed, Span
 from costdb.expr.errors import ExprError
 from costdb.expr.facts import Facts
 from costdb.expr.functions import (
@@ -25,7 +26,7 @@ from costdb.expr.names import check_name, free_symbols, fresh_name
 from costdb.expr.nodes import (
     ONE,
     ZERO,
-    CeilDiv,
+    Division,
     Expr,
     FloorDiv,
     Mod,
@@ -39,7 +40,7 @@ from costdb.expr.nodes import (
     multiply,
 )
 from costdb.expr.polynomials import at, expand, terms_of
-from costdb.expr.sums import Closing, NotClosed, Span, close_sum
+from costdb.expr.sums import close_sum
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ def closed_form(
         return ClosedForm(prepared, ONE)
     try:
         return inner.close(prepared)
-    except NotClosed:
+    except (NotClosed, ExprError):
         return None
 
 
@@ -153,7 +154,7 @@ class _Simplifier:
                 for one, other in ((expr.left, expr.right), (expr.right, expr.left)):
                     if whole and facts.proves_at_least(one, other + 1):
                         return ZERO
-            case FloorDiv() | CeilDiv() | Mod():
+            case Division():
                 return self.division(expr)
             case Conditional(then=Conditional() as inner) if inner.test == expr.test:
                 return conditional(expr.test, inner.then, expr.orelse)
@@ -163,7 +164,7 @@ class _Simplifier:
                 pass
         return expr
 
-    def division(self, expr: FloorDiv | CeilDiv | Mod) -> Expr:
+    def division(self, expr: Division) -> Expr:
         """Take whole multiples of the divisor out, and decide what is left."""
         facts, divisor = self.facts, expr.divisor
         multiples: list[Expr] = []
@@ -208,7 +209,8 @@ class _Simplifier:
     def reduction(self, expr: Reduction) -> Expr:
         try:
             closed = self.close(expr)
-        except NotClosed:
+        except (NotClosed, ExprError):
+            # An ExprError here: the closed form exists and is too large to write down.
             return self.by_terms(expr) if isinstance(expr, Sum) else expr
         if closed.condition == ONE:
             return closed.expr

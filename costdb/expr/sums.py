@@ -10,10 +10,10 @@ Names in bounds, and beside the index in a division, stand for whole numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from costdb.expr.facts import Facts
+from costdb.expr.atoms import atoms_in, replace_atom
+from costdb.expr.closing import Closing, NotClosed, Span, is_whole_by_contract, may_fail
 from costdb.expr.functions import (
     Comparison,
     Conditional,
@@ -26,13 +26,13 @@ from costdb.expr.functions import (
     less_equal,
     logical_and,
 )
-from costdb.expr.names import free_symbols, fresh_name
+from costdb.expr.names import free_symbols
 from costdb.expr.nodes import (
     MINUS_ONE,
     ONE,
     ZERO,
     Add,
-    CeilDiv,
+    Division,
     Expr,
     FloorDiv,
     Mod,
@@ -47,76 +47,10 @@ from costdb.expr.nodes import (
     multiply,
 )
 from costdb.expr.polynomials import affine_in, at, coefficients_in, expand, sum_below, terms_of
-
-MAX_SPLITS = 24
-"""Times that one sum is split before it is left to enumeration."""
+from costdb.expr.residues import by_residue, common_period
 
 MAX_CLOSED_SIZE = 4000
 """Parts of a closed form; a larger one is left to enumeration."""
-
-
-class NotClosed(Exception):
-    """No closed form is known."""
-
-
-@dataclass(slots=True)
-class Closing:
-    """One attempt: what may be assumed, what must hold, and how much was spent."""
-
-    facts: Facts
-    conditions: list[Expr] = field(default_factory=list)
-    local: set[str] = field(default_factory=set)
-    splits: int = 0
-
-    def require(self, left: Expr, right: Expr) -> None:
-        """Add ``left >= right`` to the conditions unless it is certain."""
-        if self.facts.proves_at_least(left, right):
-            return
-        condition = less_equal(right, left)
-        if condition == ZERO or free_symbols(condition) & self.local:
-            raise NotClosed
-        self.conditions.append(condition)
-        # What is required here may be assumed from here on.
-        if right == ONE and isinstance(left, Sym):
-            self.facts = replace(self.facts, positive=self.facts.positive | {left.name})
-
-    def condition(self) -> Expr:
-        """Return all conditions as one expression, 1 if there are none."""
-        result: Expr = ONE
-        for condition in self.conditions:
-            result = condition if result == ONE else logical_and(result, condition)
-        return result
-
-    def fresh(self, stem: str, *apart_from: Expr) -> str:
-        """Return a name of its own for this attempt."""
-        taken = frozenset(self.local).union(self.facts.names, *map(free_symbols, apart_from))
-        name = fresh_name(stem, taken)
-        self.local.add(name)
-        return name
-
-    def spend(self) -> None:
-        """Count a split."""
-        self.splits += 1
-        if self.splits > MAX_SPLITS:
-            raise NotClosed
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """The range of a sum."""
-
-    index: str
-    low: Expr
-    high: Expr
-
-    def replaced(self, low: Expr, high: Expr) -> Span:
-        """Return other bounds for the same index."""
-        return Span(self.index, low, high)
-
-
-def is_whole_by_contract(expr: Expr) -> bool:
-    """Tell whether `expr` is a whole number if all its names are."""
-    return expr.is_whole(free_symbols(expr))
 
 
 def close_sum(span: Span, body: Expr, closing: Closing) -> Expr:
@@ -136,6 +70,14 @@ def close_sum(span: Span, body: Expr, closing: Closing) -> Expr:
 
 
 def _sum(span: Span, body: Expr, closing: Closing) -> Expr:
+    if not closing.facts.proves_at_least(span.high, span.low) and may_fail(
+        body, span.index, closing.facts
+    ):
+        return conditional(less_equal(span.low, span.high), _guarded_sum(span, body, closing), ZERO)
+    return _guarded_sum(span, body, closing)
+
+
+def _guarded_sum(span: Span, body: Expr, closing: Closing) -> Expr:
     if span.index not in free_symbols(body):
         return body * closing.facts.largest((span.high - span.low + 1, ZERO))
     high = closing.facts.largest((span.high, span.low - 1))
@@ -151,7 +93,7 @@ def _sum(span: Span, body: Expr, closing: Closing) -> Expr:
         outside, inside = _factored(term, span.index)
         total.append(outside * _sum_with_atoms(span, inside, closing))
     if polynomial:
-        total.append(_sum(span, add(polynomial), closing))
+        total.append(_guarded_sum(span, add(polynomial), closing))
     return add(total)
 
 
@@ -165,38 +107,11 @@ def _factored(term: Expr, index: str) -> tuple[Expr, Expr]:
     return multiply(outside), multiply(inside)
 
 
-def atoms_in(expr: Expr, index: str) -> Iterator[Expr]:
-    """Yield the outermost parts of `expr` over `index` that are not polynomial."""
-    if index not in free_symbols(expr) or isinstance(expr, Sym):
-        return
-    if isinstance(expr, Add | Mul):
-        for child in expr.children:
-            yield from atoms_in(child, index)
-    elif isinstance(expr, Pow) and isinstance(expr.exponent, Num):
-        if not isinstance(expr.exponent.value, int) or expr.exponent.value < 0:
-            raise NotClosed
-        yield from atoms_in(expr.base, index)
-    else:
-        yield expr
-
-
-def replace_atom(expr: Expr, atom: Expr, new: Expr) -> Expr:
-    """Return `expr` with every occurrence of the part `atom` replaced.
-
-    Reductions are not entered: their index could hide a name of `atom`.
-    """
-    if expr == atom:
-        return new
-    if not expr.children or expr.size < atom.size or expr.depth < atom.depth:
-        return expr
-    return expr.rebuild(tuple([replace_atom(child, atom, new) for child in expr.children]))
-
-
 def _sum_with_atoms(span: Span, body: Expr, closing: Closing) -> Expr:
     closing.spend()
     atoms = list(dict.fromkeys(atoms_in(body, span.index)))
     if not atoms:
-        return _sum(span, body, closing)
+        return _guarded_sum(span, body, closing)
     # Ranges are cut before periods are counted: a cut keeps the bounds simple.
     for atom in atoms:
         match atom:
@@ -378,8 +293,8 @@ def _sum_periods(span: Span, atoms: list[Expr], body: Expr, closing: Closing) ->
     is the sum between, wherever zero lies.
     """
     index = span.index
-    atom = atoms[0]
-    if not isinstance(atom, FloorDiv | CeilDiv | Mod) or index in free_symbols(atom.divisor):
+    atom = atoms[0] if atoms else body
+    if not isinstance(atom, Division) or index in free_symbols(atom.divisor):
         raise NotClosed
     period = atom.divisor
     line = affine_in(atom.dividend, index)
@@ -430,7 +345,7 @@ def _by_quotient(
         return expr
     if isinstance(expr, Sym):
         return value
-    if isinstance(expr, FloorDiv | CeilDiv | Mod):
+    if isinstance(expr, Division):
         if expr.divisor != period:
             raise NotClosed
         quotient, remainder = names
@@ -454,20 +369,14 @@ def _of_period(expr: Expr, quotient: Expr, remainder: Expr) -> Expr:
     return quotient + less_equal(ONE, remainder)
 
 
-MAX_RESIDUES = 16
-"""Longest constant period that is taken apart residue by residue."""
-
-
 def _sum_residues(span: Span, body: Expr, closing: Closing) -> Expr:
     """Sum a body of divisions by constants, one residue of the common period at a time."""
-    period = 1
-    for atom in _divisions(body, span.index):
-        period = _common_period(period, atom, span.index)
+    period = common_period(body, span.index)
     step = closing.fresh("k", body, span.low, span.high)
     total: list[Expr] = []
     for residue in range(period):
         value = Sym(step) * period + residue
-        turned = _by_residue(at(body, span.index, value), step)
+        turned = by_residue(at(body, span.index, value), step)
         inner = Span(
             step,
             ceil_div(span.low - residue, Num(period)),
@@ -475,47 +384,3 @@ def _sum_residues(span: Span, body: Expr, closing: Closing) -> Expr:
         )
         total.append(_sum(inner, turned, closing))
     return add(total)
-
-
-def _divisions(expr: Expr, index: str) -> Iterator[FloorDiv | CeilDiv | Mod]:
-    if isinstance(expr, FloorDiv | CeilDiv | Mod) and index in free_symbols(expr):
-        yield expr
-        return
-    for child in expr.children:
-        yield from _divisions(child, index)
-
-
-def _common_period(period: int, atom: FloorDiv | CeilDiv | Mod, index: str) -> int:
-    divisor = atom.divisor
-    line = affine_in(atom.dividend, index)
-    if line is None or not isinstance(divisor, Num) or not isinstance(line[0], Num):
-        raise NotClosed
-    # The smallest p with slope*p/divisor whole.
-    ratio = line[0] / divisor
-    assert isinstance(ratio, Num)
-    denominator = ratio.value.denominator
-    common = period
-    while common % denominator:
-        common += period
-        if common > MAX_RESIDUES:
-            raise NotClosed
-    return common
-
-
-def _by_residue(expr: Expr, step: str) -> Expr:
-    if step not in free_symbols(expr):
-        return expr
-    if isinstance(expr, FloorDiv | CeilDiv | Mod):
-        line = affine_in(expr.dividend, step)
-        if line is None:
-            raise NotClosed
-        times = line[0] / expr.divisor
-        if not times.is_whole():
-            raise NotClosed
-        if isinstance(expr, Mod):
-            return modulo(line[1], expr.divisor)
-        rounded = floor_div if isinstance(expr, FloorDiv) else ceil_div
-        return times * Sym(step) + rounded(line[1], expr.divisor)
-    if isinstance(expr, Sym | Num):
-        return expr
-    return expr.rebuild(tuple([_by_residue(child, step) for child in expr.children]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from costdb.expr.exact import Rational, magnitude
 from costdb.expr.functions import (
     Conditional,
     Equal,
@@ -27,10 +28,8 @@ from costdb.expr.nodes import (
     Mul,
     Num,
     Pow,
-    Rational,
     Sym,
     is_reciprocal,
-    magnitude,
     power,
     scale,
     split_coefficient,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from costdb.expr.errors import ExprError
+from costdb.expr.exact import Rational, magnitude
 from costdb.expr.functions import (
     Comparison,
     Conditional,
@@ -28,19 +29,7 @@ from costdb.expr.lower import (
     name,
     negative,
 )
-from costdb.expr.nodes import (
-    Add,
-    CeilDiv,
-    Expr,
-    FloorDiv,
-    Mod,
-    Mul,
-    Num,
-    Pow,
-    Rational,
-    Sym,
-    magnitude,
-)
+from costdb.expr.nodes import Add, Division, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
 from costdb.expr.scalar import ScalarFunction, compile_scalar, nearest
 
 if TYPE_CHECKING:
@@ -181,7 +170,7 @@ class _Vector(Lowering):
             case Pow() if not exact:
                 base = self.lower(expr.base, False)
                 return binary(base, ast.Pow(), self.lower(expr.exponent, False))
-            case FloorDiv() | CeilDiv() | Mod():
+            case Division():
                 return self.division(expr)
             case Conditional():
                 then = self.lower(expr.then, exact)
@@ -203,7 +192,7 @@ class _Vector(Lowering):
             case _:
                 raise NotVectorized
 
-    def division(self, expr: FloorDiv | CeilDiv | Mod) -> ast.expr:
+    def division(self, expr: Division) -> ast.expr:
         above = self.lower(expr.dividend, True)
         below = self.lower(expr.divisor, True)
         if isinstance(expr, Mod):
