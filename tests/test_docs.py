@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from generators import examples, generated_pages, guides, schemas
-from generators.markdown import fence, plain, table
+from generators.markdown import fence, plain, table, to_pages
 from generators.sessions import (
     Outcome,
     SessionError,
@@ -154,9 +154,9 @@ def test_a_machine_page_has_every_number(name: str, generated: dict[str, str]) -
     assert seen >= 10
     assert page.count("\n| `") >= seen
     for note in machine.notes:
-        assert plain(note) in page
+        assert to_pages(plain(note), 1) in page
     for key, source in machine.sources.items():
-        assert f"{{#source-{key}}}: {plain(source)}" in page
+        assert f"{{#source-{key}}}: {to_pages(plain(source), 1)}" in page
 
 
 def test_what_a_machine_cannot_price_is_said(generated: dict[str, str]) -> None:
@@ -185,13 +185,18 @@ def test_an_example_page_has_source_and_purpose(generated: dict[str, str]) -> No
         assert path.read_text().rstrip() in page
         about = examples.description(path.suffix, path.read_text())
         assert about.strip(), f"{path} does not say what it is"
-        assert about in page
+        assert about.partition("\n\n")[0] in page
 
 
 def test_an_example_page_shows_what_the_tool_says(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     shutil.copy(ROOT / "examples" / "box_sum.py", tmp_path / "examples")
+    (tmp_path / "examples" / "sorts").mkdir()
+    shutil.copy(ROOT / "examples" / "sorts" / "sorts.toml", tmp_path / "examples" / "sorts")
     found = examples.pages(tmp_path, Workshop(ROOT, tmp_path))
+    page = found["examples/sorts-sorts-toml.md"]
+    assert page.count("$ advise ") == 2
+    assert "--over algorithm\nexamples/sorts/sorts.toml on powerchallenge\n" in page
     page = found["examples/box_sum-py.md"]
     assert "$ advise examples/box_sum.py --machine t3e\nexamples/box_sum.py:" in page
     assert "ADV201 repeated-shifts" in page
@@ -283,6 +288,7 @@ def test_links_of_guides_lead_to_pages() -> None:
 def test_text_from_elsewhere_reads_as_it_is() -> None:
     assert plain("a_b | <c> `d|e`") == r"a\_b \| \<c\> `d\|e`"
     assert table(("x", "y"), [("1", "2")]) == "| x | y |\n|---|---|\n| 1 | 2 |\n"
+    assert to_pages("see docs/models/x.md.", 1) == "see [docs/models/x.md](../models/x.md)."
     assert fence("```\n", "text") == "````text\n```\n````\n"
 
 

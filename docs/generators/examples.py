@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from generators.markdown import fence, first_sentence, plain, table
+from generators.markdown import fence, first_sentence, plain, table, to_pages
 from generators.sessions import SessionError, Workshop
 
 _LANGUAGES = {".py": "python", ".toml": "toml", ".pam": "text"}
 _COMMENT = {".toml": "#", ".pam": "%"}
 _DEFAULT_MACHINE = "t3e"
 _IS_KERNEL_FILE = re.compile(r"^(@kernel|# advise: kernel)\b", re.MULTILINE)
+_COMMANDS = re.compile(r"^```sh\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 _TITLES = {"examples": "Kernels"}
 
 
@@ -73,19 +73,27 @@ def _with_fences(lines: list[str]) -> str:
 
 
 def _page(shown: Path, source: str, about: str, shop: Workshop) -> str:
-    parts = [f"# {shown.as_posix()}\n", about]
-    for command in _commands(shown, source):
-        outcome = shop.run(command)
-        if outcome.exit_code not in (0, 1):
-            raise SessionError(
-                f"`{command}` ended with {outcome.exit_code}: {outcome.output[-500:]!r}"
-            )
-        parts.append(f"## On {command.split()[-1]}\n")
-        parts.append(fence(f"$ {command}\n{outcome.output}", "console"))
+    ran = False
+
+    def with_output(match: re.Match[str]) -> str:
+        nonlocal ran
+        commands = re.findall(r"^(?:.*\\\n)*.+$", match[1], re.MULTILINE)
+        if not all(command.startswith("advise ") for command in commands):
+            return match[0]
+        ran = True
+        return "\n".join(_session(command, shop) for command in commands)
+
+    text = _COMMANDS.sub(with_output, about)
+    parts = [f"# {shown.relative_to('examples').as_posix()}\n", to_pages(text, 1)]
+    if not ran and shown.suffix == ".py" and _IS_KERNEL_FILE.search(source):
+        parts.append("## What advise says\n")
+        parts.append(_session(f"advise {shown.as_posix()} --machine {_DEFAULT_MACHINE}", shop))
     parts += ["## Source\n", fence(source, _LANGUAGES[shown.suffix])]
     return "\n".join(parts)
 
 
-def _commands(shown: Path, source: str) -> Iterator[str]:
-    if shown.suffix == ".py" and _IS_KERNEL_FILE.search(source):
-        yield f"advise {shown.as_posix()} --machine {_DEFAULT_MACHINE}"
+def _session(command: str, shop: Workshop) -> str:
+    outcome = shop.run(command)
+    if outcome.exit_code not in (0, 1):
+        raise SessionError(f"`{command}` ended with {outcome.exit_code}: {outcome.output[-500:]!r}")
+    return fence(f"$ {command}\n{outcome.output}", "console")

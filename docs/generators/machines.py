@@ -27,7 +27,7 @@ from costdb.work import (
     Superstep,
     Work,
 )
-from generators.markdown import code, number, plain, table
+from generators.markdown import code, number, plain, table, to_pages
 
 _HEAD = frozenset(("schema_version", "name", "title", "library", "date", "sources", "notes"))
 
@@ -132,7 +132,7 @@ def _page(machine: Machine, models: set[str]) -> str:
     told = ", ".join(f"{summary[p.value]} {p.value}" for p in Provenance if summary[p.value])
     parts.append(f"{sum(summary.values())} numbers: {told}.\n")
     if machine.notes:
-        parts.append("\n".join(f"- {plain(note)}" for note in machine.notes) + "\n")
+        parts.append("\n".join(f"- {to_pages(plain(note), 1)}" for note in machine.notes) + "\n")
     for section in dict.fromkeys(path[0] for path, _ in leaves):
         parts.append(f"## {section.capitalize()}\n")
         if section in models:
@@ -147,7 +147,7 @@ def _page(machine: Machine, models: set[str]) -> str:
     parts.append("## Sources\n")
     parts.append(
         "\n".join(
-            f"- **{plain(key)}**{{#source-{key}}}: {plain(text)}"
+            f"- **{plain(key)}**{{#source-{key}}}: {to_pages(plain(text), 1)}"
             for key, text in machine.sources.items()
         )
         + "\n"

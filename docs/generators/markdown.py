@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 _SPECIAL = re.compile(r"([\\|*_<>\[\]])")
+_PAGE = re.compile(r"(?<![\w`/(])docs/((?:[\w-]+/)*[\w-]+\.md)")
 _BACKTICKED = re.compile(r"(`[^`]*`)")
 
 
@@ -47,3 +48,16 @@ def first_sentence(text: str) -> str:
     """Return the first sentence of the first paragraph of running text."""
     paragraph = next((p for p in text.split("\n\n") if p.strip() and not p.startswith("#")), "")
     return re.split(r"(?<=[.:])\s", " ".join(paragraph.split()) + " ", maxsplit=1)[0].rstrip(":.")
+
+
+def to_pages(markdown: str, depth: int) -> str:
+    """Link each mention of a file of ``docs`` to its page.
+
+    Parameters
+    ----------
+    markdown : str
+        Without links of its own.
+    depth : int
+        Folders that the page is in which it stands.
+    """
+    return _PAGE.sub(rf"[\g<0>]({'../' * depth}\1)", markdown)

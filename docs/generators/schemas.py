@@ -23,6 +23,7 @@ _LIMITS = {
     "minProperties": "entries: at least {}",
     "pattern": "matches `{}`",
 }
+_SIZES = frozenset(("minLength", "minItems", "minProperties"))
 
 Schema = Mapping[str, Any]
 
@@ -120,14 +121,16 @@ def _type(part: Any) -> str:
     if "array" in told and items is not None:
         inner = _type(items)
         told += f" of ({inner})" if ", " in inner else f" of {inner}"
-    limits = [
-        words.format(str(part[key]).replace("|", "\\|"))
-        for key, words in _LIMITS.items()
-        if key in part
-    ]
+    limits = [_limit(key, part[key]) for key in _LIMITS if key in part]
     if part.get("uniqueItems"):
         limits.append("all different")
     return f"{told}, {', '.join(limits)}" if limits else told
+
+
+def _limit(key: str, value: object) -> str:
+    if key in _SIZES and value == 1:
+        return "not empty"
+    return _LIMITS[key].format(str(value).replace("|", "\\|"))
 
 
 def _sentence(text: str) -> str:
