@@ -56,7 +56,11 @@ def main(arguments: Sequence[str]) -> int:
         file that has a command's name is reached as ``./name``.
     """
     given = list(arguments)
-    if not given and _COMPLETION_REQUEST not in os.environ:
+    if _COMPLETION_REQUEST in os.environ:
+        from advisor.cli.completing import name_command
+
+        given = list(filter(None, [name_command(os.environ, COMMANDS, DEFAULT_COMMAND)]))
+    elif not given:
         main(["--help"])
         return WRONG_USE
     if given and given[0] not in COMMANDS and given[0] not in _OWN_OPTIONS:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli import completing
 from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number, wrong_use
 from advisor.cli.rules import split_codes
 from advisor.cli.scope import make_scope
@@ -34,6 +35,7 @@ def _check(
             metavar="NAME",
             envvar="ADVISE_MACHINE",
             show_envvar=True,
+            autocompletion=completing.machines,
             help="Machine to predict for: a name or a profile.json.",
         ),
     ] = None,
@@ -55,6 +57,7 @@ def _check(
             metavar="CODES",
             envvar="ADVISE_SELECT",
             show_envvar=True,
+            autocompletion=completing.codes,
             help="Only these rules: codes or prefixes, by commas.",
         ),
     ] = None,
@@ -65,6 +68,7 @@ def _check(
             metavar="CODES",
             envvar="ADVISE_IGNORE",
             show_envvar=True,
+            autocompletion=completing.codes,
             help="Not these rules.",
         ),
     ] = None,
@@ -75,6 +79,7 @@ def _check(
             metavar="CODES",
             envvar="ADVISE_EXTEND_SELECT",
             show_envvar=True,
+            autocompletion=completing.codes,
             help="Also these rules.",
         ),
     ] = None,
@@ -93,6 +98,7 @@ def _check(
             metavar="FORMAT",
             envvar="ADVISE_OUTPUT_FORMAT",
             show_envvar=True,
+            autocompletion=completing.formats,
             help=f"One of {', '.join(FORMATS)}.",
         ),
     ] = None,

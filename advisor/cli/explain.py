@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli import completing
 from advisor.cli.common import (
     CommandError,
     parse_bindings,
@@ -38,6 +39,7 @@ def _explain(
             metavar="NAME",
             envvar="ADVISE_MACHINE",
             show_envvar=True,
+            autocompletion=completing.machines,
             help="Machine to predict for: a name or a profile.json.",
         ),
     ] = None,

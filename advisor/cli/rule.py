@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli import completing
 from advisor.cli.common import write_out, wrong_use
 from advisor.cli.rules import Rule, installed_rules
 from costdb.wording import nearest
@@ -21,7 +22,11 @@ def register(app: typer.Typer) -> None:
 def _rule(
     rule: Annotated[
         str | None,
-        typer.Argument(metavar="CODE", help="Code or name, such as ADV201; none: list all."),
+        typer.Argument(
+            metavar="CODE",
+            help="Code or name, such as ADV201; none: list all.",
+            autocompletion=completing.rules,
+        ),
     ] = None,
     output_format: Annotated[
         str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")

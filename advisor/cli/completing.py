@@ -1,0 +1,82 @@
+"""Completion in a shell: what could stand at a place of the command line.
+
+Imports next to nothing, because every option names its function from here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, MutableMapping
+
+_BASH_WORDS, _BASH_PLACE = "COMP_WORDS", "COMP_CWORD"
+_OTHER_WORDS = "_TYPER_COMPLETE_ARGS"
+_PROGRAM = re.compile(r"\S*(\s)")
+
+
+def machines(incomplete: str) -> list[str]:
+    """Return the machines whose names start so."""
+    from costdb.machines import machine_names
+
+    return _starting(machine_names(), incomplete)
+
+
+def formats(incomplete: str) -> list[str]:
+    """Return the report formats whose names start so."""
+    from advisor.report.model import FORMATS
+
+    return _starting(FORMATS, incomplete)
+
+
+def codes(incomplete: str) -> list[str]:
+    """Return the codes that continue what is written behind the last comma."""
+    from advisor.transform_registry import transforms
+
+    before, comma, word = incomplete.rpartition(",")
+    known = [transform.code for transform in transforms()]
+    return [before + comma + code for code in _starting(known, word)]
+
+
+def rules(incomplete: str) -> list[str]:
+    """Return the codes and names of rules that start so."""
+    from advisor.transform_registry import transforms
+
+    known = [word for transform in transforms() for word in (transform.code, transform.name)]
+    return _starting(known, incomplete)
+
+
+def _starting(words: Collection[str], incomplete: str) -> list[str]:
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def name_command(
+    environment: MutableMapping[str, str], commands: Collection[str], default: str
+) -> str:
+    """Return the command that a request for completion is about, empty while it is typed.
+
+    Where it is left out, the default command is put into the request, so that its options are
+    offered.
+
+    Parameters
+    ----------
+    environment : mutable mapping of str to str
+        Holds the request as the shell made it.
+    commands : collection of str
+    default : str
+    """
+    key = _BASH_WORDS if _BASH_WORDS in environment else _OTHER_WORDS
+    # bash joins the words by line ends, the other shells by blanks
+    split = _PROGRAM.match(environment.get(key, ""))
+    if split is None:
+        return ""
+    program, rest = split[0], environment[key][split.end() :]
+    words = rest.split()
+    typing_first = len(words) < 2 and not (words and rest.endswith((" ", "\n")))
+    if typing_first and not rest.startswith("-"):
+        return ""
+    if words[0] in commands:
+        return words[0]
+    environment[key] = f"{program}{default}{split[1]}{rest}"
+    place = environment.get(_BASH_PLACE, "")
+    if place.isdigit():
+        environment[_BASH_PLACE] = str(int(place) + 1)
+    return default

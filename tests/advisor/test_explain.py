@@ -1,0 +1,179 @@
+"""``advise explain``: everything behind a finding, and formulas that mean what they say."""
+
+import json
+import random
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.cli.app import main
+from advisor.engine import Options
+from advisor.explain import judged_in
+from advisor.report.formula import Shared, share, wrapped
+from costdb.expr import (
+    Expr,
+    ceil_div,
+    conditional,
+    evaluate,
+    free_symbols,
+    less,
+    maximum,
+    num,
+    parse,
+    substitute,
+    summation,
+    sym,
+    to_text,
+)
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "box_sum.py"
+
+# --- names for what occurs again ----------------------------------------------------------
+
+
+def _combined(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
+    two = st.tuples(parts, parts)
+    return st.one_of(
+        two.map(lambda p: p[0] + p[1]),
+        two.map(lambda p: p[0] * p[1]),
+        two.map(lambda p: p[0] - p[1]),
+        two.map(lambda p: maximum(*p)),
+        two.map(lambda p: ceil_div(p[0], num(3))),
+        two.map(lambda p: conditional(less(p[0], p[1]), p[0], p[1] * 2)),
+        two.map(lambda p: summation("k", num(1), num(3), p[0] * sym("k") + p[1])),
+    )
+
+
+_EXPRESSIONS = st.recursive(
+    st.sampled_from((sym("N"), sym("M"), sym("q1"), num(2), num(5))), _combined, max_leaves=10
+)
+
+
+def _put_back(shared: Shared) -> list[Expr]:
+    definitions = dict(shared.definitions)
+    back: list[Expr] = []
+    for formula in shared.formulas:
+        while names := free_symbols(formula) & definitions.keys():
+            formula = substitute(formula, {name: definitions[name] for name in names})
+        back.append(formula)
+    return back
+
+
+@given(st.lists(_EXPRESSIONS, min_size=1, max_size=3))
+@settings(max_examples=40, deadline=None)
+def test_shared_formulas_have_the_same_values(formulas: list[Expr]) -> None:
+    shared = share(formulas)
+    point = {"N": 7, "M": 4, "q1": 3}
+    for formula, back in zip(formulas, _put_back(shared), strict=True):
+        assert evaluate(back, point) == evaluate(formula, point)
+    names = [name for name, _ in shared.definitions]
+    assert len(set(names)) == len(names)
+    assert not set(names) & {"k"}.union(*map(free_symbols, formulas))
+    for place, (_, formula) in enumerate(shared.definitions):
+        assert not free_symbols(formula) & set(names[place:]), "a definition comes too late"
+
+
+def test_what_occurs_again_is_named_once() -> None:
+    part = ceil_div(sym("rows") + 17, sym("ranks"))
+    shared = share([part * 2 + part**2, conditional(less(part, 9), part, 0)])
+    assert shared.definitions == (("q1", part),)
+    assert [to_text(formula) for formula in shared.formulas] == [
+        "q1*2 + q1**2",
+        "if(q1 < 9, q1, 0)",
+    ]
+
+
+def test_what_holds_an_index_stays_in_its_sum() -> None:
+    part = ceil_div(sym("rows") + sym("k") * 17, sym("ranks"))
+    whole = summation("k", num(1), sym("N"), part + part**2)
+    assert share([whole, whole * 2 + 1]).definitions == (("q1", whole),)
+
+
+def test_wrapped_lines_read_back() -> None:
+    generator = random.Random(7)
+    formula = num(0)
+    for number in range(40):
+        formula = formula + sym(f"size_{number}") * generator.randint(2, 99)
+    lines = wrapped("total", formula, 60, 4)
+    assert len(lines) > 5 and max(map(len, lines)) <= 60
+    assert parse(" ".join(lines).split("=", 1)[1]) == formula
+
+
+# --- the command --------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADVISE_MACHINE", "t3e")
+    path = tmp_path / "k.py"
+    path.write_text(EXAMPLE.read_text())
+    return path
+
+
+def test_every_term_coefficient_and_crossover_is_shown(
+    kernel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (judged,) = judged_in("k.py", kernel.read_text(), Options("t3e", {}, ("ADV201",), (), 1.05))[:1]
+    line = judged.finding.span.start_line
+    assert main(["explain", f"k.py:{line}"]) == 0
+    shown = capsys.readouterr().out
+    flat = " ".join(shown.split())
+    for term in judged.finding.evidence.terms:
+        assert len(re.findall(rf"\b{re.escape(term.label)} \[", flat)) == (
+            (term.before_s is not None) + (term.after_s is not None)
+        )
+    for name in {*judged.before.coefficients, *judged.after.coefficients}:
+        assert f"{name} = " in flat
+    for crossover in judged.finding.crossovers:
+        assert f"{crossover.variable}: flips at" in flat
+    assert "estimated" in flat and "published" in flat
+
+
+def test_json_formulas_evaluate_to_the_prediction(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "k.py:35", "--output-format", "json", "-D", "N=512"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    (finding,) = (one for one in document["findings"] if one["code"] == "ADV201")
+    point = {one["name"]: one["value"] for one in finding["coefficients"]}
+    point |= {one["name"]: one["value"] for one in finding["assumptions"]}
+    assert point["N"] == 512
+    for side in ("before", "after"):
+        formula = finding["formulas"][side]
+        whole = evaluate(parse(formula["microseconds"]), point)
+        assert float(whole) * 1e-6 == pytest.approx(finding["prediction"][f"{side}_s"], rel=1e-6)
+        terms = sum(evaluate(parse(term["microseconds"]), point) for term in formula["terms"])
+        assert float(terms) == pytest.approx(float(whole), rel=1e-6)
+
+
+def test_a_suppressed_finding_can_be_explained(
+    kernel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kernel.write_text("# advise: ignore-file\n" + kernel.read_text())
+    assert main(["k.py", "--no-cache"]) == 0
+    assert main(["explain", "k.py:36"]) == 0
+    assert "ADV201" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "place, parts",
+    [
+        ("k.py", ("expected FILE:LINE",)),
+        ("k.py:x", ("expected FILE:LINE",)),
+        ("k.py:1", ("no finding at line 1", "35")),
+        ("none.py:3", ("none.py", "No such file")),
+        ("plain.py:1", ("no finding at line 1", "nor anywhere else")),
+    ],
+)
+def test_a_place_without_findings_is_one_line(
+    place: str, parts: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("plain.py").write_text("x = 1\n")
+    assert main(["explain", place]) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    for part in parts:
+        assert part in shown.err
