@@ -9,9 +9,9 @@ from typing import TypeVar
 
 from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
-from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
 from advisor.ir.proposal import Legality, Proposal
-from advisor.source import Edit, Span
+from advisor.source import Edit
 
 DOCUMENTATION = """\
 # ADV101 strided-faces
@@ -107,7 +107,7 @@ def _redistributed(
         span=next(iter(arrays.values())).places.whole,
         variant=kernel.with_arrays({**kernel.arrays, **changed}),
         legality=_legality(arrays, kernel),
-        edits=partial(_swap_edits, tuple(arrays.values()), axis, other, kernel.context.source),
+        edits=partial(_swap_edits, tuple(arrays.values()), axis, other, kernel.context),
     )
 
 
@@ -151,25 +151,16 @@ def _legality(arrays: dict[str, DeclaredArray], kernel: Kernel) -> Legality:
 
 
 def _swap_edits(
-    arrays: tuple[DeclaredArray, ...], axis: int, other: int, source: str
+    arrays: tuple[DeclaredArray, ...], axis: int, other: int, context: SourceContext
 ) -> tuple[Edit, ...]:
-    lines = source.splitlines()
     edits: set[Edit] = set()
     for array in arrays:
         spans = array.places.dimensions
         if len(spans) != len(array.spec.dims) or any(array.spec.halo):
             return ()
-        edits.add(Edit(spans[axis], _text(lines, spans[other])))
-        edits.add(Edit(spans[other], _text(lines, spans[axis])))
+        edits.add(Edit(spans[axis], context.text(spans[other])))
+        edits.add(Edit(spans[other], context.text(spans[axis])))
     return tuple(sorted(edits, key=lambda edit: edit.span))
-
-
-def _text(lines: list[str], span: Span) -> str:
-    if span.start_line == span.end_line:
-        return lines[span.start_line - 1][span.start_column : span.end_column]
-    first = lines[span.start_line - 1][span.start_column :]
-    between = lines[span.start_line : span.end_line - 1]
-    return "\n".join([first, *between, lines[span.end_line - 1][: span.end_column]])
 
 
 def _reordered(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Proposal:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
@@ -12,13 +12,12 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none, promote, whole
-from advisor.ir.signs import largest, smallest
 from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, mentioned
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Subscript, Value
 from advisor.source import Span
 from costdb.expr import Expr, num
-from transforms.window_source import window_edits
-from transforms.windows import Window, windows
+from transforms.window_source import lag_of, window_edits
+from transforms.windows import Window, may_share, windows
 from transforms.writing import fresh_name
 
 ZERO = num(0)
@@ -92,16 +91,26 @@ def _types_allow(window: Window, kernel: Kernel) -> bool:
     target, source = kernel.dtype(window.target), kernel.dtype(window.source)
     if kind_of_or_none(target) in (None, Kind.BOOLEAN):
         return False
-    moved = window.moving.name if isinstance(window.moving, Bind) else None
-    if moved is not None and kernel.dtype(moved) != source:
-        return False
     return promote(target, source) == target
 
 
 def _legality(found: tuple[Window, ...], kernel: Kernel) -> Legality:
     temporaries = sorted({w.moving.name for w in found if isinstance(w.moving, Bind)})
     unused = f"; `{'`, `'.join(temporaries)}` is not used afterwards" if temporaries else ""
+    if kernel.context.decorators:
+        return Legality(
+            Applicability.DISPLAY,
+            f"what `{kernel.context.decorators[0]}` makes of the new text is not known",
+        )
     kinds = {kind_of_or_none(kernel.dtype(window.target)) for window in found}
+    overlapping = [w for w in found if _may_overlap(w, kernel)]
+    if overlapping and not kinds - {Kind.INTEGER}:
+        window = overlapping[0]
+        return Legality(
+            Applicability.UNSAFE,
+            f"results are equal bit for bit if `{window.target}` and `{window.source}` do not"
+            f" overlap in memory, which is up to the caller{unused}",
+        )
     if kinds - {Kind.INTEGER}:
         return Legality(
             Applicability.UNSAFE,
@@ -113,6 +122,11 @@ def _legality(found: tuple[Window, ...], kernel: Kernel) -> Legality:
         "integer sums are associative, also where they wrap around at the width of their type,"
         f" so every result is equal bit for bit{unused}",
     )
+
+
+def _may_overlap(window: Window, kernel: Kernel) -> bool:
+    fresh = isinstance(window.start, Bind)
+    return not fresh and may_share(window.target, window.source, kernel)
 
 
 def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal:
@@ -138,7 +152,7 @@ def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal
 
 def _header(span: Span, kernel: Kernel) -> Span:
     """Return the first line of a compound statement."""
-    line = kernel.context.source.splitlines()[span.start_line - 1]
+    line = kernel.context.lines[span.start_line - 1]
     return Span(span.start_line, span.start_column, span.start_line, len(line.rstrip()))
 
 
@@ -155,7 +169,7 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
     axis, extents = window.axis, kernel.extents(window.target)
     dtype = kernel.dtype(window.target)
     running = fresh_name("running", taken)
-    lag = _lag(window, kernel)
+    lag = lag_of(window, extents[axis])
     span = window.loop.span
     source: Value = Read(window.source, whole(extents))
     longer = list(extents)
@@ -194,15 +208,6 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
     )
 
 
-def _lag(window: Window, kernel: Kernel) -> Expr:
-    """Return the distance between the two prefix sums of a window."""
-    least = 1 if window.periodic else window.least
-    wide = largest((window.terms, num(least)), {})
-    if window.least or window.periodic:
-        return wide
-    return smallest((wide, kernel.extents(window.target)[window.axis]), {})
-
-
 def _along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscript, ...]:
     region = list(whole(extents))
     region[axis] = part
@@ -231,18 +236,7 @@ def _replaced(
         elif isinstance(statement, Loop):
             inner = _replaced(statement.body, changes)
             # an unchanged statement stays the same object: later windows are found by identity
-            made.append(
-                statement
-                if inner == statement.body
-                else Loop(
-                    statement.variable,
-                    statement.low,
-                    statement.high,
-                    statement.step,
-                    inner,
-                    statement.span,
-                )
-            )
+            made.append(statement if inner == statement.body else replace(statement, body=inner))
         elif isinstance(statement, Choice):
             then, orelse = _replaced(statement.then, changes), _replaced(statement.orelse, changes)
             unchanged = (then, orelse) == (statement.then, statement.orelse)
@@ -289,7 +283,7 @@ def _makes_table(first: Window, second: Window, kernel: Kernel) -> bool:
 def _table_variant(kernel: Kernel, first: Window, second: Window) -> Kernel:
     extents, dtype = kernel.extents(second.target), kernel.dtype(second.target)
     table = fresh_name("running", kernel.context.identifiers)
-    lags = {first.axis: _lag(first, kernel), second.axis: _lag(second, kernel)}
+    lags = {window.axis: lag_of(window, extents[window.axis]) for window in (first, second)}
     scan = Scan(Read(first.source, whole(extents)), first.axis, "add", dtype)
     span = second.loop.span
 

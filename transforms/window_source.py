@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.statements import Bind
 from advisor.source import Edit
+from costdb.expr import Expr, maximum, minimum, num, sym
 from transforms.windows import Window
 from transforms.writing import fresh_name, python_text, replace_statement, stands_alone
+
+_EXTENT = "axis.extent"
+_BUILTINS = frozenset({"max", "min"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +22,24 @@ class _Names:
     module: str
     running: str
     lag: str
-    terms: str
     width: str
+    terms: str
     dtype: str
     indent: str
+
+
+def lag_of(window: Window, extent: Expr) -> Expr:
+    """Return the distance between the two prefix sums whose difference is a window.
+
+    It is right for any whole number of terms, and for arrays of any extent, none included.
+    """
+    if window.periodic:
+        # nothing can be wrapped around an empty axis, nor need it be
+        return maximum(window.terms * minimum(extent, num(1)), num(1))
+    if window.least:
+        return maximum(window.terms, num(1))
+    # windows of no term at all and windows beyond the edge both come out right
+    return minimum(maximum(window.terms, num(0)), extent)
 
 
 def window_edits(found: tuple[tuple[Window, str], ...], kernel: Kernel) -> tuple[Edit, ...]:
@@ -37,54 +55,68 @@ def window_edits(found: tuple[tuple[Window, str], ...], kernel: Kernel) -> tuple
     -------
     tuple of Edit
         In order of their places; empty where the source does not allow a mechanical edit:
-        several statements on a line, no name for the array module, or a size that has no
-        name inside the function.
+        several statements on a line, no name for the array module, a size that has no name
+        inside the function, or a builtin that means something else there.
     """
+    context = kernel.context
+    if context.array_module is None or context.not_builtins & _BUILTINS or context.decorators:
+        return ()
+    taken = set(context.identifiers) | {running for _, running in found}
+    lags: dict[str, str] = {}
     edits: list[Edit] = []
     for window, running in found:
-        made = _edits_of_one(window, running, kernel)
-        if made is None:
+        touched = [s for s in (window.start, window.moving, window.loop) if s is not None]
+        if not all(stands_alone(context, statement.span) for statement in touched):
             return ()
-        edits.extend(made)
+        names = _names(window, running, context.array_module, kernel, lags, taken)
+        if names is None:
+            return ()
+        edits += _edits_of_one(window, names, len(kernel.extents(window.target)), context)
     return tuple(sorted(edits, key=lambda edit: edit.span))
 
 
-def _edits_of_one(window: Window, running: str, kernel: Kernel) -> list[Edit] | None:
+def _names(
+    window: Window,
+    running: str,
+    module: str,
+    kernel: Kernel,
+    lags: dict[str, str],
+    taken: set[str],
+) -> _Names | None:
     context = kernel.context
-    source_lines = context.source.splitlines()
-    touched = [s for s in (window.start, window.moving, window.loop) if s is not None]
-    if context.array_module is None or not all(
-        stands_alone(source_lines, statement.span) for statement in touched
-    ):
+    texts = {**context.scalar_texts, _EXTENT: f"{window.source}.shape[{window.axis}]"}
+    terms = python_text(window.terms, texts)
+    width = python_text(lag_of(window, sym(_EXTENT)), texts)
+    if terms is None or width is None:
         return None
-    terms = python_text(window.terms, context.scalar_texts)
-    if terms is None:
-        return None
+    if width not in lags:
+        # equal widths may share a name; others may not, for windows may be interleaved
+        lags[width] = fresh_name("lag", taken)
+        taken.add(lags[width])
     target_dtype, source_dtype = kernel.dtype(window.target), kernel.dtype(window.source)
-    least = 1 if window.periodic else window.least
-    names = _Names(
-        module=context.array_module,
+    same = target_dtype == source_dtype
+    return _Names(
+        module=module,
         running=running,
-        lag=fresh_name("lag", context.identifiers),
+        lag=lags[width],
+        width=width,
         terms=terms,
-        width=f"max({terms}, {least})",
+        dtype=f"{window.source}.dtype" if same else f"{module}.{target_dtype}",
         indent=context.indent,
-        dtype=(
-            f"{window.source}.dtype"
-            if target_dtype == source_dtype
-            else f"{context.array_module}.{target_dtype}"
-        ),
     )
-    dimensions = len(kernel.extents(window.target))
+
+
+def _edits_of_one(
+    window: Window, names: _Names, dimensions: int, context: SourceContext
+) -> list[Edit]:
     write = _periodic if window.periodic else _bounded
     at_start, at_loop = write(window, names, dimensions)
-    source = context.source
     edits = [
-        replace_statement(window.start, at_start, source, source_lines),
-        replace_statement(window.loop, at_loop, source, source_lines),
+        replace_statement(window.start.span, at_start, context),
+        replace_statement(window.loop.span, at_loop, context),
     ]
     if window.moving is not None:
-        edits.append(replace_statement(window.moving, [], source, source_lines))
+        edits.append(replace_statement(window.moving.span, [], context))
     return edits
 
 
@@ -111,14 +143,10 @@ def _bounded(window: Window, names: _Names, dimensions: int) -> tuple[list[str],
     scan = f"{names.module}.cumsum({scanned}, axis={axis}, dtype={names.dtype}){back}"
     at_start = [f"{running} = {scan}", _first_value(window, running)]
     extent = f"{window.source}.shape[{axis}]"
-    if window.least:
-        distance, short = names.width, f":-{lag}"
-    else:
-        # windows of no term at all and windows beyond the edge both come out right
-        distance, short = f"min({names.width}, {extent})", f": {extent} - {lag}"
+    short = f":-{lag}" if window.least else f": {extent} - {lag}"
     place, taken = (f"{lag}:", short) if forward else (short, f"{lag}:")
     return at_start, [
-        f"{lag} = {distance}",
+        f"{lag} = {names.width}",
         f"{window.target}[{part(place)}] -= {running}[{part(taken)}]",
     ]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-import tokenize
 from collections.abc import Iterable, Mapping
 
-from advisor.ir.statements import Statement
+from advisor.ir.kernel import SourceContext
 from advisor.source import Edit, Span
 from costdb.expr import Expr
 from costdb.expr.functions import Max, Min
@@ -30,14 +28,13 @@ def python_text(expr: Expr, texts: Mapping[str, str]) -> str | None:
     ----------
     expr : Expr
     texts : mapping of str to str
-        Source text for each size symbol. The index of a loop, ``k.line12``, is its name.
+        Source text for each symbol.
     """
     match expr:
         case Num(value):
             return str(value) if isinstance(value, int) else None
         case Sym(name):
-            head, dot, _ = name.partition(".line")
-            return head if dot else texts.get(name)
+            return texts.get(name)
         case Add(terms, constant):
             return _sum(terms, constant, texts)
         case Mul(factors, coefficient):
@@ -87,43 +84,29 @@ def _sum(terms: tuple[Expr, ...], constant: object, texts: Mapping[str, str]) ->
     return text if isinstance(constant, int) else None
 
 
-def stands_alone(source_lines: list[str], span: Span) -> bool:
+def stands_alone(context: SourceContext, span: Span) -> bool:
     """Return whether nothing but blanks and a comment shares the lines of a statement."""
-    before = source_lines[span.start_line - 1][: span.start_column]
-    after = source_lines[span.end_line - 1][span.end_column :].strip()
-    return not before.strip() and (not after or after.startswith("#"))
+    lines = context.lines
+    before = lines[span.start_line - 1][: span.start_column]
+    after = lines[span.end_line - 1][span.end_column :].strip()
+    continued = span.start_line > 1 and lines[span.start_line - 2].endswith("\\")
+    return not before.strip() and not continued and (not after or after.startswith("#"))
 
 
-def comments_within(source: str, span: Span) -> list[str]:
-    """Return the comments inside a span, in order, without what surrounds them."""
-    found = []
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type != tokenize.COMMENT:
-            continue
-        (line, column), (end_line, end_column) = token.start, token.end
-        if span.contains(Span(line, column, end_line, end_column)):
-            found.append(token.string)
-    return found
-
-
-def replace_statement(
-    statement: Statement, lines: list[str], source: str, source_lines: list[str]
-) -> Edit:
+def replace_statement(span: Span, lines: list[str], context: SourceContext) -> Edit:
     """Return the edit that puts `lines` in the place of a statement.
 
     Comments within the statement come before the new lines. With no lines and no comments the
     statement's own line goes, unless a comment follows on it.
     """
-    span = statement.span
+    source_lines = context.lines
     indent = source_lines[span.start_line - 1][: span.start_column]
-    kept = comments_within(source, span)
+    kept = [context.text(comment) for comment in context.comments if span.contains(comment)]
     if lines or kept:
         return Edit(span, f"\n{indent}".join([*kept, *lines]))
-    after = source_lines[span.end_line - 1][span.end_column :].strip()
-    if after:
-        first = source_lines[span.end_line - 1]
-        column = (
-            span.end_column + len(first[span.end_column :]) - len(first[span.end_column :].lstrip())
-        )
+    rest = source_lines[span.end_line - 1][span.end_column :]
+    if rest.strip():
+        blanks = len(rest) - len(rest.lstrip())
+        column = span.end_column + blanks
         return Edit(Span(span.start_line, span.start_column, span.end_line, column), "")
     return Edit(Span(span.start_line, 0, span.end_line + 1, 0), "")

@@ -31,6 +31,7 @@ from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.source import ParseProblem, SourceProblem, Span
 from costdb.expr import free_symbols, sym
 
+_BUILTINS = frozenset({"len", "max", "min", "range"})
 # functions that can see every local variable of the function that calls them
 _SEES_ALL = frozenset({"locals", "vars", "eval", "exec", "dir"})
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
@@ -144,7 +145,7 @@ def _kernel(
             context,
             array_module=array_module_name(imports, frozenset(own_scope.used)),
             scalar_texts={**texts, **indices},
-            not_builtins=bound,
+            not_builtins=bound | _BUILTINS if unsure else bound,
             comments=tuple(s for s in reader.comments if span_of(node).contains(s)),
             decorators=function.decorators,
         ),

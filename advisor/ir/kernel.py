@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
@@ -9,6 +10,9 @@ from advisor.distribution import ArraySpec
 from advisor.ir.statements import Statement
 from advisor.source import Span
 from costdb.expr import Expr
+
+# form feeds and the other marks at which str.splitlines cuts end no line of Python
+_LINE_END = re.compile(r"\r\n|\n|\r")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,18 @@ class SourceContext:
     comments: tuple[Span, ...] = ()
     decorators: tuple[str, ...] = ()
     shared: frozenset[Span] = frozenset()
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the source as spans count them, without their ends."""
+        return _LINE_END.split(self.source)
+
+    def text(self, span: Span) -> str:
+        """Return the source of a span, its line ends as line feeds."""
+        lines = self.lines[span.start_line - 1 : span.end_line]
+        lines[-1] = lines[-1][: span.end_column]
+        lines[0] = lines[0][span.start_column :]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
