@@ -7,6 +7,8 @@ import os
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
+from pygls.exceptions import JsonRpcContentModified, JsonRpcInvalidParams
+
 from advisor.lsp.server import AdviseServer
 from advisor.lsp.settings import Settings
 
@@ -30,6 +32,7 @@ def serve(machine: str | None, log_file: str | None) -> int:
         level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(_no_refusal)
     # One stray print, ours or a library's, would break the protocol: from here on standard
     # output is the log, and only the server knows the real one.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
@@ -37,6 +40,12 @@ def serve(machine: str | None, log_file: str | None) -> int:
         server = AdviseServer(_version(), Settings(machine=machine))
         server.start_io(sys.stdin.buffer, answers)
     return 0 if server.was_shut_down else _ENDED_WITHOUT_SHUTDOWN
+
+
+def _no_refusal(record: logging.LogRecord) -> bool:
+    """Keep what is no error out of the log: requests that the editor's typing has overtaken."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, JsonRpcContentModified | JsonRpcInvalidParams)
 
 
 def _version() -> str:

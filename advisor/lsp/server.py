@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from lsprotocol import types
 from pygls.exceptions import (
+    FeatureRequestError,
     JsonRpcContentModified,
     JsonRpcException,
     JsonRpcInvalidParams,
@@ -102,14 +103,15 @@ class AdviseServer(LanguageServer):
             ),
             (types.CODE_ACTION_RESOLVE, self._resolve, None),
         ):
-            self.feature(method, options)(cast(Callable[..., Any], handler))
+            # the library marks what it registers, which a method does not allow
+            self.feature(method, options)(partial(cast(Callable[..., Any], handler)))
         for command, run in (
             ("advise.setMachine", self._set_machine),
             ("advise.setSize", self._set_size),
             ("advise.recheck", self._recheck),
             ("advise.machines", self._machines),
         ):
-            self.command(command)(cast(Callable[..., Any], run))
+            self.command(command)(partial(cast(Callable[..., Any], run)))
 
     # -- start and end
 
@@ -122,7 +124,7 @@ class AdviseServer(LanguageServer):
             options = types.DiagnosticOptions(
                 inter_file_dependencies=False, workspace_diagnostics=False, identifier=SECTION
             )
-            self.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(self._pulled)
+            self.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(partial(self._pulled))
 
     async def _initialized(self, params: types.InitializedParams) -> None:
         self.analyses.warm_up(_warm_up)
@@ -145,6 +147,8 @@ class AdviseServer(LanguageServer):
         self, error: Exception, source: type[PyglsError | JsonRpcException]
     ) -> None:
         """Log an error of ours; a box in the editor would help nobody."""
+        if source is FeatureRequestError:
+            return  # logged already, and the editor has it as the answer
         _log.error("%s: %s", source.__name__, error, exc_info=error)
 
     # -- documents
