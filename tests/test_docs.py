@@ -253,6 +253,7 @@ WRONG = {
     "exit code": ("<!-- run exit=1 -->\n```console\n$ python -c pass\n```", "not 1"),
     "missing text": ('<!-- run shows="b" -->\n```console\n$ python -c pass\n```', "'b'"),
     "unwanted text": ('<!-- run lacks="pass" -->\n```console\n$ python -c pass\n```', "'pass'"),
+    "no match": ("<!-- run matches='(.)x' -->\n```console\n$ python -c pass\n```", "'(.)x'"),
     "no such lines": ('<!-- show from="x" to="y" -->\n```\n```', "'x'"),
     "no command": ("<!-- run -->\n```console\npython\n```", "no command"),
     "another program": ("<!-- run -->\n```console\n$ rm x\n```", "do not run"),
@@ -271,11 +272,12 @@ def test_a_session_shows_what_was_printed(shop: Workshop) -> None:
     page = (
         "<!-- write said.py -->\n```python\nprint('one\\ntwo\\nthree')\n```\n\n"
         "<!-- run shows='two' -->\n```console\n$ python \\\n    said.py\n```\n\n"
+        "<!-- show from='one' until='three' -->\n```text\n```\n\n"
         "<!-- show from='two' to='three' -->\n```text\n```\n"
     )
     shown = with_output(page, shop)
-    assert "```console\n$ python \\\n    said.py\none\ntwo\nthree\n```" in shown
-    assert shown.endswith("```text\ntwo\nthree\n```\n\n")
+    assert "```text\n$ python \\\n    said.py\none\ntwo\nthree\n```" in shown
+    assert shown.endswith("```text\none\ntwo\n```\n\n\n```text\ntwo\nthree\n```\n\n")
 
 
 def test_links_of_guides_lead_to_pages() -> None:

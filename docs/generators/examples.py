@@ -96,4 +96,4 @@ def _session(command: str, shop: Workshop) -> str:
     outcome = shop.run(command)
     if outcome.exit_code not in (0, 1):
         raise SessionError(f"`{command}` ended with {outcome.exit_code}: {outcome.output[-500:]!r}")
-    return fence(f"$ {command}\n{outcome.output}", "console")
+    return fence(f"$ {command}\n{outcome.output}", "text")

@@ -2,17 +2,19 @@
 
 A page says what to do in a comment before a code block:
 
-``<!-- run exit=1 shows="from b = 3" lacks="caution" -->``
+``<!-- run exit=1 shows="from b = 3" lacks="caution" matches="on (\\d+) to \\1" -->``
     Run the commands after ``$`` in the block below and put their output there. The last must end
-    with that exit code (0 when none is given), the others with 0; output must contain every
-    ``shows`` and no ``lacks``.
+    with that exit code (0 when none is given), the others with 0. The block, its white space
+    taken as single blanks, must contain every ``shows``, no ``lacks``, and something for every
+    regular expression in ``matches``.
 ``<!-- write compare.py -->``
     Write the block below to that file.
 ``<!-- show from="why" to="pays" -->``
     Fill the block with those lines of the last output, or of ``file=...``: from the first line
-    that contains the one text to the next that contains the other.
+    that contains the one text to the next that contains the other; with ``until`` for ``to``, to
+    the line before it.
 
-So prose may rest on what a ``shows`` holds: the build fails when it is no longer so.
+So prose may rest on what ``shows`` and ``matches`` hold: the build fails when it is no longer so.
 """
 
 from __future__ import annotations
@@ -156,7 +158,8 @@ def with_output(markdown: str, shop: Workshop) -> str:
         if verb == "show":
             return fence(_lines_between(last, options, shop), language)
         shown, last = _run_all(body, options, shop)
-        return fence(shown, language)
+        # As text: the lexers of shells colour words of the output at random.
+        return fence(shown, "text")
 
     return _DIRECTIVE.sub(carried_out, markdown)
 
@@ -166,7 +169,7 @@ def _run_all(body: str, options: list[str], shop: Workshop) -> tuple[str, str]:
     commands = re.findall(r"^\$ ((?:.*\\\n)*.*)$", body, re.MULTILINE)
     if not commands:
         raise SessionError(f"no command in the block {body!r}")
-    wanted = {"exit": ["0"], "shows": [], "lacks": [], **_by_name(options)}
+    wanted = {"exit": ["0"], "shows": [], "lacks": [], "matches": [], **_by_name(options)}
     shown: list[str] = []
     outcome = Outcome("", 0)
     for place, command in enumerate(commands):
@@ -185,6 +188,11 @@ def _run_all(body: str, options: list[str], shop: Workshop) -> tuple[str, str]:
     for text in wanted["lacks"]:
         if text in everything:
             raise SessionError(f"`{commands[-1]}` prints {text!r}: {everything!r}")
+    for pattern in wanted["matches"]:
+        if not re.search(pattern, everything):
+            raise SessionError(
+                f"`{commands[-1]}` prints nothing that matches {pattern!r}: {everything!r}"
+            )
     return "".join(shown), outcome.output
 
 
@@ -204,11 +212,16 @@ def _lines_between(last: str, options: list[str], shop: Workshop) -> str:
     if "file" in wanted:
         text = (shop.folder / wanted["file"][0]).read_text(encoding="utf-8")
     lines = text.splitlines()
-    (start_text,), (end_text,) = wanted["from"], wanted["to"]
-    start = next((n for n, line in enumerate(lines) if start_text in line), None)
-    if start is None:
-        raise SessionError(f"nothing shows {start_text!r} in {text!r}")
-    end = next((n for n, line in enumerate(lines[start:], start) if end_text in line), None)
-    if end is None:
-        raise SessionError(f"nothing shows {end_text!r} after {start_text!r} in {text!r}")
-    return "\n".join(lines[start : end + 1])
+    (start_text,) = wanted["from"]
+    (end_text,) = wanted.get("until") or wanted["to"]
+    start = _line_with(start_text, lines, 0)
+    end = _line_with(end_text, lines, start)
+    return "\n".join(lines[start : end if "until" in wanted else end + 1])
+
+
+def _line_with(text: str, lines: list[str], first: int) -> int:
+    """Return the place of the first line at or after `first` that contains a text."""
+    for place, line in enumerate(lines[first:], first):
+        if text in line:
+            return place
+    raise SessionError(f"no line has {text!r} in {lines[first:]!r}")
