@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from advisor.analysis import operations
 from advisor.analysis.along import ONE, ZERO, Along
 from advisor.analysis.communication import OneRead, Reach
+from advisor.analysis.exchanges import Gathered, Source, exchange
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
+from advisor.analysis.operands import Operand, Pairs, called, local_region, pairs_of
+from advisor.analysis.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.placement import (
     Placement,
     length_of,
@@ -24,6 +28,7 @@ from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.signs import largest
+from advisor.ir.statements import Scatter
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -34,7 +39,6 @@ from advisor.ir.values import (
     Gather,
     MatMul,
     PeriodicPad,
-    Point,
     Range,
     Read,
     Reduction,
@@ -46,41 +50,14 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from costdb.expr import Expr
+from costdb.expr import Expr, log2
 from costdb.process.terms import NOTHING, Branch, Leaf, Process
-from costdb.work import Access, Collective, CollectiveKind, Message, PrefixScan, Region, Statement
-
-STATEMENTS = "array statements"
-
-_NAMES: Mapping[type, str] = {
-    Expand: "a new axis",
-    Transpose: "a transposition",
-    MatMul: "a matrix product",
-    Fourier: "a Fourier transform",
-    Sort: "a sort",
-    Gather: "a gather",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """A region of an array that a statement reads.
-
-    Attributes
-    ----------
-    name : str or None
-        None for an array that has no name.
-    array : ArrayType
-        The array behind the region.
-    placement : Placement
-        Of that array.
-    region : tuple of Subscript
-    """
-
-    name: str | None
-    array: ArrayType
-    placement: Placement
-    region: tuple[Subscript, ...]
+from costdb.work import (
+    Access,
+    Message,
+    Region,
+    Statement,
+)
 
 
 @dataclass(slots=True)
@@ -131,21 +108,12 @@ class Arrays:
             case Reduction():
                 return self._made(value)[0]
             case Read(array, _):
-                return self._broadcast(self.type_of(array), self.placement(array))
+                return operations.broadcast(self.type_of(array), self.placement(array))
             case Elementwise(_, parts):
                 return [process for part in parts for process in self.number(part)]
             case Copy(operand, _):
                 return self.number(operand)
         raise NotPriced("a number computed from arrays in a way that is not understood")
-
-    def _broadcast(self, found: ArrayType, placement: Placement) -> list[Process]:
-        ranks = ONE
-        for dimension in range(len(placement.dims)):
-            ranks = ranks * placement.ranks(dimension)
-        if ranks == ONE:
-            return []
-        region = Region(itemsize_of(found.dtype), (ONE,), (ONE * itemsize_of(found.dtype),))
-        return [Leaf(Collective(CollectiveKind.BROADCAST, ranks, region, "broadcast"))]
 
     def _computed(
         self,
@@ -156,7 +124,7 @@ class Arrays:
     ) -> list[Process]:
         """Return one fused statement: its temporaries, its halos, its traversal."""
         gathered = _Gathered()
-        made = self._collect(value, gathered, region)
+        made = self._collect(value, gathered, region, placement)
         made += self._halos(gathered.operands, region, placement)
         counts = tuple(
             local_count(placement, dimension, part, self.facts)
@@ -165,7 +133,7 @@ class Arrays:
         accesses = [
             Access(self._traversed(operand, region, counts)) for operand in gathered.operands
         ]
-        accesses.append(Access(self._local(found, placement, counts), store=True))
+        accesses.append(Access(local_region(found, placement, counts, self.facts), store=True))
         operations = ONE * gathered.operations
         for count in counts:
             operations = operations * count
@@ -173,14 +141,18 @@ class Arrays:
         return made
 
     def _collect(
-        self, value: Value, gathered: _Gathered, region: tuple[Subscript, ...]
+        self,
+        value: Value,
+        gathered: _Gathered,
+        region: tuple[Subscript, ...],
+        placement: Placement,
     ) -> list[Process]:
         """Gather the operands of a fused statement; return the work before it."""
         match value:
             case Scalar() | Fill():
                 return []
             case Copy(operand, _):
-                return self._collect(operand, gathered, region)
+                return self._collect(operand, gathered, region, placement)
         one_element = not region_extents(region)
         if not one_element and not describe(value, self.type_of).extents:
             return self.number(value)
@@ -191,10 +163,71 @@ class Arrays:
                 return []
             case Elementwise(_, parts):
                 gathered.operations += 1
-                return [p for part in parts for p in self._collect(part, gathered, region)]
+                return [
+                    process
+                    for part in parts
+                    for process in self._collect(part, gathered, region, placement)
+                ]
+            case Expand() | Transpose():
+                made, shown = self._shown(value)
+                gathered.operands.append(shown)
+                return made
+            case MatMul():
+                made, own = self._product(value, region, placement)
+                gathered.operands.append(own)
+                return made
         made, own = self._made(value)
         gathered.operands.append(own)
         return made
+
+    def _shown(self, value: Value) -> tuple[list[Process], Operand]:
+        """Return an operand whose dimensions are shown in another order, or with new ones."""
+        if isinstance(value, Expand | Transpose):
+            made, inner = self._shown(value.operand)
+            view = list(inner.view or ())
+            if isinstance(value, Expand):
+                view.insert(value.axis, None)
+            else:
+                view = [view[axis] for axis in value.axes]
+            return made, replace(inner, view=tuple(view))
+        if isinstance(value, Read):
+            kept = tuple(d for d, part in enumerate(value.region) if isinstance(part, Range))
+            array = value.array
+            operand = Operand(array, self.type_of(array), self.placement(array), value.region, kept)
+            return [], operand
+        made, own = self._made(value)
+        return made, replace(own, view=tuple(range(len(own.region))))
+
+    def _product(
+        self, value: MatMul, region: tuple[Subscript, ...], placement: Placement
+    ) -> tuple[list[Process], Operand]:
+        """Return the work of a matrix product whose result is needed in a region."""
+        kept = [d for d, part in enumerate(region) if isinstance(part, Range)]
+        found = describe(value, self.type_of)
+        if len(kept) != len(found.extents):
+            raise NotPriced("a matrix product within a statement of other shape")
+        made, left = self._shown(value.left)
+        more, right = self._shown(value.right)
+        made += more
+        assert left.view is not None and right.view is not None
+        # rows of the one go with rows of the result, columns of the other with its columns
+        sides = ((left, {left.view[0]: kept[0]}), (right, {right.view[1]: kept[1]}))
+        for operand, going in sides:
+            pairs = [(own, going.get(own)) for own in range(len(operand.region))]
+            made += self._fetched([(operand, pairs)], region, placement)
+        rows, columns = (local_count(placement, d, region[d], self.facts) for d in kept)
+        depth = describe(value.left, self.type_of).extents[1]
+        inner = region_placement(placement, region)
+        itemsize = itemsize_of(found.dtype)
+        accesses = (
+            Access(Region(itemsize, (rows, depth), pitches_bytes((rows, depth), "C", itemsize))),
+            Access(
+                Region(itemsize, (depth, columns), pitches_bytes((depth, columns), "C", itemsize))
+            ),
+            Access(local_region(found, inner, (rows, columns), self.facts), store=True),
+        )
+        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS)))
+        return made, Operand(None, found, inner, whole(found.extents))
 
     def _made(self, value: Value) -> tuple[list[Process], Operand]:
         """Return the work of an operation that makes an array of its own, and that array."""
@@ -210,31 +243,66 @@ class Arrays:
                 placement = self._placed(value)
                 made = self._computed(value, whole(found.extents), found, placement)
                 return made, Operand(None, found, placement, whole(found.extents))
-            case Scan() | Roll() | PeriodicPad() | Flip() | Reduction():
+            case Expand() | Transpose() | MatMul():
+                found = describe(value, self.type_of)
+                placement = self._placed(value)
+                made = self._computed(value, whole(found.extents), found, placement)
+                return made, Operand(None, found, placement, whole(found.extents))
+            case Gather():
+                return self._gather(value)
+            case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
-            case _:
-                raise NotPriced(f"no rule prices this operation yet: {_NAMES[type(value)]}")
         made, source = self._made(value.operand)
         found = describe(value, self.type_of)
         if isinstance(value, Reduction):
-            made += self._reduction(value.axis, source, found)
+            made += operations.reduction(value.axis, source, found, self.facts)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, Operand(None, found, placement, whole(found.extents))
         placement = self._placed(value)
         match value:
             case Scan(_, axis, _, _, _):
-                made.append(self._scan(axis, found, placement))
+                made.append(operations.scan(axis, found, placement, self.facts))
             case Roll(_, axis, amount):
                 made += self._rolled(source, axis, amount)
-                made.append(self._copy(source, found, placement))
+                made.append(operations.copy(source, found, placement, self.facts))
             case PeriodicPad(_, axis, before, after):
                 made += self._wrapped(source, axis, before, after)
-                made.append(self._copy(source, found, placement))
+                made.append(operations.copy(source, found, placement, self.facts))
             case Flip(_, axis):
                 if placement.is_spread(axis):
                     raise NotPriced("a reversal along a distributed dimension")
-                made.append(self._copy(source, found, placement))
+                made.append(operations.copy(source, found, placement, self.facts))
+            case Fourier(_, axis, _, _):
+                made += operations.fourier(axis, source, found, placement, self.facts)
+            case Sort(_, axis):
+                if placement.is_spread(axis):
+                    raise NotPriced("a sort along a distributed dimension")
+                comparisons = log2(found.extents[axis])
+                made.append(
+                    operations.along_lines(
+                        source, found, placement, comparisons, "sort", self.facts
+                    )
+                )
         return made, Operand(None, found, placement, whole(found.extents))
+
+    def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
+        made, places = self._made(value.places)
+        _, table = self._made(value.operand)
+        made += operations.remote(table, places, (False,), self.facts)
+        found = describe(value, self.type_of)
+        return made, Operand(None, found, places.placement, places.region)
+
+    def scattered(self, statement: Scatter) -> list[Process]:
+        """Return the work of combining values into places that only the data know."""
+        made, places = self._made(statement.places)
+        table = Operand(
+            statement.array,
+            self.type_of(statement.array),
+            self.placement(statement.array),
+            whole(self.kernel.extents(statement.array)),
+        )
+        # each increment reads its place and writes it
+        return [*made, *operations.remote(table, places, (False, True), self.facts)]
 
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)
@@ -271,92 +339,87 @@ class Arrays:
         extents = local_extents(placement, found.extents, self.facts)
         layers = largest((before, after), self.facts.minima)
         counts = tuple(layers if d == axis else extent for d, extent in enumerate(extents))
-        message = Message(self._local(found, placement, counts), f"halo messages, axis {axis}")
+        message = Message(
+            local_region(found, placement, counts, self.facts), f"halo messages, axis {axis}"
+        )
         several = placement.along(axis, source.region[axis]).several
         return [Leaf(message) if several == ONE else Branch(several, Leaf(message), NOTHING)]
-
-    def _copy(self, source: Operand, found: ArrayType, placement: Placement) -> Process:
-        read = local_extents(source.placement, source.array.extents, self.facts)
-        stored = local_extents(placement, found.extents, self.facts)
-        accesses = (
-            Access(self._local(source.array, source.placement, read)),
-            Access(self._local(found, placement, stored), store=True),
-        )
-        return Leaf(Statement(accesses, ZERO, STATEMENTS))
-
-    def _scan(self, axis: int, found: ArrayType, placement: Placement) -> Process:
-        if isinstance(placement.dims[axis], CyclicDim) and placement.is_spread(axis):
-            raise NotPriced("a scan along a cyclically distributed dimension")
-        counts = local_extents(placement, found.extents, self.facts)
-        edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
-        return Leaf(
-            PrefixScan(
-                ranks=placement.ranks(axis),
-                edge=self._local(found, placement, edge),
-                block=self._local(found, placement, counts),
-                label=f"prefix scan, axis {axis}",
-            )
-        )
-
-    def _reduction(self, axis: int | None, source: Operand, found: ArrayType) -> list[Process]:
-        placement = source.placement
-        counts = local_extents(placement, source.array.extents, self.facts)
-        elements = ONE
-        for count in counts:
-            elements = elements * count
-        traversal = Access(self._local(source.array, placement, counts))
-        made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS))]
-        ranks = ONE
-        for along in range(len(counts)) if axis is None else (axis,):
-            ranks = ranks * placement.ranks(along)
-        if ranks != ONE:
-            kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
-            itemsize = itemsize_of(found.dtype)
-            region = Region(itemsize, kept or (ONE,), pitches_bytes(kept or (ONE,), "C", itemsize))
-            made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
-        return made
 
     def _halos(
         self, operands: list[Operand], region: tuple[Subscript, ...], placement: Placement
     ) -> list[Process]:
+        pairs = [(operand, pairs_of(operand, region)) for operand in operands]
+        return self._fetched(pairs, region, placement)
+
+    def _fetched(
+        self,
+        operands: list[tuple[Operand, Pairs]],
+        region: tuple[Subscript, ...],
+        placement: Placement,
+    ) -> list[Process]:
+        """Return what brings operands to where a region is computed."""
+        made: list[Process] = []
         together: dict[tuple[object, ...], tuple[Operand, dict[int, Along], list[OneRead]]] = {}
-        for operand in operands:
-            spread, read = self._relative(operand, region, placement)
-            if spread:
+        for operand, pairs in operands:
+            spread, read, apart = self._relative(operand, pairs, region, placement)
+            for dimension in apart:
+                made += self._exchanged(operand, dict(pairs), dimension, region, placement)
+            if spread and not apart:
                 unnamed = None if operand.name else id(operand)
                 key = (operand.name, unnamed, *sorted(spread.items()))
                 together.setdefault(key, (operand, spread, []))[2].append(read)
-        made: list[Process] = []
         for operand, spread, reads in together.values():
             reach = Reach(operand.array, operand.placement, spread, tuple(reads))
             made += self.halos.fetch(operand.name, reach, self.facts)
         return made
 
+    def _exchanged(
+        self,
+        operand: Operand,
+        going: dict[int, int | None],
+        dimension: int,
+        region: tuple[Subscript, ...],
+        placement: Placement,
+    ) -> list[Process]:
+        source = Source(operand.array, operand.placement, operand.region, going)
+        work = exchange(source, dimension, placement, region, self.facts)
+        what = Gathered(dimension, operand.region, tuple(sorted(going.items())))
+        return self.halos.gather(operand.name, what, work)
+
     def _relative(
-        self, operand: Operand, region: tuple[Subscript, ...], placement: Placement
-    ) -> tuple[dict[int, Along], OneRead]:
-        """Return where an operand lies relative to the elements that are computed from it."""
+        self,
+        operand: Operand,
+        pairs: Pairs,
+        region: tuple[Subscript, ...],
+        placement: Placement,
+    ) -> tuple[dict[int, Along], OneRead, list[int]]:
+        """Return where an operand lies relative to the elements that are computed from it.
+
+        The last part names the distributed dimensions along which it does not lie with them.
+        """
         source = operand.placement
+        apart: list[int] = []
         spread: dict[int, Along] = {}
         offsets: dict[int, Expr] = {}
         ranges: dict[int, tuple[Expr, Expr]] = {}
-        for own, target in paired(operand.region, region):
+        for own, target in pairs:
             part = operand.region[own]
             if not source.is_spread(own):
                 low = low_of(part)
                 ranges[own] = (low, low + length_of(part))
                 continue
-            if target is None:
-                raise NotPriced(f"{_called(operand)} is read across its distributed dimensions")
+            if target is None or source.dims[own] != placement.dims[target]:
+                apart.append(own)
+                continue
             if not source.along_as(own, placement, target):
                 raise NotPriced(
-                    f"{_called(operand)} is distributed otherwise than the array computed from it"
+                    f"{called(operand)} is distributed otherwise than the array computed from it"
                 )
             if length_of(part) != length_of(region[target]):
-                raise NotPriced(f"{_called(operand)} is read across its distributed dimensions")
+                raise NotPriced(f"{called(operand)} is read across its distributed dimensions")
             spread[own] = placement.along(target, region[target])
             offsets[own] = (low_of(part) + source.origin[own]) - spread[own].low
-        return spread, OneRead(offsets, ranges)
+        return spread, OneRead(offsets, ranges), apart
 
     def _traversed(
         self, operand: Operand, region: tuple[Subscript, ...], counts: tuple[Expr, ...]
@@ -366,39 +429,12 @@ class Arrays:
         extents = local_extents(operand.placement, operand.array.extents, self.facts)
         pitches = pitches_bytes(extents, operand.placement.order, itemsize)
         steps = [ZERO] * len(region)
-        for own, target in paired(operand.region, region):
+        for own, target in pairs_of(operand, region):
             part = operand.region[own]
             if target is not None and isinstance(part, Range) and length_of(part) != ONE:
                 steps[target] = pitches[own]
         return Region(itemsize, counts, tuple(steps))
 
-    def _local(self, found: ArrayType, placement: Placement, counts: tuple[Expr, ...]) -> Region:
-        """Return a region of one rank's part of an array."""
-        itemsize = itemsize_of(found.dtype)
-        extents = local_extents(placement, found.extents, self.facts)
-        return Region(itemsize, counts, pitches_bytes(extents, placement.order, itemsize))
-
-
-def paired(
-    part: tuple[Subscript, ...], region: tuple[Subscript, ...]
-) -> list[tuple[int, int | None]]:
-    """Return, for each dimension of what is read, the dimension of the target it goes with.
-
-    Where both single out indices of the same dimensions, those go together; otherwise the
-    dimensions that are left go together from the last one backwards, as NumPy broadcasts.
-    """
-    points = [isinstance(one, Point) for one in part]
-    if points == [isinstance(other, Point) for other in region]:
-        return [(dimension, dimension) for dimension in range(len(part))]
-    kept = [dimension for dimension, one in enumerate(part) if isinstance(one, Range)]
-    targets = [dimension for dimension, one in enumerate(region) if isinstance(one, Range)]
-    going = dict(zip(reversed(kept), reversed(targets), strict=False))
-    return [(dimension, going.get(dimension)) for dimension in range(len(part))]
-
 
 def _makes_array(value: Value) -> bool:
     return isinstance(value, Scan | Roll | PeriodicPad | Flip | Reduction)
-
-
-def _called(operand: Operand) -> str:
-    return "an intermediate array" if operand.name is None else f"`{operand.name}`"

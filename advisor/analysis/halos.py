@@ -20,11 +20,12 @@ from advisor.analysis.communication import (
     requests,
     weaker_sides,
 )
+from advisor.analysis.exchanges import Gathered
 from advisor.analysis.facts import Facts
 from costdb.expr import Expr, free_symbols
 from costdb.process.terms import Process
 
-Held = dict[str, tuple[Request, ...]]
+Held = dict[str, tuple[Request | Gathered, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Fetch:
     """
 
     name: str
-    request: Request
+    request: Request | Gathered
     sent: tuple[Process, ...]
     symbols: frozenset[str]
 
@@ -78,7 +79,8 @@ class Halos:
         weaker = weaker_sides(wanted)
         made: list[Process] = []
         for request in wanted:
-            known = self.held.get(name, ()) if name is not None else ()
+            kept = self.held.get(name, ()) if name is not None else ()
+            known = tuple(held for held in kept if isinstance(held, Request))
             tests = [lacking(held, request, facts) for held in known]
             if ZERO in tests:
                 continue
@@ -87,10 +89,22 @@ class Halos:
             sent = messages(request, reach, facts, weaker, nearer, needed)
             made += sent
             if name is not None:
-                self.held[name] = (*known, request)
+                self.held[name] = (*kept, request)
                 if self.certain:
                     self.fetched.append(Fetch(name, request, tuple(sent), symbols_of(request)))
         return made
+
+    def gather(self, name: str | None, what: Gathered, work: Process) -> list[Process]:
+        """Return a collective, unless what it brings is held; then hold it."""
+        if name is None:
+            return [work]
+        kept = self.held.get(name, ())
+        if what in kept:
+            return []
+        self.held[name] = (*kept, what)
+        if self.certain:
+            self.fetched.append(Fetch(name, what, (work,), what.symbols))
+        return [work]
 
     def forget(self, names: Iterable[str]) -> None:
         """Hold nothing of some arrays any more."""
@@ -118,8 +132,10 @@ def common(one: Held, other: Held) -> Held:
     }
 
 
-def symbols_of(request: Request) -> frozenset[str]:
+def symbols_of(request: Request | Gathered) -> frozenset[str]:
     """Return every size symbol that a request depends on."""
+    if isinstance(request, Gathered):
+        return request.symbols
     parts: list[Expr] = [depth for side in request.sides for depth in side.depths]
     parts += [offset for _, offsets in request.across for offset in offsets]
     parts += [bound for _, low, high in request.ranges for bound in (low, high)]

@@ -95,7 +95,7 @@ class _Lowering:
             case Return():
                 return []
             case Scatter():
-                raise NotPriced("no rule prices this statement yet: a scatter")
+                made = self.arrays.scattered(statement)
             case Unknown(reason, _, _):
                 raise NotPriced(reason)
         self.halos.forget(written(statement))

@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from advisor.analysis.along import Along
 from advisor.analysis.facts import Facts
-from advisor.distribution import AxisMap, MeshSpec, StorageOrder
+from advisor.distribution import AxisMap, MeshSpec, NotDistributed, StorageOrder
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
     Copy,
     Elementwise,
+    Expand,
     Fill,
     Flip,
+    Fourier,
+    Gather,
+    MatMul,
     PeriodicPad,
     Point,
     Range,
@@ -28,6 +33,8 @@ from advisor.ir.values import (
     Roll,
     Scalar,
     Scan,
+    Sort,
+    Transpose,
     Value,
 )
 from costdb.expr import Expr, maximum, num, sym
@@ -35,6 +42,7 @@ from costdb.expr.nodes import Num
 
 ZERO = num(0)
 ONE = num(1)
+_Part = TypeVar("_Part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +208,20 @@ def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement
             return []
         case Elementwise(_, parts):
             return [found for part in parts for found in _candidates(part, placed)]
-        case Copy() | Roll() | Scan() | Flip():
+        case Copy() | Roll() | Scan() | Flip() | Fourier() | Sort():
             return _candidates(value.operand, placed)
+        case Gather():
+            return _candidates(value.places, placed)
+        case Expand(operand, axis):
+            return [_with_axis(found, axis) for found in _candidates(operand, placed)]
+        case Transpose(operand, axes):
+            return [_picked(found, axes) for found in _candidates(operand, placed)]
+        case MatMul(left, right):
+            return [
+                _of_product(rows, columns)
+                for rows in _candidates(left, placed)
+                for columns in _candidates(right, placed)
+            ]
         case PeriodicPad(operand, axis, before, _):
             return [
                 replace(found, origin=_moved(found.origin, axis, -before))
@@ -211,8 +231,44 @@ def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement
             if axis is None:
                 return []
             return [_without(found, axis) for found in _candidates(operand, placed)]
-        case _:
-            return []
+
+
+def _with_axis(source: Placement, axis: int) -> Placement:
+    """Return a placement with a dimension of length 1 put in."""
+
+    def inserted(parts: tuple[_Part, ...], part: _Part) -> tuple[_Part, ...]:
+        return (*parts[:axis], part, *parts[axis:])
+
+    return replace(
+        source,
+        template=inserted(source.template, ONE),
+        origin=inserted(source.origin, ZERO),
+        dims=inserted(source.dims, NotDistributed()),
+    )
+
+
+def _picked(source: Placement, axes: tuple[int, ...]) -> Placement:
+    """Return a placement with its dimensions in another order."""
+    return replace(
+        source,
+        template=tuple(source.template[axis] for axis in axes),
+        origin=tuple(source.origin[axis] for axis in axes),
+        dims=tuple(source.dims[axis] for axis in axes),
+    )
+
+
+def _of_product(rows: Placement, columns: Placement) -> Placement:
+    """Return where a product lives: with the rows of the one and the columns of the other."""
+    dim = columns.dims[1]
+    if set(dim.axes) & set(rows.dims[0].axes) or columns.mesh != rows.mesh:
+        # one rank cannot own by both; the rows decide
+        dim = NotDistributed()
+    return replace(
+        rows,
+        template=(rows.template[0], columns.template[1]),
+        origin=(rows.origin[0], columns.origin[1]),
+        dims=(rows.dims[0], dim),
+    )
 
 
 def _moved(origin: tuple[Expr, ...], axis: int, by: Expr) -> tuple[Expr, ...]:

@@ -1,0 +1,82 @@
+"""Operands of array statements: regions of arrays, and which dimensions go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from advisor.analysis.facts import Facts
+from advisor.analysis.placement import Placement, local_extents, pitches_bytes
+from advisor.dtypes import itemsize_of
+from advisor.ir.shapes import ArrayType
+from advisor.ir.values import Point, Range, Subscript
+from costdb.expr import Expr
+from costdb.work import Region
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A region of an array that a statement reads.
+
+    Attributes
+    ----------
+    name : str or None
+        None for an array that has no name.
+    array : ArrayType
+        The array behind the region.
+    placement : Placement
+        Of that array.
+    region : tuple of Subscript
+    view : tuple of (int or None), optional
+        Dimensions of the array in the order in which the operand shows them, None for new ones;
+        by default those that `region` keeps, as they are.
+    """
+
+    name: str | None
+    array: ArrayType
+    placement: Placement
+    region: tuple[Subscript, ...]
+    view: tuple[int | None, ...] | None = None
+
+
+Pairs = list[tuple[int, int | None]]
+
+
+def pairs_of(operand: Operand, region: tuple[Subscript, ...]) -> Pairs:
+    """Return, for each dimension of an operand, the dimension of the target it goes with."""
+    if operand.view is None:
+        return paired(operand.region, region)
+    targets = [dimension for dimension, one in enumerate(region) if isinstance(one, Range)]
+    shown = zip(reversed(operand.view), reversed(targets), strict=False)
+    going = {own: target for own, target in shown if own is not None}
+    return [(own, going.get(own)) for own in range(len(operand.region))]
+
+
+def paired(
+    part: tuple[Subscript, ...], region: tuple[Subscript, ...]
+) -> list[tuple[int, int | None]]:
+    """Return, for each dimension of what is read, the dimension of the target it goes with.
+
+    Where both single out indices of the same dimensions, those go together; otherwise the
+    dimensions that are left go together from the last one backwards, as NumPy broadcasts.
+    """
+    points = [isinstance(one, Point) for one in part]
+    if points == [isinstance(other, Point) for other in region]:
+        return [(dimension, dimension) for dimension in range(len(part))]
+    kept = [dimension for dimension, one in enumerate(part) if isinstance(one, Range)]
+    targets = [dimension for dimension, one in enumerate(region) if isinstance(one, Range)]
+    going = dict(zip(reversed(kept), reversed(targets), strict=False))
+    return [(dimension, going.get(dimension)) for dimension in range(len(part))]
+
+
+def called(operand: Operand) -> str:
+    """Return how a message names an operand."""
+    return "an intermediate array" if operand.name is None else f"`{operand.name}`"
+
+
+def local_region(
+    found: ArrayType, placement: Placement, counts: tuple[Expr, ...], facts: Facts
+) -> Region:
+    """Return a region of one rank's part of an array."""
+    itemsize = itemsize_of(found.dtype)
+    extents = local_extents(placement, found.extents, facts)
+    return Region(itemsize, counts, pitches_bytes(extents, placement.order, itemsize))

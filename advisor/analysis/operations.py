@@ -1,0 +1,139 @@
+"""Work of operations on one rank's part of an array, with the collectives they need."""
+
+from __future__ import annotations
+
+from advisor.analysis.along import ONE, ZERO
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.operands import Operand, local_region
+from advisor.analysis.placement import Placement, local_extents, pitches_bytes
+from advisor.distribution import CyclicDim
+from advisor.dtypes import itemsize_of
+from advisor.ir.shapes import ArrayType
+from costdb.expr import Expr, ceil_div, log2
+from costdb.process.terms import Leaf, Process
+from costdb.work import (
+    Access,
+    Collective,
+    CollectiveKind,
+    Pattern,
+    PrefixScan,
+    Region,
+    RemoteGroup,
+    Statement,
+)
+
+STATEMENTS = "array statements"
+PRODUCTS = "matrix products"
+
+
+def broadcast(found: ArrayType, placement: Placement) -> list[Process]:
+    """Return what brings one element of an array to all ranks."""
+    ranks = ONE
+    for dimension in range(len(placement.dims)):
+        ranks = ranks * placement.ranks(dimension)
+    if ranks == ONE:
+        return []
+    region = Region(itemsize_of(found.dtype), (ONE,), (ONE * itemsize_of(found.dtype),))
+    return [Leaf(Collective(CollectiveKind.BROADCAST, ranks, region, "broadcast"))]
+
+
+def copy(source: Operand, found: ArrayType, placement: Placement, facts: Facts) -> Process:
+    """Return a copy of the local part into an array of its own."""
+    read = local_extents(source.placement, source.array.extents, facts)
+    stored = local_extents(placement, found.extents, facts)
+    accesses = (
+        Access(local_region(source.array, source.placement, read, facts)),
+        Access(local_region(found, placement, stored, facts), store=True),
+    )
+    return Leaf(Statement(accesses, ZERO, STATEMENTS))
+
+
+def scan(axis: int, found: ArrayType, placement: Placement, facts: Facts) -> Process:
+    """Return a prefix operation along one axis."""
+    if isinstance(placement.dims[axis], CyclicDim) and placement.is_spread(axis):
+        raise NotPriced("a scan along a cyclically distributed dimension")
+    counts = local_extents(placement, found.extents, facts)
+    edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
+    return Leaf(
+        PrefixScan(
+            ranks=placement.ranks(axis),
+            edge=local_region(found, placement, edge, facts),
+            block=local_region(found, placement, counts, facts),
+            label=f"prefix scan, axis {axis}",
+        )
+    )
+
+
+def reduction(axis: int | None, source: Operand, found: ArrayType, facts: Facts) -> list[Process]:
+    """Return a reduction along one axis, or over all of them."""
+    placement = source.placement
+    counts = local_extents(placement, source.array.extents, facts)
+    elements = ONE
+    for count in counts:
+        elements = elements * count
+    traversal = Access(local_region(source.array, placement, counts, facts))
+    made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS))]
+    ranks = ONE
+    for along in range(len(counts)) if axis is None else (axis,):
+        ranks = ranks * placement.ranks(along)
+    if ranks != ONE:
+        kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
+        itemsize = itemsize_of(found.dtype)
+        region = Region(itemsize, kept or (ONE,), pitches_bytes(kept or (ONE,), "C", itemsize))
+        made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
+    return made
+
+
+def fourier(
+    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> list[Process]:
+    """Return transforms along one axis; a distributed one is transposed there and back."""
+    each = 5 * log2(found.extents[axis])
+    work = along_lines(source, found, placement, each, "Fourier transforms", facts)
+    if not placement.is_spread(axis):
+        return [work]
+    counts = list(local_extents(placement, found.extents, facts))
+    others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
+    if not others:
+        raise NotPriced("a Fourier transform with no local dimension to exchange for")
+    ranks = placement.ranks(axis)
+    counts[others[0]] = ceil_div(counts[others[0]], ranks)
+    piece = local_region(found, placement, tuple(counts), facts)
+    label = f"transposition (all-to-all), axis {axis}"
+    there = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, label))
+    return [there, work, there]
+
+
+def along_lines(
+    source: Operand,
+    found: ArrayType,
+    placement: Placement,
+    operations: Expr,
+    label: str,
+    facts: Facts,
+) -> Process:
+    """Return an operation that passes over the local part with some work an element."""
+    counts = local_extents(placement, found.extents, facts)
+    elements = ONE
+    for count in counts:
+        elements = elements * count
+    read = local_extents(source.placement, source.array.extents, facts)
+    accesses = (
+        Access(local_region(source.array, source.placement, read, facts)),
+        Access(local_region(found, placement, counts, facts), store=True),
+    )
+    return Leaf(Statement(accesses, elements * operations, label))
+
+
+def remote(
+    table: Operand, places: Operand, stores: tuple[bool, ...], facts: Facts
+) -> list[Process]:
+    """Return references to uniformly random elements of a distributed vector."""
+    threads = table.placement.ranks(0)
+    counts = local_extents(places.placement, places.array.extents, facts)
+    if threads == ONE:
+        raise NotPriced("references to random places of an array that is not distributed")
+    return [
+        Leaf(RemoteGroup(counts[0], threads, Pattern.BASELINE, store, mixed=True))
+        for store in stores
+    ]
