@@ -1,0 +1,152 @@
+"""Choices interact: the best plan of several steps, found by a search over what rules propose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from advisor.analysis.lower import Unpriced
+from advisor.finding import PlanStep
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal, Transform
+from advisor.ranking.compare import Compared, Costed, compared, cost
+from advisor.ranking.shortlist import shortlist
+from advisor.ranking.sizes import Sizes
+from costdb.estimate import Missing
+from costdb.expr import ExprError
+from costdb.machines import Machine
+
+WIDTH = 3
+"""Plans that are followed up at each length."""
+
+WORTH = 1.01
+"""How much faster than the best single step a plan must be to be worth telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class JointPlan:
+    """Several steps, each a rule's proposal for what the steps before it leave.
+
+    Attributes
+    ----------
+    steps : tuple of PlanStep
+    costed : Costed
+    compared : Compared
+        With the kernel as written.
+    """
+
+    steps: tuple[PlanStep, ...]
+    costed: Costed
+    compared: Compared
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    kernel: Kernel
+    plan: JointPlan
+
+    @property
+    def time(self) -> float:
+        return self.plan.compared.after.mid
+
+    @property
+    def codes(self) -> frozenset[str]:
+        return frozenset(step.code for step in self.plan.steps)
+
+
+def best_plan(
+    kernel: Kernel,
+    before: Costed,
+    machine: Machine,
+    sizes: Sizes,
+    transforms: Sequence[Transform],
+) -> JointPlan | None:
+    """Return the fastest plan of two steps or more, if it beats every single step.
+
+    Plans grow by one proposal of a rule not used yet. Of each length the fastest few are followed
+    up, and no plan whose gain, even at the favourable end of its interval, stays below the middle
+    of the best one's.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    before : Costed
+        The kernel as written.
+    machine : Machine
+    sizes : Sizes
+    transforms : sequence of Transform
+        Each is used once at most.
+    """
+    start = _State(kernel, JointPlan((), before, compared(before, before, sizes.values)))
+    frontier = _grown(start, before, machine, sizes, transforms)
+    if not frontier:
+        return None
+    single = min(state.time for state in frontier)
+    best: _State | None = None
+    seen: set[frozenset[tuple[str, str]]] = set()
+    frontier = _promising(frontier)
+    while frontier:
+        grown: list[_State] = []
+        for state in frontier:
+            for following in _grown(state, before, machine, sizes, transforms):
+                key = frozenset((step.code, step.title) for step in following.plan.steps)
+                if key not in seen and following.time < state.time:
+                    seen.add(key)
+                    grown.append(following)
+        for state in grown:
+            if best is None or state.time < best.time:
+                best = state
+        frontier = _promising(grown)
+    if best is None or best.time * WORTH > single:
+        return None
+    return best.plan
+
+
+def _promising(states: list[_State]) -> list[_State]:
+    """Return the states to follow up, fastest first."""
+    if not states:
+        return []
+    target = max(state.plan.compared.ratio.mid for state in states)
+    able = [state for state in states if state.plan.compared.ratio.high >= target]
+    return sorted(able, key=lambda state: state.time)[:WIDTH]
+
+
+def _grown(
+    state: _State,
+    before: Costed,
+    machine: Machine,
+    sizes: Sizes,
+    transforms: Sequence[Transform],
+) -> list[_State]:
+    """Return the plans that are one step longer: of each rule the fastest proposal."""
+    found: list[_State] = []
+    for transform in transforms:
+        if transform.code in state.codes:
+            continue
+        tried = [
+            following
+            for proposal in shortlist(transform.propose(state.kernel), machine, sizes.values)
+            if (following := _applied(state, transform, proposal, before, machine, sizes))
+        ]
+        if tried:
+            found.append(min(tried, key=lambda following: following.time))
+    return found
+
+
+def _applied(
+    state: _State,
+    transform: Transform,
+    proposal: Proposal,
+    before: Costed,
+    machine: Machine,
+    sizes: Sizes,
+) -> _State | None:
+    try:
+        after = cost(proposal.variant, machine)
+        if isinstance(after, Missing):
+            return None
+        against = compared(before, after, sizes.values)
+    except (Unpriced, ExprError):
+        return None
+    steps = (*state.plan.steps, PlanStep(transform.code, proposal.title))
+    return _State(proposal.variant, JointPlan(steps, after, against))

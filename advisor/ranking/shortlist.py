@@ -1,0 +1,73 @@
+"""Many similar proposals, compared by one formula before any of them is priced on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from advisor.analysis.lower import Unpriced
+from advisor.ir.proposal import Proposal
+from advisor.ranking.compare import Costed, cost
+from costdb.estimate import Missing, Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import ExprError
+from costdb.machines import Machine
+
+KEPT = 3
+"""Members of a family that are priced on their own."""
+
+
+def shortlist(
+    proposals: Iterable[Proposal], machine: Machine, sizes: Mapping[str, int | float]
+) -> list[Proposal]:
+    """Return proposals, of each family only the members that its formula puts first.
+
+    Parameters
+    ----------
+    proposals : iterable of Proposal
+    machine : Machine
+    sizes : mapping of str to number
+
+    Returns
+    -------
+    list of Proposal
+        In their original order. A family whose common form has no price is left as it is.
+    """
+    everything = list(proposals)
+    families: dict[int, list[Proposal]] = {}
+    for proposal in everything:
+        if proposal.family is not None:
+            families.setdefault(id(proposal.family.kernel), []).append(proposal)
+    dropped: set[int] = set()
+    for members in families.values():
+        if len(members) > KEPT:
+            dropped |= {id(proposal) for proposal in _later(members, machine, sizes)}
+    return [proposal for proposal in everything if id(proposal) not in dropped]
+
+
+def _later(
+    members: Sequence[Proposal], machine: Machine, sizes: Mapping[str, int | float]
+) -> list[Proposal]:
+    """Return the members that are not among the first."""
+    assert members[0].family is not None
+    try:
+        common = cost(members[0].family.kernel, machine)
+    except Unpriced:
+        return []
+    if isinstance(common, Missing):
+        return []
+    priced = _without_parts(common)
+    times: list[tuple[float, int]] = []
+    for position, proposal in enumerate(members):
+        assert proposal.family is not None
+        try:
+            estimate = evaluate_price(priced, {**sizes, **proposal.family.bindings})
+        except ExprError:
+            # a size is missing: whoever prices the members themselves says so
+            return []
+        times.append((estimate.mid, position))
+    return [members[position] for _, position in sorted(times)[KEPT:]]
+
+
+def _without_parts(costed: Costed) -> Priced:
+    """Return a price without its terms and ranges, which only a report needs."""
+    return Priced(costed.priced.microseconds, (), costed.priced.coefficients, ())
