@@ -191,7 +191,7 @@ def _merged(
             ]
         ordered.append(known)
     across = tuple(
-        (dimension, _offsets_across([read.offsets[dimension] for _, read in contributions]))
+        (dimension, tuple(dict.fromkeys(read.offsets[dimension] for _, read in contributions)))
         for dimension in others
     )
     ranges = tuple(
@@ -208,11 +208,6 @@ def _merged(
     )
     regions = tuple(sorted(reach.spread.items()))
     return [Request(sides, across, ranges, regions, reach.wraps_after)]
-
-
-def _offsets_across(offsets: list[Expr]) -> tuple[Expr, ...]:
-    # where own indices are read in place, those read at an offset are among them
-    return (ZERO,) if ZERO in offsets else tuple(dict.fromkeys(offsets))
 
 
 def lacking(held: Request, wanted: Request, facts: Facts) -> Expr:
@@ -249,7 +244,11 @@ def _alike(held: Request, wanted: Request, facts: Facts) -> bool:
         return False
     across = dict(wanted.across)
     return (
-        all(offsets in ((ZERO,), across[dimension]) for dimension, offsets in held.across)
+        # where own indices are read in place, those read at an offset are among them
+        all(
+            ZERO in offsets or set(across[dimension]) <= set(offsets)
+            for dimension, offsets in held.across
+        )
         and all(
             one == other or (one.nearly_whole and other.nearly_whole)
             for (_, one), (_, other) in zip(held.regions, wanted.regions, strict=True)
@@ -362,21 +361,25 @@ def _across(request: Request, facts: Facts) -> tuple[dict[int, Expr], Expr]:
             if isinstance(along.dim, CyclicDim):
                 raise NotPriced("a diagonal shift along a cyclically distributed dimension")
             own = _own_part(own, along.piece, offsets, facts)
-            condition = logical_and(condition, less(0, own))
+            if ZERO not in offsets:
+                condition = logical_and(condition, less(0, own))
         counts[dimension] = own
     return counts, condition
 
 
 def _own_part(count: Expr, piece: Expr, offsets: tuple[Expr, ...], facts: Facts) -> Expr:
-    """Return how much of a block is read within it at some offsets, none of them 0."""
+    """Return how much of a block is read within it, at some offsets from what is computed."""
+    whole = count == piece
+    if ZERO in offsets and whole:
+        return piece
     parts: list[Expr] = []
     for sign in (1, -1):
         depths = [offset * sign for offset in offsets if facts.non_negative(offset * sign)]
-        if not depths:
+        if not depths or depths == [ZERO]:
             continue
         nearest = smallest(depths, facts.minima)
         left = maximum(0, piece - nearest)
-        if count != piece:
+        if not whole:
             left = minimum(left, count + largest(depths, facts.minima) - nearest)
         parts.append(left)
     return parts[0] if len(parts) == 1 else minimum(piece, parts[0] + parts[1])

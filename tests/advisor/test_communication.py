@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from simulate import Home, Simulation, Tally
@@ -12,6 +13,7 @@ from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ownership import local_part
+from costdb.lines.count import count_lines
 
 Offsets = tuple[tuple[int, ...], ...]
 AXES = ("x", "y", "z")
@@ -39,10 +41,12 @@ class Layout:
         return f"# advise: {name}: f8[{shape}] over ({dims}) on mesh({mesh}) order={self.order}"
 
 
-def kernel_of(layout: Layout, body: Sequence[str], names: str = "uv") -> Kernel:
+def kernel_of(
+    layout: Layout, body: Sequence[str], names: str = "uv", scalars: Sequence[str] = ()
+) -> Kernel:
     lines = ["import numpy as np", "", "# advise: kernel"]
     lines += [layout.declared(name) for name in names]
-    sizes = ", ".join(f"{name}: int" for name in layout.sizes)
+    sizes = ", ".join(f"{name}: int" for name in (*layout.sizes, *scalars))
     lines.append(f"def program({', '.join(names)}, {sizes}):")
     lines += [f"    {line}" for line in body]
     (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
@@ -198,3 +202,179 @@ def test_three_dimensions(layout: Layout, offsets: Offsets) -> None:
 @given(st.integers(1, 3).flatmap(lambda d: st.tuples(layouts(d, (24, 10, 5)[d - 1]), anything(d))))
 def test_other_reads_are_bounded_from_above(case: tuple[Layout, Offsets]) -> None:
     check_stencil(*case, exact=False)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 20), st.integers(1, 5), st.data())
+def test_windows_of_one_dimension(extent: int, ranks: int, data: st.DataObject) -> None:
+    """Strips at edges and windows anywhere: exact within one block."""
+    length = data.draw(st.integers(1, extent))
+    low = data.draw(st.integers(0, extent - length))
+    source = data.draw(st.integers(0, extent - length))
+    layout = Layout((extent,), (ranks,), ("block(x)",))
+    kernel = kernel_of(
+        layout, [f"v[{low} : {low + length}] = u[{source} : {source + length}]"], "uv"
+    )
+    simulated = Simulation(kernel, layout.sizes).run()
+    told = Tally(lower(kernel), layout.sizes)
+    for name in COUNTS:
+        assert max(rank.totals()[name] for rank in simulated.ranks) <= told.totals[name], name
+    block = -(-extent // ranks)
+    if low // block == (low + length - 1) // block:
+        (only,) = [rank for rank in simulated.ranks if rank.stores]
+        assert only.sizes == told.sizes
+        assert only.totals() == told.totals
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 24), st.integers(1, 5), st.integers(0, 23), st.sampled_from((-1, 1)))
+def test_edges_that_copy_their_neighbours(
+    extent: int, ranks: int, distance: int, side: int
+) -> None:
+    """A boundary row sends nothing, unless its neighbour is another rank's."""
+    distance = min(distance, extent - 1)
+    layout = Layout((extent, 3), (ranks,), ("block(x)", "none"))
+    edge, inner = ("0", f"{distance}") if side < 0 else ("N - 1", f"N - 1 - {distance}")
+    kernel = kernel_of(layout, [f"v[{edge}, :] = u[{inner}, :]"])
+    simulated = Simulation(kernel, layout.sizes).run()
+    told = Tally(lower(kernel), layout.sizes)
+    (only,) = [rank for rank in simulated.ranks if rank.stores]
+    assert only.totals() == told.totals
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 24), st.integers(1, 4), st.integers(1, 24), st.booleans())
+def test_shifts_by_a_size(extent: int, ranks: int, distance: int, upwards: bool) -> None:
+    assume(distance < extent)
+    layout = Layout((extent,), (ranks,), ("block(x)",))
+    text = "v[d:] = u[: N - d]" if upwards else "v[: N - d] = u[d:]"
+    kernel = kernel_of(layout, [text], scalars=("d",))
+    sizes = {**layout.sizes, "d": distance}
+    simulated = Simulation(kernel, sizes).run()
+    told = Tally(lower(kernel), sizes)
+    offsets = ((-distance,),) if upwards else ((distance,),)
+    for name in COUNTS:
+        assert max(rank.totals()[name] for rank in simulated.ranks) <= told.totals[name], name
+    for number in interior_ranks(offsets, layout, simulated.arrays["v"].home):
+        assert simulated.ranks[number].sizes == told.sizes
+        assert simulated.ranks[number].totals() == told.totals
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 3), st.integers(1, 3), st.data())
+def test_diagonal_shifts_by_a_size(
+    n: int, m: int, rows: int, columns: int, data: st.DataObject
+) -> None:
+    distance = data.draw(st.integers(1, 11))
+    assume(distance < min(n, m))
+    layout = Layout((n, m), (rows, columns), ("block(x)", "block(y)"))
+    kernel = kernel_of(layout, ["v[d:, d:] = u[: N - d, : M - d]"], scalars=("d",))
+    sizes = {**layout.sizes, "d": distance}
+    simulated = Simulation(kernel, sizes).run()
+    told = Tally(lower(kernel), sizes)
+    for name in COUNTS:
+        assert max(rank.totals()[name] for rank in simulated.ranks) <= told.totals[name], name
+    for number in interior_ranks(((-distance,) * 2,), layout, simulated.arrays["v"].home):
+        assert simulated.ranks[number].sizes == told.sizes
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.integers(1, 16), st.integers(1, 5), st.integers(-20, 20), st.booleans(), st.integers(0, 1)
+)
+def test_periodic_shifts(block: int, ranks: int, amount: int, even: bool, axis: int) -> None:
+    """Exact on equal blocks; else for ranks that do not read across the end."""
+    extent = block * ranks if even else max(1, block * ranks - block // 2)
+    extents = (extent, 4) if axis == 0 else (4, extent)
+    dims = ("block(x)", "none") if axis == 0 else ("none", "block(x)")
+    layout = Layout(extents, (ranks,), dims)
+    kernel = kernel_of(layout, [f"v[:, :] = np.roll(u, {amount}, axis={axis})"])
+    simulated = Simulation(kernel, layout.sizes).run()
+    told = Tally(lower(kernel), layout.sizes)
+    if extent % ranks == 0 and extent > 1:
+        for rank in simulated.ranks:
+            assert rank.sizes == told.sizes
+            assert rank.totals() == told.totals
+        return
+    home = simulated.arrays["u"].home
+    piece = -(-extent // ranks)
+    for number, rank in enumerate(simulated.ranks):
+        part = local_part(number, home.template, home.dims, home.mesh)[axis]
+        moved = abs(amount) % extent
+        reads = [i - moved if amount > 0 else i + moved for i in part]
+        if len(part) == piece and min(reads) >= 0 and max(reads) < extent:
+            assert rank.sizes == told.sizes
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 30), st.integers(1, 5), st.integers(1, 5), st.integers(-6, 6))
+def test_shifts_of_cyclic_pieces(extent: int, ranks: int, width: int, offset: int) -> None:
+    assume(abs(offset) < extent)
+    layout = Layout((extent, 2), (ranks,), (f"cyclic(x, {width})", "none"))
+    kernel = kernel_of(layout, [stencil(((offset, 0),), layout)])
+    simulated = Simulation(kernel, layout.sizes).run()
+    told = Tally(lower(kernel), layout.sizes)
+    for name in COUNTS:
+        assert max(rank.totals()[name] for rank in simulated.ranks) <= told.totals[name], name
+    for name in ("loads", "stores", "operations"):
+        assert max(rank.totals()[name] for rank in simulated.ranks) == told.totals[name], name
+    moved, rest = divmod(offset, width)
+    remote = [p for p, owner in ((width - rest, moved), (rest, moved + 1)) if p and owner % ranks]
+    if not remote or (len(remote) == 1 and remote[0] in (1, width)):
+        assert max(rank.totals()["messages"] for rank in simulated.ranks) == len(told.regions)
+        assert max(rank.totals()["bytes"] for rank in simulated.ranks) == told.totals["bytes"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(1, 4), st.integers(2, 4), st.integers(1, 3), st.integers(-9, 9))
+def test_cyclic_pieces_of_full_rounds(width: int, ranks: int, rounds: int, offset: int) -> None:
+    """Where shares are whole pieces, the messages of a rank away from the ends are exact."""
+    extent = width * ranks * (rounds + 2)
+    assume(0 < abs(offset) <= width * ranks)
+    layout = Layout((extent,), (ranks,), (f"cyclic(x, {width})",))
+    low, high = width * ranks, width * ranks * (rounds + 1)
+    text = f"v[{low} : {high}] = u[{low + offset} : {high + offset}]"
+    kernel = kernel_of(layout, [text])
+    simulated = Simulation(kernel, layout.sizes).run()
+    told = Tally(lower(kernel), layout.sizes)
+    for rank in simulated.ranks:
+        assert rank.sizes == told.sizes
+        assert rank.totals() == told.totals
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize(
+    "offsets",
+    [
+        ((-1, 0), (1, 0), (0, -1), (0, 1), (0, 0)),
+        ((-2, 0), (0, 2)),
+        tuple((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1)),
+    ],
+)
+@pytest.mark.parametrize(
+    "dims", [("block(x)", "block(y)"), ("block(x)", "none"), ("none", "block(y)")]
+)
+def test_lines_of_messages(order: str, offsets: Offsets, dims: tuple[str, ...]) -> None:
+    """The elements of each message lie in its sender's memory as the region says."""
+    layout = Layout((24, 36), (4, 3), dims, order)
+    kernel = kernel_of(layout, [stencil(offsets, layout)])
+    simulated = Simulation(kernel, layout.sizes).run()
+    told = Tally(lower(kernel), layout.sizes)
+    inner = interior_ranks(offsets, layout, simulated.arrays["v"].home)
+    assert inner
+    for number in inner:
+        rank = simulated.ranks[number]
+        for start in (0, 8, 40):
+            sent = sorted(
+                len({(start + a + byte) // 64 for a in simulated.addresses(m) for byte in range(8)})
+                for m in rank.received
+            )
+            firsts = sorted(simulated.addresses(m)[0] for m in rank.received)
+            assert firsts
+            counted = [
+                {count_lines(itemsize, counts, pitches, start + first, 64) for first in firsts}
+                for _, itemsize, counts, pitches in told.regions
+            ]
+            assert len(sent) == len(counted)
+            for lines in sent:
+                assert any(lines in options for options in counted)
