@@ -171,36 +171,6 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanStep:
-    """One step of a plan: the rule, and what to do."""
-
-    code: str
-    title: str
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Several suggestions for one kernel that are best taken together.
-
-    Attributes
-    ----------
-    path, kernel : str
-    span : Span
-        The name of the kernel.
-    steps : tuple of PlanStep
-        In the order in which they were found; each assumes those before it.
-    prediction : Prediction
-        The kernel as written against all steps together.
-    """
-
-    path: str
-    kernel: str
-    span: Span
-    steps: tuple[PlanStep, ...]
-    prediction: Prediction
-
-
-@dataclass(frozen=True, slots=True)
 class Remark:
     """Something the tool wants known that is not a suggestion: an unknown, an assumption."""
 

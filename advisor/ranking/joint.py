@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
-from advisor.finding import PlanStep
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import Compared, Costed, compared, cost
@@ -24,6 +23,14 @@ WORTH = 1.01
 
 
 @dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One step of a plan: the rule, and what to do."""
+
+    code: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class JointPlan:
     """Several steps, each a rule's proposal for what the steps before it leave.
 
@@ -38,6 +45,12 @@ class JointPlan:
     steps: tuple[PlanStep, ...]
     costed: Costed
     compared: Compared
+
+    def __str__(self) -> str:
+        """Describe the plan in one line, gain first."""
+        ratio = self.compared.ratio
+        steps = ", then ".join(f"{step.title} ({step.code})" for step in self.steps)
+        return f"{ratio.mid:.2f}x faster ({ratio.low:.2f}x to {ratio.high:.2f}x): {steps}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ from advisor.finding import (
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import Compared, Costed, compared, cost, where_it_pays
+from advisor.ranking.joint import WORTH, best_plan
+from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, require
 from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
@@ -96,7 +98,7 @@ def rank(
     for transform in transforms:
         candidates: list[_Candidate] = []
         lost: list[Alternative] = []
-        for proposal in transform.propose(kernel):
+        for proposal in shortlist(transform.propose(kernel), machine, sizes.values):
             tried = _tried(proposal, before, machine, sizes, kernel, path)
             if isinstance(tried, _Candidate):
                 candidates.append(tried)
@@ -108,6 +110,12 @@ def rank(
             finding = _finding(path, kernel, machine, sizes, transform, before, candidates, lost)
             judged.append(Judged(finding, before.priced, candidates[0].costed.priced))
     judged.sort(key=lambda one: (-one.finding.prediction.speedup, one.finding.code))
+    gains = [one for one in judged if one.finding.prediction.speedup >= WORTH]
+    if len(gains) > 1:
+        plan = best_plan(kernel, before, machine, sizes, transforms)
+        if plan is not None:
+            message = f"best plan for kernel `{kernel.name}`, {plan}"
+            remarks.append(Remark(path, kernel.name, kernel.span, message))
     return Ranked(tuple(judged), tuple(remarks))
 
 
