@@ -228,10 +228,8 @@ class Simulation:
             points = [isinstance(part, Point) for part in subscripts]
         wanted: dict[str, dict[int, set[Index]]] = {}
         sources: dict[str, _Array] = {}
-        written: set[Index] = set()
         for place in product(*(range(len(part)) for part in region)):
             element = tuple(part[i] for part, i in zip(region, place, strict=True))
-            written.add(element)
             for rank in target.home.owners(element):
                 me = self.ranks[rank]
                 me.stores += 1
@@ -243,7 +241,8 @@ class Simulation:
                     wanted.setdefault(array.name, {}).setdefault(rank, set()).add(read)
         for name, by_rank in wanted.items():
             self._fetch(sources[name], by_rank)
-        target.held = {r: held - written for r, held in target.held.items()}
+        # as the model has it: any write makes all copies of the array stale
+        target.held = {}
 
     def _fetch(self, array: _Array, wanted: Mapping[int, set[Index]]) -> None:
         """Send every rank what it reads, does not own and does not hold, one message a sender."""
