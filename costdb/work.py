@@ -177,6 +177,4 @@ class Fixed:
     label: str = "stated cost"
 
 
-Work = (
-    Message | PrefixScan | Collective | Statement | Superstep | RemoteGroup | Barrier | Fixed
-)
+Work = Message | PrefixScan | Collective | Statement | Superstep | RemoteGroup | Barrier | Fixed
