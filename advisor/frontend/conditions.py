@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from advisor.frontend.arrays import type_of, value_of
+from advisor.frontend.arrays import value_of
 from advisor.frontend.bindings import NameVisitor
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
@@ -79,7 +79,7 @@ def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[St
     value = value_of(test, scope)
     if isinstance(value, Scalar):
         return ()
-    if type_of(value, scope).extents:
+    if scope.type_of(value).extents:
         raise NotUnderstood("the truth of a whole array")
     return (ScalarBind(CONDITION, value, span),)
 

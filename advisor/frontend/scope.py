@@ -8,10 +8,11 @@ from typing import TypeVar
 
 import libcst as cst
 
+from advisor.dtypes import UnknownDtype
 from advisor.frontend.problems import NotUnderstood
 from advisor.ir.kernel import DeclaredArray, LocalArray
-from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Range, Read, Subscript
+from advisor.ir.shapes import ArrayType, ShapeConflict, describe
+from advisor.ir.values import Range, Read, Subscript, Value
 from advisor.source import Span
 from costdb.expr import Expr
 
@@ -93,6 +94,13 @@ class Scope:
             if name in self.locals:
                 return ArrayType(self.locals[name].dtype, self.locals[name].extents)
         raise NotUnderstood(f"`{name}` is not known to be an array")
+
+    def type_of(self, value: Value) -> ArrayType:
+        """Return element type and shape of a value."""
+        try:
+            return describe(value, self.array_type)
+        except (ShapeConflict, UnknownDtype) as error:
+            raise NotUnderstood(str(error)) from error
 
     def select(self, name: str, region: tuple[Subscript, ...]) -> Read:
         """Return a region of what a name denotes, in the index space of the array behind it."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from advisor.frontend.arrays import AUGMENTED, type_of, value_of, whole_read
+from advisor.frontend.arrays import value_of, whole_read
 from advisor.frontend.bindings import names_in
 from advisor.frontend.conditions import evaluated, is_inert
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import dotted, resolve
+from advisor.frontend.operations import AUGMENTED
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.regions import region
 from advisor.frontend.scalars import scalar
@@ -86,7 +87,7 @@ class SimpleStatements:
         if isinstance(value, Scalar):
             scope.bind_number(name, value.dtype)
             return ()
-        found = type_of(value, scope)
+        found = scope.type_of(value)
         if not found.extents:
             scope.bind_number(name, found.dtype)
             return (ScalarBind(name, value, span),)
@@ -187,7 +188,7 @@ class SimpleStatements:
             raise NotUnderstood(f"`{name}` is not known here")
         added = value_of(node, self.scope)
         before = Scalar(name, self.scope.numbers[name])
-        found = type_of(Elementwise(operation, (before, added)), self.scope)
+        found = self.scope.type_of(Elementwise(operation, (before, added)))
         if found.extents:
             raise NotUnderstood(f"`{name}` becomes an array here")
         self.scope.bind_number(name, found.dtype)
@@ -259,7 +260,7 @@ class SimpleStatements:
         at, added = value_of(places, self.scope), value_of(value, self.scope)
         if isinstance(at, Scalar):
             raise NotUnderstood("np.add.at at a single place")
-        if len(type_of(at, self.scope).extents) != 1:
+        if len(self.scope.type_of(at).extents) != 1:
             raise NotUnderstood("np.add.at at something other than a vector of places")
         return Scatter(target.array, at, added, "add", span)
 
@@ -279,12 +280,12 @@ class SimpleStatements:
             except NotUnderstood:
                 scalar(part, self.scope)
                 continue
-            if isinstance(value, Read) and type_of(value, self.scope).extents:
+            if isinstance(value, Read) and self.scope.type_of(value).extents:
                 # a view, for which nothing is computed
                 leaving.add(value.array)
             elif not isinstance(value, Scalar):
                 name = f"{RESULT}{number or ''}"
-                found = type_of(value, self.scope)
+                found = self.scope.type_of(value)
                 if found.extents:
                     self.scope.bind_local(name, found)
                     made.append(Bind(name, value, span))

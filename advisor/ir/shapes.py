@@ -61,28 +61,45 @@ def promote(left: str, right: str) -> str:
     if UNKNOWN_DTYPE in (left, right):
         return UNKNOWN_DTYPE
     for one, other in ((left, right), (right, left)):
-        if one == PYTHON_INTEGER:
-            return "int64" if other == PYTHON_FLOAT or kind_of(other) is Kind.BOOLEAN else other
         if one == PYTHON_FLOAT:
-            return other if kind_of(other) in (Kind.FLOATING, Kind.COMPLEX) else "float64"
+            floating = kind_of_or_none(other) in (Kind.FLOATING, Kind.COMPLEX)
+            weak = other == PYTHON_INTEGER
+            return PYTHON_FLOAT if weak else other if floating else "float64"
+    for one, other in ((left, right), (right, left)):
+        if one == PYTHON_INTEGER:
+            return "int64" if kind_of(other) is Kind.BOOLEAN else other
     ranks = {Kind.BOOLEAN: 0, Kind.INTEGER: 1, Kind.FLOATING: 2, Kind.COMPLEX: 3}
     low, high = sorted((left, right), key=lambda name: (ranks[kind_of(name)], itemsize_of(name)))
     if kind_of(low) is kind_of(high):
-        mixed_signs = low.startswith("uint") != high.startswith("uint")
-        if kind_of(low) is Kind.INTEGER and mixed_signs:
-            signed = high if low.startswith("uint") else low
-            unsigned = low if signed == high else high
-            if itemsize_of(signed) > itemsize_of(unsigned):
-                return signed
-            width = 2 * itemsize_of(unsigned)
-            return f"int{8 * width}" if width <= 8 else "float64"
-        return high
+        return _promoted_integers(low, high) if kind_of(low) is Kind.INTEGER else high
     if kind_of(low) is Kind.BOOLEAN:
         return high
-    needed = itemsize_of(low) * (2 if kind_of(low) is Kind.INTEGER else 1)
-    if kind_of(high) is Kind.COMPLEX:
-        return "complex128" if needed > 4 else high
-    return "float64" if needed > itemsize_of(high) else high
+    # the parts of a complex number are half as wide as the whole
+    parts = 2 if kind_of(high) is Kind.COMPLEX else 1
+    width = max(_exact_width(low), itemsize_of(high) // parts)
+    return f"{'complex' if parts == 2 else 'float'}{8 * parts * width}"
+
+
+def _promoted_integers(low: str, high: str) -> str:
+    if low.startswith("uint") == high.startswith("uint"):
+        return high
+    signed, unsigned = (high, low) if low.startswith("uint") else (low, high)
+    if itemsize_of(signed) > itemsize_of(unsigned):
+        return signed
+    width = 2 * itemsize_of(unsigned)
+    return f"int{8 * width}" if width <= 8 else "float64"
+
+
+def _exact_width(dtype: str) -> int:
+    """Return the bytes of the floating-point type that NumPy takes for integers of a type."""
+    if kind_of(dtype) is Kind.FLOATING:
+        return itemsize_of(dtype)
+    return min(2 * itemsize_of(dtype), 8)
+
+
+def strong(dtype: str) -> str:
+    """Return the type of NumPy's number that is made of a Python one; others stay."""
+    return {PYTHON_INTEGER: "int64", PYTHON_FLOAT: "float64"}.get(dtype, dtype)
 
 
 def _broadcast(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -172,21 +189,42 @@ def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
 
 
 def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:
-    dtype, extents = parts[0].dtype, parts[0].extents
+    extents = parts[0].extents
     for part in parts[1:]:
-        dtype = promote(dtype, part.dtype)
         extents = _broadcast(extents, part.extents)
-    exact = kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN)
+    # a condition chooses between operands, it is none of them
+    chosen = parts[1:] if operation == "where" else parts
+    dtype = chosen[0].dtype
+    for part in chosen[1:]:
+        dtype = promote(dtype, part.dtype)
+    return ArrayType(_result(operation, dtype), extents)
+
+
+_FLOATING_RESULT = frozenset({"sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "arctan", "log2"})
+# these have no version for booleans, and use the one for the narrowest integers
+_NO_BOOLEANS = frozenset(
+    {"floor_divide", "remainder", "power", "square", "left_shift", "right_shift"}
+)
+
+
+def _result(operation: str, dtype: str) -> str:
+    """Return the element type of an operation on operands of one type."""
     if operation in COMPARISONS:
-        dtype = "bool"
-    elif operation == "divide" and dtype == PYTHON_INTEGER:
-        dtype = PYTHON_FLOAT
-    elif exact and (operation == "divide" or operation in FLOATING_RESULT):
-        dtype = "float64"
-    return ArrayType(dtype, extents)
-
-
-FLOATING_RESULT = frozenset({"sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "arctan", "log2"})
+        return "bool"
+    if operation == "where" or operation in _FLOATING_RESULT:
+        dtype = strong(dtype)
+    kind = kind_of_or_none(dtype)
+    if operation == "divide":
+        if dtype == PYTHON_INTEGER:
+            return PYTHON_FLOAT
+        return "float64" if kind in (Kind.INTEGER, Kind.BOOLEAN) else dtype
+    if operation in _FLOATING_RESULT and kind in (Kind.INTEGER, Kind.BOOLEAN):
+        return f"float{8 * (2 if kind is Kind.BOOLEAN else _exact_width(dtype))}"
+    if operation in _NO_BOOLEANS and kind is Kind.BOOLEAN:
+        return "int8"
+    if operation == "absolute" and kind is Kind.COMPLEX:
+        return f"float{4 * itemsize_of(dtype)}"
+    return dtype
 
 
 def kind_of_or_none(dtype: str) -> Kind | None:
