@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.analysis.busiest import dealt, in_blocks
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.distribution import AxisMap, CyclicDim
-from costdb.expr import Expr, ceil_div, conditional, floor_div, less, maximum, minimum, num
+from costdb.expr import Expr, ceil_div, conditional, less, maximum, num
 from costdb.expr.nodes import Num
 
 ZERO = num(0)
@@ -79,11 +80,11 @@ class Along:
             return ONE
         piece, ranks = self.piece, self.ranks
         if isinstance(self.dim, CyclicDim):
-            return busiest(self.low, self.length, piece, ranks)
+            return dealt(self.low, self.high, piece, ranks, facts)
         has_interior = isinstance(ranks, Num) and ranks.value >= INTERIOR_RANKS
         if self.is_whole or (self.nearly_whole and has_interior):
             return piece
-        return largest_part(self.low, _clamped(self.length, facts), piece)
+        return in_blocks(self.low, self.high, piece, facts)
 
     def _with_rim(self, before: Expr, after: Expr, facts: Facts) -> Expr:
         """Count where the ranks at the edges hold a rim besides their own part."""
@@ -98,27 +99,3 @@ class Along:
 
 def _surely_positive(expr: Expr, facts: Facts) -> bool:
     return expr != ZERO and facts.non_negative(expr)
-
-
-def _clamped(length: Expr, facts: Facts) -> Expr:
-    return length if facts.non_negative(length) else maximum(0, length)
-
-
-def largest_part(low: Expr, length: Expr, piece: Expr) -> Expr:
-    """Return the most of `length` indices from `low` on that lie in one piece."""
-    if low == ZERO:
-        return minimum(length, piece)
-    head = minimum(length, piece - low % piece)
-    return maximum(head, minimum(piece, length - head))
-
-
-def busiest(low: Expr, length: Expr, piece: Expr, ranks: Expr) -> Expr:
-    """Return the most of `length` indices from `low` on that one of `ranks` owns in turn.
-
-    Every rank owns one piece of each whole round; of what is left, a rank owns a piece, or
-    what there is of one.
-    """
-    if piece == ONE:
-        return ceil_div(length, ranks)
-    around = piece * ranks
-    return floor_div(length, around) * piece + largest_part(low, length % around, piece)

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from advisor.analysis.along import Along, busiest
+from advisor.analysis.along import Along
+from advisor.analysis.busiest import busiest
 from advisor.distribution import CyclicDim
 from costdb.expr import (
     Expr,
