@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
 from advisor.analysis.messages import transfers
+from advisor.edits import split_lines
 from advisor.files import relative_path
 from advisor.finding import (
     Alternative,
@@ -254,7 +255,7 @@ def _crossovers(
 
 
 def _fingerprint(path: str, kernel: Kernel, code: str, proposal: Proposal) -> str:
-    line = kernel.context.source.splitlines()[proposal.span.start_line - 1]
+    line = split_lines(kernel.context.source)[proposal.span.start_line - 1]
     text = " ".join(line.split())
     parts = (relative_path(path), code, kernel.name, text)
     whole = "\0".join(parts)

@@ -1,0 +1,285 @@
+"""What build servers read: SARIF, GitHub's commands, GitLab's report, and the workflow examples.
+
+``ADVISE_SARIF_SCHEMA`` names a file with the official schema of SARIF 2.1.0, which no package
+ships. Without it, SARIF is held to the classes of sarif-om, which were generated from it:
+they know every object's properties and which are required.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import sarif_om
+from hypothesis import given, settings
+from report_samples import EMPTY, REPORTS, SAMPLE
+
+from advisor.engine import Options, check_source
+from advisor.report.model import Report, renderer
+from advisor.report.style import Style
+
+ROOT = Path(__file__).parents[2]
+
+
+def rendered(output_format: str, report: Report) -> str:
+    return renderer(output_format)(report, Style())
+
+
+def report_on(source: str, path: str = "box_sum.py", **sizes: int) -> Report:
+    result = check_source(path, source, Options("t3e", sizes, (), (), 1.05))
+    assert result.findings
+    return Report("t3e", result.findings, result.remarks, {path: source})
+
+
+@pytest.fixture(scope="module")
+def real() -> Report:
+    return report_on((ROOT / "examples/box_sum.py").read_text(), b=9)
+
+
+# --- SARIF --------------------------------------------------------------------------------
+
+_CLASSES = {
+    "runs": sarif_om.Run,
+    "tool": sarif_om.Tool,
+    "driver": sarif_om.ToolComponent,
+    "rules": sarif_om.ReportingDescriptor,
+    "shortDescription": sarif_om.MultiformatMessageString,
+    "help": sarif_om.MultiformatMessageString,
+    "defaultConfiguration": sarif_om.ReportingConfiguration,
+    "results": sarif_om.Result,
+    "message": sarif_om.Message,
+    "description": sarif_om.Message,
+    "locations": sarif_om.Location,
+    "physicalLocation": sarif_om.PhysicalLocation,
+    "artifactLocation": sarif_om.ArtifactLocation,
+    "region": sarif_om.Region,
+    "deletedRegion": sarif_om.Region,
+    "fixes": sarif_om.Fix,
+    "artifactChanges": sarif_om.ArtifactChange,
+    "replacements": sarif_om.Replacement,
+    "insertedContent": sarif_om.ArtifactContent,
+}
+_FREE = {"properties", "partialFingerprints"}
+
+
+def check_sarif(value: Mapping[str, Any], kind: type = sarif_om.SarifLog) -> int:
+    """Check an object and what it holds; return how many objects that were."""
+    fields = {one.metadata["schema_property_name"]: one for one in kind.__attrs_attrs__}
+    required = {name for name, one in fields.items() if one.default is not None and _required(one)}
+    assert value.keys() <= fields.keys(), f"{kind.__name__}: {value.keys() - fields.keys()}"
+    assert required <= value.keys(), f"{kind.__name__}: {required - value.keys()}"
+    checked = 1
+    for name, member in value.items():
+        if name in _FREE:
+            continue
+        for one in member if isinstance(member, list) else [member]:
+            if isinstance(one, dict):
+                checked += check_sarif(one, _CLASSES[name])
+    return checked
+
+
+def _required(field: Any) -> bool:
+    import attr
+
+    return field.default is attr.NOTHING
+
+
+def test_sarif_objects_have_the_properties_of_the_standard(real: Report) -> None:
+    assert check_sarif(json.loads(rendered("sarif", EMPTY))) == 4
+    for report in (SAMPLE, real):
+        log = json.loads(rendered("sarif", report))
+        assert log["version"] == "2.1.0"
+        assert check_sarif(log) > 20
+
+
+def test_the_structural_check_notices() -> None:
+    log = json.loads(rendered("sarif", SAMPLE))
+    log["runs"][0]["results"][0]["locations"][0]["physicalLocation"]["regio"] = {}
+    with pytest.raises(AssertionError, match="regio"):
+        check_sarif(log)
+    log = json.loads(rendered("sarif", SAMPLE))
+    del log["runs"][0]["results"][0]["message"]
+    with pytest.raises(AssertionError, match="message"):
+        check_sarif(log)
+
+
+@pytest.mark.skipif(
+    "ADVISE_SARIF_SCHEMA" not in os.environ, reason="no file with the official schema is named"
+)
+@given(REPORTS)
+@settings(max_examples=20, deadline=None)
+def test_sarif_follows_the_official_schema(report: Report) -> None:
+    schema = json.loads(Path(os.environ["ADVISE_SARIF_SCHEMA"]).read_bytes())
+    validator = jsonschema.validators.validator_for(schema)(schema)
+    for one in (report, SAMPLE, EMPTY):
+        validator.validate(json.loads(rendered("sarif", one)))
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_sarif_says_what_code_scanning_needs(report: Report) -> None:
+    log = json.loads(rendered("sarif", report))
+    check_sarif(log)
+    (run,) = log["runs"]
+    assert run["columnKind"] == "unicodeCodePoints"
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        assert -1 <= result["rank"] <= 100
+        (location,) = result["locations"]
+        region = location["physicalLocation"]["region"]
+        assert set(region) == {"startLine", "startColumn", "endLine", "endColumn"}
+        assert min(region.values()) >= 1
+        assert (region["startLine"], region["startColumn"]) <= (
+            region["endLine"], region["endColumn"]
+        )  # fmt: skip
+        uri = location["physicalLocation"]["artifactLocation"]["uri"]
+        assert not uri.startswith("/") and ":" not in uri and "\\" not in uri
+        assert result["partialFingerprints"]["primaryLocationLineHash"]
+
+
+def test_the_gain_is_in_the_first_sentence(real: Report) -> None:
+    for result in json.loads(rendered("sarif", real))["runs"][0]["results"]:
+        assert re.match(r"[0-9.]+x faster", result["message"]["text"])
+
+
+# --- GitLab and GitHub --------------------------------------------------------------------
+
+# What GitLab documents for the reports of other tools.
+_GITLAB = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["description", "check_name", "fingerprint", "severity", "location"],
+        "properties": {
+            "description": {"type": "string"},
+            "check_name": {"type": "string", "minLength": 1},
+            "fingerprint": {"type": "string", "minLength": 1},
+            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
+            "location": {
+                "type": "object",
+                "required": ["path", "positions"],
+                "properties": {
+                    "path": {"type": "string", "pattern": "^(?!/|\\./)"},
+                    "positions": {
+                        "type": "object",
+                        "required": ["begin"],
+                        "additionalProperties": {
+                            "type": "object",
+                            "required": ["line", "column"],
+                            "additionalProperties": {"type": "integer", "minimum": 1},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_gitlab_gets_what_it_documents(report: Report) -> None:
+    issues = json.loads(rendered("gitlab", report))
+    jsonschema.validate(issues, _GITLAB)
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues)
+
+
+_COMMAND = re.compile(
+    r"::(notice|warning|error) ((?:[a-zA-Z]+=[^,:\r\n]*)(?:,[a-zA-Z]+=[^,:\r\n]*)*)::(.*)"
+)
+_PROPERTIES = {"title", "file", "line", "endLine", "col", "endColumn"}
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_github_gets_commands_that_it_parses(report: Report) -> None:
+    lines = rendered("github", report).split("\n")[:-1]
+    assert len(lines) == len(report.findings)
+    for line, finding in zip(lines, report.findings, strict=True):
+        command = _COMMAND.fullmatch(line)
+        assert command is not None, line
+        properties = dict(one.split("=", 1) for one in command[2].split(","))
+        assert properties.keys() <= _PROPERTIES
+        assert int(properties["line"]) == finding.span.start_line
+        assert int(properties["endLine"]) >= finding.span.start_line
+        assert ("col" in properties) == (finding.span.start_line == finding.span.end_line)
+
+
+# --- fingerprints -------------------------------------------------------------------------
+
+
+def _identities(report: Report) -> list[tuple[str, str, str]]:
+    results = json.loads(rendered("sarif", report))["runs"][0]["results"]
+    hashes = [one["partialFingerprints"]["primaryLocationLineHash"] for one in results]
+    issues = [one["fingerprint"] for one in json.loads(rendered("gitlab", report))]
+    own = [one["fingerprint"] for one in json.loads(rendered("json", report))["findings"]]
+    return list(zip(own, hashes, issues, strict=True))
+
+
+def test_a_finding_survives_the_move_of_its_lines(real: Report) -> None:
+    source = real.sources["box_sum.py"]
+    moved = report_on(source.replace("\n@kernel", "\nUNRELATED = 1\n\n\n# moved\n@kernel"), b=9)
+    lines = [[finding.span.start_line for finding in one.findings] for one in (real, moved)]
+    assert [line + 4 for line in lines[0]] == lines[1]
+    assert _identities(moved) == _identities(real)
+    # a form feed, which some editors put between sections, ends no line of Python's
+    converted = report_on("\f" + source.replace("\n", "\r\n"), b=9)
+    assert _identities(converted) == _identities(real)
+
+
+def test_another_statement_kernel_or_file_is_another_finding(real: Report) -> None:
+    source = real.sources["box_sum.py"]
+    identities = set(_identities(real))
+    for other in (
+        report_on(source.replace("for _ in", "for unused in"), b=9),
+        report_on(source.replace("def box_sum", "def other_sum"), b=9),
+        report_on(source, path="other.py", b=9),
+    ):
+        assert not identities & set(_identities(other))
+
+
+def test_the_path_as_given_does_not_matter(
+    real: Report, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = real.sources["box_sum.py"]
+    for path in ("./box_sum.py", str(tmp_path / "box_sum.py"), "x/../box_sum.py"):
+        assert _identities(report_on(source, path=path, b=9)) == _identities(real)
+
+
+# --- workflow examples --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, schema", [("github", "github-workflows"), ("gitlab", "gitlab-ci")])
+def test_the_examples_are_what_the_servers_accept(name: str, schema: str) -> None:
+    from ruamel.yaml import YAML
+
+    # found, not imported: only the schemas that the package ships are wanted
+    package = find_spec("check_jsonschema")
+    assert package is not None and package.origin is not None
+    vendored = Path(package.origin).parent / "builtin_schemas" / "vendor"
+    document = YAML(typ="safe").load(ROOT / "examples" / "ci" / f"{name}.yml")
+    text = (vendored / f"{schema}.json").read_text("utf-8")
+    validator = jsonschema.validators.validator_for(json.loads(text))(json.loads(text))
+    validator.validate(document)
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+def test_the_examples_commands_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from advisor.cli.app import main
+
+    text = (ROOT / "examples" / "ci" / f"{name}.yml").read_text()
+    commands = re.findall(r"(?:run: |- )(advise .*)", text)
+    assert len(commands) == 2
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADVISE_MACHINE", re.findall(r"ADVISE_MACHINE: (\w+)", text)[0])
+    Path("k.py").write_text((ROOT / "examples/box_sum.py").read_text())
+    assert [main(command.split()[1:]) for command in commands] == [0, 1]
+    assert json.loads(next(Path().glob("advise.*")).read_text())
