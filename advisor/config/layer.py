@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from advisor.config.places import Keys, line_of
+
 Number = int | float
-Keys = Sequence[str | int]
-"""The way to a value within a document."""
 
 DEFAULT_MIN_SPEEDUP = 1.05
 
@@ -36,8 +36,6 @@ class Origin:
         if not self.file:
             return ConfigError(f"advise: {message}")
         from pathlib import Path
-
-        from advisor.config.places import line_of
 
         text = Path(self.file).read_text(encoding="utf-8")
         line = line_of(text, (*self.keys, *key))

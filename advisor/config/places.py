@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-from advisor.config.layer import Keys
+Keys = Sequence[str | int]
+"""The way to a value within a document."""
 
 _LINE_END = re.compile(r"(?<=\n)")
 
@@ -37,6 +37,8 @@ def line_of(text: str, keys: Keys) -> int:
 
 
 def _parsed(lines: Sequence[str]) -> dict[str, Any] | None:
+    import tomllib  # only for errors: a run without any must not pay for it
+
     try:
         return tomllib.loads("".join(lines))
     except tomllib.TOMLDecodeError:

@@ -14,13 +14,13 @@ from typing import Any
 
 from advisor.config.layer import (
     ConfigError,
-    Keys,
     Layer,
     Number,
     Origin,
     RuleOptions,
     shown_path,
 )
+from advisor.config.places import Keys
 from costdb.wording import nearest
 
 TABLE = ("tool", "advise")

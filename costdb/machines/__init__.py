@@ -5,6 +5,7 @@ from the store or from a path. Loading makes only the cheap checks that keep a w
 of a prediction; :mod:`costdb.profile_check` holds the full ones.
 """
 
+from costdb.machines.built_in import BUILT_IN, built_in_names
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION, is_machine_name
 from costdb.machines.documents import (
     Json,
@@ -13,7 +14,7 @@ from costdb.machines.documents import (
     parse_document,
     read_document,
 )
-from costdb.machines.find import BUILT_IN, built_in_names, load_machine, machine_names
+from costdb.machines.find import load_machine, machine_names
 from costdb.machines.machine import Machine, machine_of, quantity_of
 
 __all__ = [

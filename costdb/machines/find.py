@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import cache
 from pathlib import Path
 
-import machine_profiles
+from costdb.machines.built_in import built_in_machine, built_in_names
 from costdb.machines.checks import is_machine_name
 from costdb.machines.documents import (
     Json,
-    MachineError,
     UnknownMachineError,
-    parse_document,
     read_document,
 )
 from costdb.machines.machine import Machine, machine_of
-
-BUILT_IN = "built-in"
 
 
 def load_machine(name_or_path: str) -> Machine:
@@ -33,8 +28,8 @@ def load_machine(name_or_path: str) -> Machine:
     """
     if name_or_path.endswith(".json"):
         return machine_of(read_document(Path(name_or_path)), name_or_path)
-    if name_or_path in _built_in_names():
-        return _built_in_machine(name_or_path)
+    if name_or_path in built_in_names():
+        return built_in_machine(name_or_path)
     stored = _stored_profile(name_or_path) if is_machine_name(name_or_path) else None
     if stored is not None:
         document, origin = stored
@@ -44,43 +39,7 @@ def load_machine(name_or_path: str) -> Machine:
 
 def machine_names() -> tuple[str, ...]:
     """Return the names of all machines, built-in and stored, sorted."""
-    return tuple(sorted({*_built_in_names(), *_stored_names()}))
-
-
-def built_in_names() -> tuple[str, ...]:
-    """Return the names of the profiles that come with the package, sorted."""
-    return tuple(sorted(_built_in_names()))
-
-
-@cache
-def _built_in_machine(name: str) -> Machine:
-    # The package's loader reads from directories and archives alike; importlib.resources
-    # would add some ten milliseconds to every run.
-    loader = machine_profiles.__loader__
-    folder = Path(str(machine_profiles.__file__)).parent
-    read = getattr(loader, "get_data", None)
-    path = folder / f"{name}.json"
-    text = read(str(path)) if read is not None else path.read_bytes()
-    machine = machine_of(parse_document(text, f"{BUILT_IN} {name}"), BUILT_IN)
-    if machine.name != name:
-        raise MachineError(f'{BUILT_IN} {name}: /name: expected "{name}", got "{machine.name}"')
-    return machine
-
-
-@cache
-def _built_in_names() -> frozenset[str]:
-    folder = Path(str(machine_profiles.__file__)).parent
-    if folder.is_dir():
-        entries: Iterable[str] = (entry.name for entry in folder.iterdir())
-    else:
-        from importlib.resources import files
-
-        entries = (entry.name for entry in files(machine_profiles).iterdir())
-    return frozenset(
-        entry.removesuffix(".json")
-        for entry in entries
-        if entry.endswith(".json") and not entry.endswith(".schema.json")
-    )
+    return tuple(sorted({*built_in_names(), *_stored_names()}))
 
 
 def _stored_profile(name: str) -> tuple[dict[str, Json], str] | None:

@@ -1,4 +1,4 @@
-"""A user's own profiles: in from a file after the full check, out as a document."""
+"""A user's own profiles, kept after the full check."""
 
 from __future__ import annotations
 
@@ -7,16 +7,9 @@ import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
-from costdb.machines import (
-    Json,
-    Machine,
-    MachineError,
-    built_in_names,
-    load_machine,
-    machine_of,
-    parse_document,
-    read_document,
-)
+from costdb.machines.built_in import built_in_names
+from costdb.machines.documents import Json, MachineError, parse_document, read_document
+from costdb.machines.machine import Machine, machine_of
 from costdb.store.database import Report, report_to_stderr, transaction, writing
 from costdb.store.place import store_path
 
@@ -78,17 +71,6 @@ def remove_profile(name: str, *, report: Report = report_to_stderr) -> bool:
     with writing(path, report) as connection, transaction(connection):
         done = connection.execute("DELETE FROM profiles WHERE name = ?", (name,))
     return done.rowcount == 1
-
-
-def export_profile(name: str) -> dict[str, Json]:
-    """Return the document of a machine, built-in or imported.
-
-    Raises
-    ------
-    UnknownMachineError, MachineError
-        As :func:`costdb.machines.load_machine`.
-    """
-    return dict(load_machine(name).document)
 
 
 def find_profile(connection: sqlite3.Connection, name: str, where: str) -> dict[str, Json] | None:
