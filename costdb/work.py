@@ -170,6 +170,39 @@ class Barrier:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteElements:
+    """References to single elements that other ranks own. PGAS model, or a message for each.
+
+    Attributes
+    ----------
+    count : Expr
+        Elements that the slowest rank reads.
+    itemsize_bytes : int
+    threads : Expr
+        Ranks that the array is spread over.
+    pattern : Pattern
+        The best pattern that the subscripts admit.
+    mixed : bool
+        Uniform over all ranks: one in `threads` is the rank's own.
+    """
+
+    count: Expr
+    itemsize_bytes: int
+    threads: Expr
+    pattern: Pattern
+    mixed: bool = False
+    label: str = "remote elements"
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """Iterations of a loop that an interpreter runs statement by statement."""
+
+    iterations: Expr
+    label: str = "interpreted iterations"
+
+
+@dataclass(frozen=True, slots=True)
 class Fixed:
     """Time that somebody states (a ``# advise: cost`` pragma), in microseconds."""
 
@@ -177,4 +210,15 @@ class Fixed:
     label: str = "stated cost"
 
 
-Work = Message | PrefixScan | Collective | Statement | Superstep | RemoteGroup | Barrier | Fixed
+Work = (
+    Message
+    | PrefixScan
+    | Collective
+    | Statement
+    | Superstep
+    | RemoteGroup
+    | RemoteElements
+    | Interpretation
+    | Barrier
+    | Fixed
+)

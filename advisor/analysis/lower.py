@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.analysis.arrays import Arrays
+from advisor.analysis.elements import element_loops, element_nest
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.placement import place
@@ -108,6 +109,11 @@ class _Lowering:
             self.halos.forget(names)
 
     def _loop(self, loop: Loop) -> list[Process]:
+        nest = element_nest(loop)
+        if nest is not None:
+            made = element_loops(nest, self.arrays)
+            self.halos.forget(written(loop))
+            return made
         if loop.step != 1 and any(loop.variable in symbols(inner) for inner in loop.body):
             raise NotPriced("a loop with a step whose index is used")
         changed = frozenset().union(*map(written, loop.body))

@@ -1,0 +1,303 @@
+"""Work of loops over single elements, by the owner-computes rule.
+
+Each element is computed where its target lives, so a loop whose index runs along a distributed
+dimension of the target is shared out among the ranks. What the innermost loop touches is a
+strided run of memory, which is how the order of the loops shows against the storage order. A
+reference to an element of another rank is one by itself: nothing collects it into a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from advisor.analysis.along import ONE, ZERO
+from advisor.analysis.arrays import Arrays
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.placement import Placement, local_extents, pitches_bytes
+from advisor.distribution import CyclicDim
+from advisor.dtypes import itemsize_of
+from advisor.ir.nests import Nest, Reference, directions, may_meet, nest_of, slopes
+from advisor.ir.signs import least_index
+from advisor.ir.statements import Loop, Store
+from advisor.ir.values import (
+    Elementwise,
+    Point,
+    Range,
+    Read,
+    Subscript,
+    Value,
+    operands,
+    reads,
+)
+from costdb.expr import Expr, ceil_div, free_symbols, maximum, sym, to_text
+from costdb.expr.nodes import Num
+from costdb.pgas.partition import remote_groups
+from costdb.pgas.references import Affine, Interval, Irregular, SharedArray, Spread
+from costdb.pgas.references import Loop as Trips
+from costdb.pgas.references import Reference as SharedReference
+from costdb.pgas.references import Subscript as SharedSubscript
+from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.work import Access, Interpretation, Pattern, Region, RemoteElements, Statement
+
+LABEL = "element loops"
+COMPILERS = ("numba", "jit", "njit")
+
+
+def element_nest(loop: Loop) -> Nest | None:
+    """Return the nest that begins with a loop if it computes single elements, else None."""
+    found = nest_of(loop)
+    if found is None or not found.is_by_element:
+        return None
+    innermost = found.loops[-1].variable
+    moving = (part for store in found.body for part in store.region if isinstance(part, Point))
+    return found if any(innermost in free_symbols(part.at) for part in moving) else None
+
+
+def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:
+    """Return the work of a nest that computes single elements.
+
+    Raises
+    ------
+    NotPriced
+        Where the distribution and the subscripts go together in a way that has no closed form.
+    """
+    made: list[Process] = []
+    for store in nest.body:
+        made += _Owned(nest, store, arrays).work()
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Driven:
+    """A loop whose index runs along a distributed dimension of what is computed."""
+
+    dimension: int
+    offset: Expr
+
+
+@dataclass(slots=True)
+class _Owned:
+    """One store of a nest, and how its iterations are shared out."""
+
+    nest: Nest
+    store: Store
+    arrays: Arrays
+    placement: Placement = field(init=False)
+    driven: dict[str, _Driven] = field(init=False)
+    sequential: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.placement = self.arrays.placement(self.store.array)
+        self.driven = self._drivers()
+        self.sequential = self._in_turn()
+
+    @property
+    def facts(self) -> Facts:
+        return self.arrays.facts
+
+    def work(self) -> list[Process]:
+        """Return the traversal, and before it the references that other ranks serve."""
+        trips: dict[str, Expr] = {}
+        traversal = self._looped(0, trips)
+        return [*self._remote(trips), traversal]
+
+    def _drivers(self) -> dict[str, _Driven]:
+        """Return the loops that are shared out, each with the dimension that decides it."""
+        found: dict[str, _Driven] = {}
+        for dimension, part in enumerate(self.store.region):
+            if not self.placement.is_spread(dimension):
+                continue
+            slope = slopes(part, self.nest.variables)
+            if slope is None or len(slope) > 1 or any(step != 1 for step in slope.values()):
+                raise NotPriced("a subscript of a distributed dimension that is no index alone")
+            assert isinstance(part, Point)
+            for variable in slope:
+                if variable in found:
+                    raise NotPriced("a diagonal of an array that is distributed both ways")
+                found[variable] = _Driven(dimension, part.at - sym(variable))
+        return found
+
+    def _in_turn(self) -> frozenset[str]:
+        """Return the loops that are shared out but whose iterations wait for one another."""
+        own = [
+            Reference(self.store.array, read.region, False, 0)
+            for read in reads(self.store.value)
+            if read.array == self.store.array
+        ]
+        written = Reference(self.store.array, self.store.region, True, 0)
+        waiting: set[str] = set()
+        for signs in directions(len(self.nest.loops)):
+            carrier = next(v for v, s in zip(self.nest.variables, signs, strict=True) if s != 0)
+            if carrier in self.driven and carrier not in waiting:
+                met = (may_meet(written, read, self.nest, signs) for read in own)
+                if any(met):
+                    waiting.add(carrier)
+        return frozenset(waiting)
+
+    def _looped(self, depth: int, trips: dict[str, Expr]) -> Process:
+        """Return the loops from one on inwards, and note how often each runs."""
+        loop = self.nest.loops[depth]
+        count = trips[loop.variable] = self._trips(loop)
+        if depth == len(self.nest.loops) - 1:
+            return self._run(loop, count)
+        least = least_index(loop.low, self.facts.minima)
+        with self.facts.within(loop.variable, least, loop.high - 1):
+            inner = self._looped(depth + 1, trips)
+        if loop.variable in self.driven or loop.step != 1:
+            return SeqLoop(loop.variable, ONE, count, inner)
+        return SeqLoop(loop.variable, loop.low, loop.high - 1, inner)
+
+    def _trips(self, loop: Loop) -> Expr:
+        driven = self.driven.get(loop.variable)
+        length = loop.high - loop.low
+        bounds = free_symbols(length) & frozenset(self.nest.variables)
+        if driven is None:
+            if bounds & (self.driven.keys() | self._stepped()):
+                raise NotPriced("a loop as long as the index of one that is shared out")
+            whole = length if loop.step == 1 else ceil_div(length, loop.step)
+            return whole if self.facts.non_negative(length) else maximum(0, whole)
+        if bounds or free_symbols(driven.offset) & frozenset(self.nest.variables):
+            raise NotPriced("a loop that is shared out and whose length changes")
+        if loop.step != 1:
+            raise NotPriced("a loop with a step along a distributed dimension")
+        if loop.variable in self.sequential:
+            return length if self.facts.non_negative(length) else maximum(0, length)
+        part = Range(loop.low + driven.offset, loop.high + driven.offset)
+        return self.placement.along(driven.dimension, part).count(self.facts)
+
+    def _stepped(self) -> frozenset[str]:
+        return frozenset(loop.variable for loop in self.nest.loops if loop.step != 1)
+
+    def _run(self, loop: Loop, count: Expr) -> Process:
+        """Return what all trips of the innermost loop do, for one iteration of those around."""
+        own = Read(self.store.array, self.store.region)
+        accesses = [Access(self._walked(r, loop, count)) for r in self._touched()]
+        accesses.append(Access(self._walked(own, loop, count), store=True))
+        work = Statement(tuple(accesses), _operations(self.store.value) * count, LABEL)
+        if self._is_compiled():
+            return Leaf(work)
+        return Sequential((Leaf(work), Leaf(Interpretation(count))))
+
+    def _touched(self) -> tuple[Read, ...]:
+        return tuple(dict.fromkeys(reads(self.store.value)))
+
+    def _is_compiled(self) -> bool:
+        names = self.arrays.kernel.context.decorators
+        return any(part in COMPILERS for name in names for part in name.split("."))
+
+    def _walked(self, read: Read, loop: Loop, count: Expr) -> Region:
+        """Return the memory that a loop walks along."""
+        placement, found = self.arrays.placement(read.array), self.arrays.type_of(read.array)
+        itemsize = itemsize_of(found.dtype)
+        extents = local_extents(placement, found.extents, self.facts)
+        pitches = pitches_bytes(extents, placement.order, itemsize)
+        step = ZERO
+        for part, pitch in zip(read.region, pitches, strict=True):
+            slope = slopes(part, (loop.variable,))
+            if slope is None:
+                raise NotPriced("a subscript that is not linear in an index")
+            step = step + slope.get(loop.variable, 0) * loop.step * pitch
+        return Region(itemsize, (count,), (step,))
+
+    def _remote(self, trips: Mapping[str, Expr]) -> list[Process]:
+        """Return the references that other ranks serve, of all iterations."""
+        away: dict[tuple[str, int, str], list[SharedReference]] = {}
+        for read in self._touched():
+            placement = self.arrays.placement(read.array)
+            found = [
+                (dimension, served)
+                for dimension in range(len(read.region))
+                if placement.is_spread(dimension)
+                and (served := self._owner(read, dimension)) is not None
+            ]
+            if len(found) > 1:
+                raise NotPriced("an element that other ranks own along two dimensions")
+            for dimension, (owner, affinity) in found:
+                subscripts = [self._subscript(part) for part in read.region]
+                subscripts[dimension] = owner
+                reference = SharedReference(read.array, tuple(subscripts), "store")
+                away.setdefault((read.array, dimension, affinity), []).append(reference)
+        return [
+            process
+            for (array, dimension, affinity), references in away.items()
+            for process in self._groups(array, dimension, affinity, references, trips)
+        ]
+
+    def _owner(self, read: Read, dimension: int) -> tuple[SharedSubscript, str] | None:
+        """Return whose element is read, relative to who reads it; None for one's own.
+
+        The second part is the index that is shared out, where the distance is the same for all.
+        """
+        part, source = read.region[dimension], self.arrays.placement(read.array)
+        assert isinstance(part, Point)
+        for target, computed in enumerate(self.store.region):
+            if not source.along_as(dimension, self.placement, target):
+                continue
+            assert isinstance(computed, Point)
+            offset = part.at + source.origin[dimension]
+            offset = offset - (computed.at + self.placement.origin[target])
+            if offset == ZERO:
+                return None
+            index = next((v for v, d in self.driven.items() if d.dimension == target), "")
+            if index and slopes(part, self.nest.variables) == {index: 1}:
+                if not isinstance(offset, Num):
+                    raise NotPriced("a reference at a distance that depends on sizes")
+                dim = source.dims[dimension]
+                if isinstance(dim, CyclicDim) and dim.k != 1:
+                    raise NotPriced("references from one cyclic piece to the next")
+                return Affine(((index, 1),), int(offset.value)), index
+        return self._subscript(part), ""
+
+    def _subscript(self, part: Subscript) -> SharedSubscript:
+        slope = slopes(part, self.nest.variables)
+        assert isinstance(part, Point)
+        rest = part.at
+        for variable, step in (slope or {}).items():
+            rest = rest - step * sym(variable)
+        if slope is None or not isinstance(rest, Num):
+            return Irregular(to_text(part.at)) if slope != {} else Affine(())
+        return Affine(tuple(sorted(slope.items())), int(rest.value))
+
+    def _groups(
+        self,
+        array: str,
+        dimension: int,
+        affinity: str,
+        references: list[SharedReference],
+        trips: Mapping[str, Expr],
+    ) -> list[Process]:
+        placement, found = self.arrays.placement(array), self.arrays.type_of(array)
+        dim, ranks = placement.dims[dimension], placement.ranks(dimension)
+        spread = Spread.CYCLIC if isinstance(dim, CyclicDim) else Spread.BLOCK
+        fastest = 0 if placement.order == "F" else len(found.extents) - 1
+        used = frozenset().union(*map(free_symbols, trips.values()))
+        outside = [loop for loop in self.nest.loops if loop.variable in used]
+        inside = [loop.variable for loop in self.nest.loops if loop not in outside]
+        interval = Interval(
+            threads=ranks,
+            arrays=(SharedArray(array, spread, dimension, fastest),),
+            loops=tuple(Trips(variable, trips[variable]) for variable in inside),
+            references=tuple(references),
+            affinity=affinity,
+        )
+        # where iterations wait for one another, the edges of all blocks are on one path
+        edges = ranks - 1 if affinity in self.sequential and spread is Spread.BLOCK else ONE
+        made: list[Process] = []
+        for group in remote_groups(interval):
+            if group.pattern is Pattern.LOCAL or group.count == ZERO:
+                continue
+            label = f"remote elements of {array}"
+            size = itemsize_of(found.dtype)
+            process: Process = Leaf(
+                RemoteElements(group.count * edges, size, ranks, group.pattern, group.mixed, label)
+            )
+            for loop in reversed(outside):
+                process = SeqLoop(loop.variable, loop.low, loop.high - 1, process)
+            made.append(process)
+        return made
+
+
+def _operations(value: Value) -> int:
+    own = 1 if isinstance(value, Elementwise) else 0
+    return own + sum(map(_operations, operands(value)))

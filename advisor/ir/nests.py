@@ -1,0 +1,239 @@
+"""Nests of loops, and the iterations of them that touch the same elements.
+
+The iterations of a nest are vectors of indices. Two accesses to one array meet at a distance
+vector when some pair of iterations that far apart touches the same element. Only the signs of a
+distance matter for the order of iterations, so the question asked is whether two accesses may
+meet at some distance of given signs. Where subscripts are not affine, or differ in how they
+depend on the indices, the answer is that they may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import gcd, inf
+
+from advisor.ir.dependence import slope_of
+from advisor.ir.statements import Loop, Statement, Store
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Point,
+    Read,
+    Scalar,
+    Subscript,
+    Value,
+    operands,
+    reads,
+)
+from costdb.expr import Expr, free_symbols
+from costdb.expr.nodes import Num
+
+Signs = tuple[int, ...]
+"""For each loop, outermost first: -1, 0 or 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops each of which holds only the next one, and the stores within the innermost.
+
+    Attributes
+    ----------
+    loops : tuple of Loop
+        Outermost first.
+    body : tuple of Store
+    """
+
+    loops: tuple[Loop, ...]
+    body: tuple[Store, ...]
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The indices, outermost first."""
+        return tuple(loop.variable for loop in self.loops)
+
+    @property
+    def is_rectangular(self) -> bool:
+        """Whether no loop's bounds depend on another's index."""
+        bounds = (free_symbols(loop.low) | free_symbols(loop.high) for loop in self.loops)
+        return not frozenset().union(*bounds) & frozenset(self.variables)
+
+    @property
+    def is_by_element(self) -> bool:
+        """Whether every statement computes one element from single elements."""
+        return all(
+            _is_element(store.region)
+            and _is_arithmetic(store.value)
+            and all(_is_element(read.region) for read in reads(store.value))
+            for store in self.body
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """One access within a nest.
+
+    Attributes
+    ----------
+    array : str
+    region : tuple of Subscript
+    store : bool
+    statement : int
+        Which of the nest's statements it belongs to.
+    """
+
+    array: str
+    region: tuple[Subscript, ...]
+    store: bool
+    statement: int
+
+
+def nest_of(loop: Loop) -> Nest | None:
+    """Return the nest that begins with a loop; None where it holds anything but stores."""
+    loops = [loop]
+    while len(loops[-1].body) == 1 and isinstance(loops[-1].body[0], Loop):
+        loops.append(loops[-1].body[0])
+    stores = tuple(s for s in loops[-1].body if isinstance(s, Store))
+    if not stores or len(stores) != len(loops[-1].body):
+        return None
+    return Nest(tuple(loops), stores)
+
+
+def nests(statements: tuple[Statement, ...]) -> Iterator[Nest]:
+    """Yield the outermost nests of a block, in program order."""
+    for statement in statements:
+        if isinstance(statement, Loop):
+            found = nest_of(statement)
+            if found is None:
+                yield from nests(statement.body)
+            else:
+                yield found
+
+
+def references(nest: Nest) -> tuple[Reference, ...]:
+    """Return all accesses of a nest, the reads of a statement before its store."""
+    return tuple(
+        reference
+        for number, store in enumerate(nest.body)
+        for reference in (
+            *(Reference(r.array, r.region, False, number) for r in reads(store.value)),
+            Reference(store.array, store.region, True, number),
+        )
+    )
+
+
+def slopes(part: Subscript, variables: tuple[str, ...]) -> dict[str, int] | None:
+    """Return how an index grows with each variable, zeros left out; None where not affine.
+
+    Raises
+    ------
+    TypeError
+        For a subscript that selects a range.
+    """
+    if not isinstance(part, Point):
+        raise TypeError("a range has no single slope")
+    found: dict[str, int] = {}
+    for variable in variables:
+        slope = slope_of(part.at, variable)
+        if slope is None or isinstance(slope, Fraction):
+            return None
+        if slope != 0:
+            found[variable] = int(slope)
+    return found
+
+
+def may_meet(first: Reference, then: Reference, nest: Nest, signs: Signs) -> bool:
+    """Return whether `then` may touch what `first` touched, at a distance of given signs.
+
+    Parameters
+    ----------
+    first, then : Reference
+        To the same array.
+    nest : Nest
+    signs : tuple of int
+        Of the iteration of `then` less that of `first`, loop by loop.
+    """
+    if len(first.region) != len(then.region):
+        return True
+    variables = nest.variables
+    wanted = dict(zip(variables, signs, strict=True))
+    fixed: dict[str, int] = {v: 0 for v, sign in wanted.items() if sign == 0}
+    for one, other in zip(first.region, then.region, strict=True):
+        if not (isinstance(one, Point) and isinstance(other, Point)):
+            continue
+        slope, its = slopes(one, variables), slopes(other, variables)
+        gap = one.at - other.at
+        if slope is None or slope != its or not isinstance(gap, Num):
+            continue
+        if not _solvable(slope, Fraction(gap.value), wanted):
+            return False
+        if len(slope) == 1:
+            ((variable, step),) = slope.items()
+            distance = int(Fraction(gap.value) / step)
+            if fixed.setdefault(variable, distance) != distance:
+                return False
+    return all(_fits(loop, fixed.get(loop.variable, 0)) for loop in nest.loops)
+
+
+def _solvable(slope: Mapping[str, int], gap: Fraction, wanted: Mapping[str, int]) -> bool:
+    """Return whether ``sum(slope * distance) == gap`` for some distances of the wanted signs."""
+    moving = {v: step for v, step in slope.items() if wanted[v] != 0}
+    if not moving:
+        return gap == 0
+    if gap.denominator != 1 or int(gap) % gcd(*moving.values()):
+        return False
+    low = high = 0.0
+    for variable, step in moving.items():
+        if step * wanted[variable] > 0:
+            low, high = low + abs(step), inf
+        else:
+            low, high = -inf, high - abs(step)
+    return low <= gap <= high
+
+
+def _fits(loop: Loop, distance: int) -> bool:
+    """Return whether a loop has two iterations so far apart, as far as can be told."""
+    if distance % loop.step:
+        return False
+    trips = loop.high - loop.low
+    return not isinstance(trips, Num) or distance == 0 or abs(distance) < trips.value
+
+
+def directions(depth: int) -> tuple[Signs, ...]:
+    """Return the signs of all distances to later iterations of so many loops."""
+    return tuple(signs for signs in product((-1, 0, 1), repeat=depth) if is_later(signs))
+
+
+def is_later(signs: Signs) -> bool:
+    """Return whether the first sign that is not 0 is positive."""
+    return next((sign > 0 for sign in signs if sign != 0), False)
+
+
+def conflicts(nest: Nest) -> Iterator[tuple[Reference, Reference]]:
+    """Yield all pairs of accesses to one array of which one is a store, in either order."""
+    found = references(nest)
+    for first in found:
+        for then in found:
+            if first.array == then.array and (first.store or then.store):
+                yield first, then
+
+
+def index_name(variable: str) -> str:
+    """Return the name that the source gives to a loop's index."""
+    return variable.rpartition(".line")[0]
+
+
+def _is_element(region: tuple[Subscript, ...]) -> bool:
+    return all(isinstance(part, Point) for part in region)
+
+
+def _is_arithmetic(value: Value) -> bool:
+    plain = isinstance(value, Read | Scalar | Elementwise | Copy)
+    return plain and all(map(_is_arithmetic, operands(value)))
+
+
+def trips_of(loop: Loop) -> Expr:
+    """Return the extent of a loop's range, which is negative where it is empty."""
+    return loop.high - loop.low

@@ -1,0 +1,51 @@
+"""Prices of what element loops do besides arithmetic: remote references, and interpretation.
+
+A reference to an element of another rank is priced by the pattern rates of a partitioned global
+address space where the profile has them. Where it has none, it is what message passing makes of
+it: a message for each element.
+"""
+
+from __future__ import annotations
+
+from costdb.estimate import Missing, Priced, Term
+from costdb.expr import num, sym
+from costdb.lines.coefficients import Bill
+from costdb.machines import Machine
+from costdb.pgas.model import price_remote_group
+from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup
+
+ONE = num(1)
+SECTION, KEY = "python", "element_us"
+
+
+def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Missing:
+    """Price references to single elements of other ranks.
+
+    Raises
+    ------
+    MachineError
+        The profile's section is malformed.
+    """
+    if machine.section("pgas"):
+        group = RemoteGroup(
+            work.count, work.threads, work.pattern, mixed=work.mixed, label=work.label
+        )
+        return price_remote_group(group, machine)
+    bill = Bill(machine)
+    remote = work.count * (1 - ONE / work.threads) if work.mixed else work.count
+    element = Region(work.itemsize_bytes, (ONE,), (ONE * work.itemsize_bytes,))
+    bill.charge_messages(remote, element)
+    return bill.total()
+
+
+def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Missing:
+    """Price the interpreter's part in a loop: nothing where the profile does not state it.
+
+    Profiles of machines that the literature measured with compiled programs state none.
+    """
+    each = machine.quantity(SECTION, KEY)
+    if each is None:
+        return Priced(num(0))
+    symbol = f"{SECTION}.element"
+    time_us = work.iterations * sym(symbol)
+    return Priced(time_us, (Term(work.label, SECTION, time_us),), {symbol: each})
