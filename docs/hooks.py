@@ -43,15 +43,39 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _filled(nav: Any, known: list[str]) -> Any:
-    """Return the menu with each entry that ends in ``/`` replaced by the pages of that folder."""
+    """Return the menu with each entry that ends in ``/`` replaced by the pages of that folder.
+
+    ``./`` stands for the pages at the top that the menu does not name; a folder without pages
+    leaves no entry.
+    """
+    named = frozenset(_targets(nav))
+
+    def filled(entry: Any) -> Any:
+        if isinstance(entry, list):
+            return [inner for part in entry for inner in _as_list(filled(part))]
+        if isinstance(entry, dict):
+            found = {title: filled(target) for title, target in entry.items()}
+            return {title: target for title, target in found.items() if target} or []
+        if entry == "./":
+            return [path for path in known if "/" not in path and path not in named]
+        if entry.endswith("/"):
+            return sorted((path for path in known if path.startswith(entry)), key=_place)
+        return entry
+
+    return filled(nav)
+
+
+def _targets(nav: Any) -> list[str]:
+    """Return every page or folder that a menu names."""
     if isinstance(nav, list):
-        return [_filled(entry, known) for entry in nav]
+        return [target for entry in nav for target in _targets(entry)]
     if isinstance(nav, dict):
-        return {title: _filled(target, known) for title, target in nav.items()}
-    if isinstance(nav, str) and nav.endswith("/"):
-        within = [path for path in known if path.startswith(nav)]
-        return sorted(within, key=_place)
-    return nav
+        return [target for entry in nav.values() for target in _targets(entry)]
+    return [nav]
+
+
+def _as_list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
 
 
 def _place(path: str) -> tuple[bool, str]:

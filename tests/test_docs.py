@@ -24,6 +24,7 @@ from generators.sessions import (
     workshop,
 )
 
+from advisor.cli.app import COMMANDS
 from advisor.ir.proposal import Transform
 from advisor.transform_registry import transforms
 from costdb.machines import built_in_names, load_machine
@@ -95,10 +96,11 @@ def test_every_page_is_in_the_menu(site: dict[str, str]) -> None:
     menu = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     entries = set(re.findall(r"[\w./-]+(?:\.md|/)$", menu, re.MULTILINE))
     for name in site:
+        folder = name.rpartition("/")[0]
         if name.endswith(".md"):
-            assert name in entries or f"{name.rpartition('/')[0]}/" in entries, name
+            assert name in entries or f"{folder or '.'}/" in entries, name
     for entry in entries:
-        assert entry in site or any(name.startswith(entry) for name in site), entry
+        assert entry in site or entry.endswith("/"), entry
 
 
 def test_generated_pages_are_not_kept(generated: dict[str, str]) -> None:
@@ -157,6 +159,14 @@ def test_a_machine_page_has_every_number(name: str, generated: dict[str, str]) -
         assert to_pages(plain(note), 1) in page
     for key, source in machine.sources.items():
         assert f"{{#source-{key}}}: {to_pages(plain(source), 1)}" in page
+
+
+def test_every_command_has_its_options(generated: dict[str, str]) -> None:
+    for command in COMMANDS:
+        assert (
+            f"## advise {command}\n\n```text\nadvise {command} --help was run\n"
+            in (generated["options.md"])
+        )
 
 
 def test_what_a_machine_cannot_price_is_said(generated: dict[str, str]) -> None:
@@ -272,11 +282,13 @@ def test_a_session_shows_what_was_printed(shop: Workshop) -> None:
     page = (
         "<!-- write said.py -->\n```python\nprint('one\\ntwo\\nthree')\n```\n\n"
         "<!-- run shows='two' -->\n```console\n$ python \\\n    said.py\n```\n\n"
+        "<!-- run from='two' to='two' -->\n```console\n$ python said.py\n```\n\n"
         "<!-- show from='one' until='three' -->\n```text\n```\n\n"
         "<!-- show from='two' to='three' -->\n```text\n```\n"
     )
     shown = with_output(page, shop)
     assert "```text\n$ python \\\n    said.py\none\ntwo\nthree\n```" in shown
+    assert "```text\n$ python said.py\n...\ntwo\n...\n```" in shown
     assert shown.endswith("```text\none\ntwo\n```\n\n\n```text\ntwo\nthree\n```\n\n")
 
 

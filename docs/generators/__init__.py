@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from generators import examples, guides, machines, models, rules, schemas
+from generators import commands, examples, guides, machines, models, rules, schemas
 from generators.sessions import Workshop
 
 __all__ = ["generated_pages"]
@@ -26,6 +26,7 @@ def generated_pages(root: Path, workshop: Workshop) -> dict[str, str]:
     """
     return {
         **guides.pages(root),
+        **commands.pages(workshop),
         **rules.pages(root),
         **models.pages(root),
         **machines.pages(root),

@@ -6,7 +6,7 @@ A page says what to do in a comment before a code block:
     Run the commands after ``$`` in the block below and put their output there. The last must end
     with that exit code (0 when none is given), the others with 0. The block, its white space
     taken as single blanks, must contain every ``shows``, no ``lacks``, and something for every
-    regular expression in ``matches``.
+    regular expression in ``matches``. With ``from`` and ``to`` only those lines are shown.
 ``<!-- write compare.py -->``
     Write the block below to that file.
 ``<!-- show from="why" to="pays" -->``
@@ -78,7 +78,7 @@ class Workshop:
         Raises
         ------
         SessionError
-            When it is none of the programs that pages may run.
+            When it is none of the programs that pages may run, or takes too long.
         """
         words = shlex.split(command.replace(_CONTINUATION, " "))
         match words:
@@ -90,18 +90,21 @@ class Workshop:
                 arguments = words
             case _:
                 raise SessionError(f"pages do not run {command!r}")
-        done = subprocess.run(
-            arguments,
-            cwd=self.folder,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            timeout=_LONGEST_RUN_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                arguments,
+                cwd=self.folder,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                encoding="utf-8",
+                timeout=_LONGEST_RUN_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise SessionError(f"`{command}` took more than {_LONGEST_RUN_S} s") from error
         return Outcome(done.stdout, done.returncode)
 
     def _environment(self) -> dict[str, str]:
@@ -181,6 +184,8 @@ def _run_all(body: str, options: list[str], shop: Workshop) -> tuple[str, str]:
                 f"{outcome.output[-_LONGEST_QUOTE:]!r}"
             )
         shown.append(f"$ {command}\n{outcome.output}")
+    if "from" in wanted:
+        shown[-1] = f"$ {commands[-1]}\n...\n{_between(outcome.output, wanted)}\n...\n"
     everything = " ".join("".join(shown).split())
     for text in wanted["shows"]:
         if text not in everything:
@@ -208,9 +213,12 @@ def _by_name(options: list[str]) -> dict[str, list[str]]:
 
 def _lines_between(last: str, options: list[str], shop: Workshop) -> str:
     wanted = _by_name(options)
-    text = last
     if "file" in wanted:
-        text = (shop.folder / wanted["file"][0]).read_text(encoding="utf-8")
+        last = (shop.folder / wanted["file"][0]).read_text(encoding="utf-8")
+    return _between(last, wanted)
+
+
+def _between(text: str, wanted: dict[str, list[str]]) -> str:
     lines = text.splitlines()
     (start_text,) = wanted["from"]
     (end_text,) = wanted.get("until") or wanted["to"]
