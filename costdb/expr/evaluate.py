@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 from costdb.expr.errors import ExprError
 from costdb.expr.exact import MAX_BITS, Rational, Value
@@ -22,10 +23,14 @@ from costdb.expr.functions import (
     gcd_value,
     log2_value,
 )
+from costdb.expr.names import free_symbols
 from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
 
 MAX_ITERATIONS = 10_000_000
 """Terms that one evaluation may enumerate before it is refused."""
+
+COMPILED_FROM = 64
+"""Terms from which on an enumeration is worth compiling."""
 
 
 def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
@@ -139,6 +144,10 @@ class _Evaluation:
                 f"enumerating {expr.index!r} needs more than {MAX_ITERATIONS} terms, "
                 "and no closed form is known"
             )
+        if high - low >= COMPILED_FROM:
+            found = _compiled(expr, scope)
+            if found is not None:
+                return found
         inner = dict(scope)
         inner[expr.index] = low
         result = self.value(expr.body, inner)
@@ -147,6 +156,46 @@ class _Evaluation:
             value = self.value(expr.body, inner)
             result = result + value if isinstance(expr, Sum) else max(result, value)
         return _exact(result)
+
+
+def _compiled(expr: Reduction, scope: Mapping[str, Value]) -> Value | None:
+    """Return the value of a reduction over whole numbers alone, None where it is not one."""
+    function = _whole_function(expr)
+    if function is None:
+        return None
+    names = sorted(free_symbols(expr))
+    values = [scope[name] for name in names if name in scope]
+    if len(values) < len(names) or not all(isinstance(value, int) for value in values):
+        return None
+    return function(*values)
+
+
+@lru_cache(maxsize=1024)
+def _whole_function(expr: Reduction) -> Callable[..., Value] | None:
+    """Compile a reduction in which whole numbers never turn into anything else."""
+    if not _stays_whole(expr.body):
+        return None
+    # the compiler is needed here only, and builds on this module
+    from costdb.expr.scalar import compile_scalar
+
+    return compile_scalar(expr, sorted(free_symbols(expr)))
+
+
+def _stays_whole(expr: Expr) -> bool:
+    match expr:
+        case Num(value):
+            return isinstance(value, int)
+        case Add(_, constant) if not isinstance(constant, int):
+            return False
+        case Mul(_, coefficient) if not isinstance(coefficient, int):
+            return False
+        case Pow(_, exponent):
+            if not (isinstance(exponent, Num) and exponent.value >= 0):
+                return False
+        case Log2() | Reduction():
+            # the terms of reductions within one another are counted together
+            return False
+    return all(map(_stays_whole, expr.children))
 
 
 def _apply(expr: Expr, args: list[Value]) -> Value:

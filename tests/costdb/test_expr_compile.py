@@ -15,6 +15,8 @@ from costdb.expr import (
     parse,
     sym,
 )
+from costdb.expr.evaluate import COMPILED_FROM
+from costdb.expr.functions import MaxOver, Sum
 from costdb.expr.nodes import MAX_DEPTH
 
 POINTS = [(n, p, k) for n in (-5, 0, 1, 8) for p in (-2, 1, 3) for k in (0, 4)]
@@ -139,3 +141,23 @@ def test_the_deepest_expression_compiles() -> None:
 def test_what_cannot_be_is_refused(use, message: str) -> None:
     with pytest.raises(ExprError, match=message):
         use()
+
+
+@given(expressions, bindings)
+@settings(max_examples=100, deadline=None)
+def test_long_enumerations_are_the_sums_of_their_terms(expr: Expr, values: dict[str, int]) -> None:
+    """They are compiled where all is whole; that must not show."""
+    name = NAMES[0]
+    rest = {other: value for other, value in values.items() if other != name}
+    last = COMPILED_FROM + 5
+    try:
+        terms = [evaluate(expr, {**rest, name: index}) for index in range(last + 1)]
+        expected = sum(terms[1:], terms[0])
+    except ExprError:
+        return
+    for reduction, wanted in ((Sum, expected), (MaxOver, max(terms))):
+        found = evaluate(reduction(name, num(0), num(last), expr), rest)
+        if isinstance(wanted, float):
+            assert found == pytest.approx(wanted)
+        else:
+            assert found == wanted
