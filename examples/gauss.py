@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from advisor import Block, Dist, Mesh, kernel
 
-mesh = Mesh(rank=16)
+mesh = Mesh(rank="P")
 
 
-@kernel(N=1000)
+@kernel(N=1000, P=16)
 def eliminate(
     a: Annotated[NDArray[np.float64], Dist("N", "N", None, Block("rank"), on=mesh)],
 ) -> NDArray[np.float64]:

@@ -155,6 +155,8 @@ class Arrays:
                 return self._collect(operand, gathered, region, placement)
         one_element = not region_extents(region)
         if not one_element and not describe(value, self.type_of).extents:
+            if isinstance(value, Read):
+                return self._element(value, region, placement)
             return self.number(value)
         match value:
             case Read(array, part):
@@ -179,6 +181,16 @@ class Arrays:
         made, own = self._made(value)
         gathered.operands.append(own)
         return made
+
+    def _element(
+        self, value: Read, region: tuple[Subscript, ...], placement: Placement
+    ) -> list[Process]:
+        """Return what brings one element to all ranks that compute a region with it."""
+        named = Operand(
+            value.array, self.type_of(value.array), self.placement(value.array), value.region
+        )
+        alone: Pairs = [(own, None) for own in range(len(value.region))]
+        return self._fetched([(named, alone)], region, placement)
 
     def _shown(self, value: Value) -> tuple[list[Process], Operand]:
         """Return an operand whose dimensions are shown in another order, or with new ones."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from advisor.analysis.along import ONE
 from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.participants import taking_part
 from advisor.analysis.placement import (
     Placement,
     length_of,
@@ -24,7 +25,7 @@ from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Point, Subscript, region_symbols
 from costdb.expr import Expr, ceil_div
-from costdb.process.terms import Leaf, Process
+from costdb.process.terms import NOTHING, Leaf, Process
 from costdb.work import Collective, CollectiveKind, Region
 
 Going = Mapping[int, int | None]
@@ -103,11 +104,17 @@ def exchange(
     counts = [local_count(placement, own, part, facts) for own, part in enumerate(source.region)]
     axes = placement.dims[dimension].axes
     goes_to = source.going.get(dimension)
-    if isinstance(source.region[dimension], Point):
-        return _collective(CollectiveKind.BROADCAST, ranks, source, counts, dimension, facts)
     users = [
         t for t, dim in enumerate(target.dims) if set(dim.axes) & set(axes) and target.is_spread(t)
     ]
+    part = source.region[dimension]
+    if isinstance(part, Point):
+        if len(users) == 1 and placement.along_as(dimension, target, users[0]):
+            at = placement.origin[dimension] + part.at
+            ranks = taking_part(at, target.along(users[0], region[users[0]]), facts)
+        if ranks == ONE:
+            return NOTHING
+        return _collective(CollectiveKind.BROADCAST, ranks, source, counts, dimension, facts)
     if goes_to is not None and goes_to in users:
         if placement.template[dimension] != target.template[goes_to]:
             raise NotPriced("an array is dealt out otherwise than what is computed from it")

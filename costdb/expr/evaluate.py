@@ -167,7 +167,9 @@ def _compiled(expr: Reduction, scope: Mapping[str, Value]) -> Value | None:
     values = [scope[name] for name in names if name in scope]
     if len(values) < len(names) or not all(isinstance(value, int) for value in values):
         return None
-    return function(*values)
+    found = function(*values)
+    # rounded logarithms are whole, though they come as floats
+    return int(found) if isinstance(found, float) and found.is_integer() else found
 
 
 @lru_cache(maxsize=1024)
@@ -192,6 +194,8 @@ def _stays_whole(expr: Expr) -> bool:
         case Pow(_, exponent):
             if not (isinstance(exponent, Num) and exponent.value >= 0):
                 return False
+        case CeilDiv(Log2(argument), Num(1)) | FloorDiv(Log2(argument), Num(1)):
+            return _stays_whole(argument)
         case Log2() | Reduction():
             # the terms of reductions within one another are counted together
             return False
