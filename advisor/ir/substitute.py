@@ -1,0 +1,49 @@
+"""Values and regions with other expressions in the place of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from advisor.ir.statements import Store
+from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Subscript, Value
+from costdb.expr import Expr, substitute
+
+Bindings = Mapping[str, Expr]
+
+
+def in_subscript(part: Subscript, bindings: Bindings) -> Subscript:
+    """Return a subscript with symbols replaced."""
+    if isinstance(part, Point):
+        return Point(substitute(part.at, bindings))
+    return Range(substitute(part.low, bindings), substitute(part.high, bindings))
+
+
+def in_region(region: tuple[Subscript, ...], bindings: Bindings) -> tuple[Subscript, ...]:
+    """Return a region with symbols replaced."""
+    return tuple(in_subscript(part, bindings) for part in region)
+
+
+def in_arithmetic(value: Value, bindings: Bindings) -> Value:
+    """Return a value made of reads, numbers and elementwise operations, with symbols replaced.
+
+    Raises
+    ------
+    TypeError
+        For a value that holds anything else.
+    """
+    match value:
+        case Read(array, region):
+            return Read(array, in_region(region, bindings))
+        case Scalar():
+            return value
+        case Copy(operand, dtype):
+            return Copy(in_arithmetic(operand, bindings), dtype)
+        case Elementwise(operation, parts):
+            return Elementwise(operation, tuple(in_arithmetic(p, bindings) for p in parts))
+    raise TypeError(f"{type(value).__name__} is no arithmetic on elements")
+
+
+def in_store(store: Store, bindings: Bindings) -> Store:
+    """Return a store of such a value with symbols replaced."""
+    region = in_region(store.region, bindings)
+    return Store(store.array, region, in_arithmetic(store.value, bindings), store.span)
