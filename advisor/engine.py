@@ -8,6 +8,12 @@ from dataclasses import dataclass, field
 from advisor.finding import Finding, Remark
 from advisor.frontend import prefilter
 
+PLAIN_GAIN = 1.05
+"""Predicted speed-up from which on a finding is reported."""
+
+SURE_GAIN = 1.01
+"""The same where even the low end of the interval is a gain."""
+
 
 @dataclass(frozen=True)
 class Options:
@@ -21,8 +27,9 @@ class Options:
         They go over those that the source states.
     select, ignore : tuple of str
         Codes; no code selected means all.
-    min_speedup : float
-        Smaller predicted gains are not reported.
+    min_speedup : float or None
+        Smaller predicted gains are not reported. None: those of 5 % are, and those of 1 % whose
+        whole interval is a gain.
     size_origins : mapping of str to str
         What bound the sizes, where it was not ``-D``.
     rule_min_speedup : mapping of str to float
@@ -33,13 +40,16 @@ class Options:
     sizes: Mapping[str, int | float]
     select: tuple[str, ...]
     ignore: tuple[str, ...]
-    min_speedup: float
+    min_speedup: float | None
     size_origins: Mapping[str, str] = field(default_factory=dict)
     rule_min_speedup: Mapping[str, float] = field(default_factory=dict)
 
-    def least_speedup(self, code: str) -> float:
-        """Return the smallest gain of a rule that is reported."""
-        return self.rule_min_speedup.get(code, self.min_speedup)
+    def reports(self, code: str, speedup: float, low: float) -> bool:
+        """Return whether a rule's gain is reported, by its middle and the low end of it."""
+        least = self.rule_min_speedup.get(code, self.min_speedup)
+        if least is not None:
+            return speedup >= least
+        return speedup >= PLAIN_GAIN or (speedup >= SURE_GAIN and low > 1)
 
 
 @dataclass(frozen=True)
@@ -84,15 +94,14 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     remarks: list[Remark] = []
     for kernel in read_kernels(path, source):
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
-        ranked = rank(path, kernel, machine, sizes, wanted)
+        ranked = rank(path, kernel, machine, sizes, wanted, options.reports)
         findings += ranked.findings
         remarks += ranked.remarks
     kept = apply_suppressions(
         path, source, read_comments(source), findings, lambda code: _is_wanted(code, options)
     )
-    large = [f for f in kept.findings if f.prediction.speedup >= options.least_speedup(f.code)]
-    large.sort(key=lambda f: (-f.prediction.speedup, f.span, f.code))
-    return FileResult(path, source, tuple(large), (*remarks, *kept.unused))
+    ordered = sorted(kept.findings, key=lambda f: (-f.prediction.speedup, f.span, f.code))
+    return FileResult(path, source, tuple(ordered), (*remarks, *kept.unused))
 
 
 def _is_wanted(code: str, options: Options) -> bool:

@@ -10,11 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import TypeGuard
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
-from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute
+from costdb.expr import Expr, ExprError, compile_scalar, evaluate, free_symbols, num
+from costdb.expr.exact import exact
+from costdb.expr.scalar import ScalarFunction
 from costdb.multilinear import (
     Box,
     Interval,
@@ -31,6 +34,8 @@ from costdb.quantity import Provenance, Quantity
 _SECONDS_PER_MICROSECOND = 1e-6
 _DENSE_VALUES = 256
 _GEOMETRIC_STEP = 1.08
+_ROUNDING = 1e-9
+"""Relative difference of two prices below which their order is found exactly."""
 _TRUST = tuple(Provenance)
 
 Bindings = Mapping[str, int | float]
@@ -108,6 +113,20 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
     )
 
 
+def middle(priced: Priced, bindings: Bindings) -> Seconds:
+    """Return the predicted time with every coefficient at its middle, and nothing else.
+
+    Raises
+    ------
+    ExprError
+        As :func:`evaluate_price`.
+    """
+    _check_bindings(bindings)
+    values = {name: quantity.value for name, quantity in priced.coefficients.items()}
+    microseconds = float(evaluate(priced.microseconds, {**bindings, **values}))
+    return Seconds(max(0.0, microseconds) * _SECONDS_PER_MICROSECOND)
+
+
 def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     """Return predicted time `before` over `after`, with shared coefficients moved together.
 
@@ -160,11 +179,7 @@ def crossover(
     _check_bindings(others)
     merged = merge_coefficients((before.coefficients, after.coefficients))
     values: dict[str, int | float] = {**others, **{n: q.value for n, q in merged.items()}}
-    gain = _along(before.microseconds - after.microseconds, variable, values)
-
-    def after_wins(value: int) -> bool:
-        return gain(value) > 0
-
+    after_wins = _comparison(before.microseconds, after.microseconds, variable, values)
     dense_to = min(high, low + _DENSE_VALUES - 1)
     stops = list(range(low, dense_to + 1))
     while stops[-1] < high:
@@ -194,12 +209,40 @@ def merge_coefficients(mappings: Sequence[Mapping[str, Quantity]]) -> dict[str, 
     return merged
 
 
-def _along(expr: Expr, variable: str, values: Bindings) -> Callable[[int], float]:
-    fixed = substitute(expr, {name: values[name] for name in values if name != variable})
-    unbound = sorted(free_symbols(fixed) - {variable})
+def _comparison(
+    before: Expr, after: Expr, variable: str, values: Bindings
+) -> Callable[[int], bool]:
+    """Return a test of whether `after` is less than `before` at a value of `variable`.
+
+    Floats decide where the difference is far above their rounding, exact arithmetic elsewhere.
+    """
+    difference = before - after
+    if difference == num(0):
+        return lambda value: False
+    names = tuple(sorted(free_symbols(before) | free_symbols(after)))
+    unbound = [name for name in names if name != variable and name not in values]
     if unbound:
         raise ExprError(f"{unbound[0]!r} has no value")
-    return lambda value: float(evaluate(fixed, {variable: value}))
+    gain, size = _compiled(difference, names), _compiled(before, names)
+    point: list[int | float] = [values.get(name, 0) for name in names]
+    place = names.index(variable) if variable in names else None
+    fractions = {name: exact(values[name]) for name in names if name != variable}
+
+    def after_wins(value: int) -> bool:
+        if place is not None:
+            point[place] = value
+        found = float(gain(*point))
+        if abs(found) > _ROUNDING * abs(float(size(*point))):
+            return found > 0
+        return evaluate(difference, {**fractions, variable: value}) > 0
+
+    return after_wins
+
+
+@lru_cache(maxsize=16)
+def _compiled(expr: Expr, names: tuple[str, ...]) -> ScalarFunction:
+    # the formula is the same whichever of its names varies
+    return compile_scalar(expr, names)
 
 
 def _first_unlike(test: Callable[[int], bool], left: int, right: int, at_left: bool) -> int:

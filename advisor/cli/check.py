@@ -13,7 +13,8 @@ from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number,
 from advisor.cli.rules import split_codes
 from advisor.cli.scope import make_scope
 from advisor.cli.session import Request, run
-from advisor.config.layer import DEFAULT_MIN_SPEEDUP, Layer
+from advisor.config.layer import Layer
+from advisor.engine import PLAIN_GAIN, SURE_GAIN
 from advisor.report.model import FORMATS
 
 
@@ -129,7 +130,8 @@ def _check(
             metavar="SPEEDUP",
             envvar="ADVISE_MIN_SPEEDUP",
             show_envvar=True,
-            help=f"Leave out smaller predicted gains; {DEFAULT_MIN_SPEEDUP} when nothing is said.",
+            help=f"Leave out smaller predicted gains. Without it, gains from {PLAIN_GAIN} on are"
+            f" told, and those from {SURE_GAIN} on whose whole interval is a gain.",
         ),
     ] = None,
     baseline: Annotated[

@@ -49,7 +49,8 @@ def _lines(path: str, settings: Settings, scope: Scope, output_format: str) -> I
         ("exclude", (*configuration.exclude, *scope.patterns)),
     ):
         yield f"{name} = {_array(codes)}"
-    yield f"min-speedup = {settings.min_speedup!r}"
+    if settings.min_speedup is not None:
+        yield f"min-speedup = {settings.min_speedup!r}"
     if settings.fail_above is not None:
         yield f"fail-above = {settings.fail_above!r}"
     yield f"output-format = {_text(output_format)}"

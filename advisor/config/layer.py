@@ -9,8 +9,6 @@ from advisor.config.places import Keys, line_of
 
 Number = int | float
 
-DEFAULT_MIN_SPEEDUP = 1.05
-
 
 class ConfigError(ValueError):
     """A configuration that cannot be used; the message is one line with file and place."""
@@ -99,7 +97,7 @@ class Settings:
     select: tuple[str, ...]
     ignore: tuple[str, ...]
     extend_select: tuple[str, ...]
-    min_speedup: float
+    min_speedup: float | None
     fail_above: float | None
     rules: Mapping[str, RuleOptions]
     layers: tuple[Layer, ...]
@@ -119,7 +117,7 @@ def settle(layers: tuple[Layer, ...]) -> Settings:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     extend_select: tuple[str, ...] = ()
-    min_speedup = DEFAULT_MIN_SPEEDUP
+    min_speedup: float | None = None
     fail_above: float | None = None
     rules: dict[str, RuleOptions] = {}
     for layer in layers:

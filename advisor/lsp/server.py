@@ -51,7 +51,6 @@ from advisor.lsp.settings import (
 )
 from advisor.source import Edit
 
-DEFAULT_MIN_SPEEDUP = 1.05
 _SETTINGS_TIMEOUT_S = 3.0
 # Importing the front end and the rules takes a second; better before the first file is open.
 _WARM_UP = "import advisor\n"
@@ -295,7 +294,7 @@ class AdviseServer(LanguageServer):
             sizes=settings.sizes,
             select=(),
             ignore=(),
-            min_speedup=settings.min_speedup or DEFAULT_MIN_SPEEDUP,
+            min_speedup=settings.min_speedup,
             size_origins=dict.fromkeys(settings.sizes, "editor"),
         )
 
@@ -389,5 +388,5 @@ async def _reply(asked: Any, what: str) -> Any:
 
 
 def _warm_up() -> None:
-    analyse("", _WARM_UP, Options("t3e", {}, (), (), DEFAULT_MIN_SPEEDUP))
+    analyse("", _WARM_UP, Options("t3e", {}, (), (), None))
     rule_pages()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from advisor.analysis.lower import lower
 from advisor.ir.kernel import Kernel
 from costdb.estimate import Estimate, Missing, Priced, Ratio
-from costdb.evaluate import compare, crossover, evaluate_price
+from costdb.evaluate import compare, crossover, evaluate_price, middle
 from costdb.expr import free_symbols
 from costdb.machines import Machine
 from costdb.pricing import price_process
@@ -17,6 +17,9 @@ from costdb.process.terms import Process
 Number = int | float
 SCANNED_TO = 4096
 """Sizes up to here, and up to some times their value, are searched for crossovers."""
+
+MOST_RUNS = 3
+"""Ranges of a size that are spelled out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,11 @@ def cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
     return priced if isinstance(priced, Missing) else Costed(process, priced)
 
 
+def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
+    """Return the predicted time, rounded so that equal formulas written otherwise are equal."""
+    return float(f"{middle(costed.priced, sizes):.12g}")
+
+
 def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:
     """Return both estimates, and their ratio with shared coefficients moving together."""
     return Compared(
@@ -75,14 +83,26 @@ def where_it_pays(
     if not found.flips:
         return None
     edges = [1, *found.flips] if found.after_wins_first else list(found.flips)
+    return found.flips, _ranges(variable, edges)
+
+
+def _ranges(variable: str, edges: list[int]) -> str:
+    """Describe where something holds that begins and ends at edges in turn."""
+    runs = [edges[place : place + 2] for place in range(0, len(edges), 2)]
+    last = runs[-1]
+    if len(runs) > MOST_RUNS:
+        # blocks that do not divide evenly make it change at every few values
+        if len(last) == 1:
+            return f"{variable} >= {last[0]}, and for some values below"
+        return f"some values of {variable} below {last[1]}"
     parts: list[str] = []
-    for position in range(0, len(edges), 2):
-        low = edges[position]
-        end = edges[position + 1] if position + 1 < len(edges) else None
-        if end is None:
-            parts.append(f"{variable} >= {low}")
-        elif low == 1:
-            parts.append(f"{variable} < {end}")
+    for run in runs:
+        if len(run) == 1:
+            parts.append(f"{variable} >= {run[0]}")
+        elif run[1] == run[0] + 1:
+            parts.append(f"{variable} = {run[0]}")
+        elif run[0] == 1:
+            parts.append(f"{variable} < {run[1]}")
         else:
-            parts.append(f"{low} <= {variable} < {end}")
-    return found.flips, " or ".join(parts)
+            parts.append(f"{run[0]} <= {variable} < {run[1]}")
+    return " or ".join(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
@@ -23,7 +23,7 @@ from advisor.finding import (
 )
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import Compared, Costed, compared, cost, where_it_pays
+from advisor.ranking.compare import Compared, Costed, compared, cost, time_s, where_it_pays
 from advisor.ranking.joint import WORTH, best_plan
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, require
@@ -31,12 +31,15 @@ from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
 
+Worth = Callable[[str, float, float], bool]
+"""Whether to tell of a rule's gain, by its middle and the low end of its interval."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
     proposal: Proposal
     costed: Costed
-    compared: Compared
+    time_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,18 @@ class Ranked:
         return tuple(one.finding for one in self.judged)
 
 
+def always(code: str, speedup: float, low: float) -> bool:
+    """Tell of every gain."""
+    return True
+
+
 def rank(
-    path: str, kernel: Kernel, machine: Machine, sizes: Sizes, transforms: Sequence[Transform]
+    path: str,
+    kernel: Kernel,
+    machine: Machine,
+    sizes: Sizes,
+    transforms: Sequence[Transform],
+    worth: Worth = always,
 ) -> Ranked:
     """Return the findings of a kernel, greatest gain first.
 
@@ -74,12 +87,14 @@ def rank(
     sizes : Sizes
     transforms : sequence of Transform
         The rules to try.
+    worth : callable
+        Which gains to make findings of; the others cost little more than their prices.
 
     Returns
     -------
     Ranked
-        One finding for each rule that has a proposal predicted to be faster; a remark instead
-        where the kernel, or the machine, does not allow a prediction.
+        One finding for each rule that has a proposal predicted to be faster, if that is worth
+        telling; a remark instead where the kernel, or the machine, allows no prediction.
 
     Raises
     ------
@@ -94,25 +109,33 @@ def rank(
     if isinstance(before, Missing):
         return Ranked((), (_missing(path, kernel, before),))
     require(kernel, before.sizes, sizes, path)
+    now = time_s(before, sizes.values)
     judged: list[Judged] = []
     remarks: list[Remark] = []
+    gains = 0
     for transform in transforms:
         candidates: list[_Candidate] = []
         lost: list[Alternative] = []
         for proposal in shortlist(transform.propose(kernel), machine, sizes.values):
-            tried = _tried(proposal, before, machine, sizes, kernel, path)
+            tried = _tried(proposal, machine, sizes, kernel, path)
             if isinstance(tried, _Candidate):
                 candidates.append(tried)
             else:
                 lost.append(tried)
         # of equally fast ones the one proposed first, which its rule prefers
-        candidates.sort(key=lambda candidate: candidate.compared.after.mid)
-        if candidates and candidates[0].compared.ratio.mid > 1:
-            finding = _finding(path, kernel, machine, sizes, transform, before, candidates, lost)
-            judged.append(Judged(finding, before.priced, candidates[0].costed.priced))
+        candidates.sort(key=lambda candidate: candidate.time_s)
+        if not candidates or candidates[0].time_s >= now:
+            continue
+        best = candidates[0]
+        found = compared(before, best.costed, sizes.values)
+        if found.ratio.mid >= WORTH:
+            gains += 1
+        if worth(transform.code, found.ratio.mid, found.ratio.low):
+            rivals = (*_rivals(candidates, now), *lost)
+            finding = _finding(path, kernel, machine, sizes, transform, before, best, found, rivals)
+            judged.append(Judged(finding, before.priced, best.costed.priced))
     judged.sort(key=lambda one: (-one.finding.prediction.speedup, one.finding.code))
-    gains = [one for one in judged if one.finding.prediction.speedup >= WORTH]
-    if len(gains) > 1:
+    if gains > 1:
         plan = best_plan(kernel, before, machine, sizes, transforms)
         if plan is not None:
             message = f"best plan for kernel `{kernel.name}`, {plan}"
@@ -127,7 +150,6 @@ def _missing(path: str, kernel: Kernel, missing: Missing) -> Remark:
 
 def _tried(
     proposal: Proposal,
-    before: Costed,
     machine: Machine,
     sizes: Sizes,
     kernel: Kernel,
@@ -140,7 +162,7 @@ def _tried(
     if isinstance(after, Missing):
         return Alternative(proposal.title, None, f"no prediction: {after.what}")
     require(kernel, after.sizes, sizes, path)
-    return _Candidate(proposal, after, compared(before, after, sizes.values))
+    return _Candidate(proposal, after, time_s(after, sizes.values))
 
 
 def _finding(
@@ -150,11 +172,11 @@ def _finding(
     sizes: Sizes,
     transform: Transform,
     before: Costed,
-    candidates: Sequence[_Candidate],
-    lost: Sequence[Alternative],
+    best: _Candidate,
+    found: Compared,
+    rivals: tuple[Alternative, ...],
 ) -> Finding:
-    best = candidates[0]
-    proposal, found = best.proposal, best.compared
+    proposal = best.proposal
     prediction = _prediction(found)
     used = before.sizes | best.costed.sizes
     edits = proposal.edits()
@@ -169,8 +191,8 @@ def _finding(
         reason=proposal.reason,
         prediction=prediction,
         assumptions=sizes.assumptions(used),
-        evidence=_evidence(machine, sizes, before, best),
-        alternatives=(*_rivals(candidates), *lost),
+        evidence=_evidence(machine, sizes, before, best, found),
+        alternatives=rivals,
         crossovers=tuple(_crossovers(before, best.costed, sizes, used)),
         fix=Fix(legality.applicability, legality.argument, edits) if edits else None,
         fingerprint=_fingerprint(path, kernel, transform.code, proposal),
@@ -194,11 +216,11 @@ def _prediction(found: Compared) -> Prediction:
     )
 
 
-def _rivals(candidates: Sequence[_Candidate]) -> Iterator[Alternative]:
-    best = candidates[0].compared.after.mid
+def _rivals(candidates: Sequence[_Candidate], now: float) -> Iterator[Alternative]:
+    best = candidates[0].time_s
     for candidate in candidates[1:]:
-        time = candidate.compared.after.mid
-        if candidate.compared.ratio.mid <= 1:
+        time = candidate.time_s
+        if time >= now:
             reason = "slower than the kernel as written"
         elif time > best:
             reason = f"{time / best:.2f} times the time of the suggestion"
@@ -207,8 +229,9 @@ def _rivals(candidates: Sequence[_Candidate]) -> Iterator[Alternative]:
         yield Alternative(candidate.proposal.title, time, reason)
 
 
-def _evidence(machine: Machine, sizes: Sizes, before: Costed, best: _Candidate) -> Evidence:
-    found = best.compared
+def _evidence(
+    machine: Machine, sizes: Sizes, before: Costed, best: _Candidate, found: Compared
+) -> Evidence:
     worst = max((found.before.provenance, found.after.provenance), key=list(Provenance).index)
     facts = [
         f"{side}, {transfer}"

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.analysis.lower import Unpriced
 from advisor.ir.proposal import Proposal
-from advisor.ranking.compare import Costed, cost
-from costdb.estimate import Missing, Priced
-from costdb.evaluate import evaluate_price
+from advisor.ranking.compare import cost, time_s
+from costdb.estimate import Missing
 from costdb.expr import ExprError
 from costdb.machines import Machine
 
@@ -55,19 +54,13 @@ def _later(
         return []
     if isinstance(common, Missing):
         return []
-    priced = _without_parts(common)
     times: list[tuple[float, int]] = []
     for position, proposal in enumerate(members):
         assert proposal.family is not None
         try:
-            estimate = evaluate_price(priced, {**sizes, **proposal.family.bindings})
+            time = time_s(common, {**sizes, **proposal.family.bindings})
         except ExprError:
             # a size is missing: whoever prices the members themselves says so
             return []
-        times.append((estimate.mid, position))
+        times.append((time, position))
     return [members[position] for _, position in sorted(times)[KEPT:]]
-
-
-def _without_parts(costed: Costed) -> Priced:
-    """Return a price without its terms and ranges, which only a report needs."""
-    return Priced(costed.priced.microseconds, (), costed.priced.coefficients, ())

@@ -49,7 +49,8 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
         for found in _WORD.finditer(line):
             span = Span(number, found.start(), number, found.end())
             finding = _finding(path, found[1], float(found[2] or 2), span)
-            if finding.prediction.speedup >= options.least_speedup(finding.code):
+            gain = finding.prediction
+            if options.reports(finding.code, gain.speedup, gain.low):
                 findings.append(finding)
     return FileResult(path, source, tuple(findings), tuple(remarks))
 
