@@ -250,7 +250,7 @@ def _alike(held: Request, wanted: Request, facts: Facts) -> bool:
             for dimension, offsets in held.across
         )
         and all(
-            one == other or (one.nearly_whole and other.nearly_whole)
+            one == other or one.nearly_whole
             for (_, one), (_, other) in zip(held.regions, wanted.regions, strict=True)
         )
         and all(

@@ -74,6 +74,7 @@ SHIFT = "v[1:, :] = u[:-1, :]"
             ["v[2:, :] = u[:-2, :] + u[1:-1, :]", "v[3:, :] = u[:-3, :]"], 2, id="third layer"
         ),
         pytest.param([SHIFT, "v[1:, 2:-1] = u[:-1, 2:-1]"], 1, id="part of what is held"),
+        pytest.param(["v[d:, :] = u[:-d, :]", "v[d:, 1:] = u[:-d, :-1]"], 1, id="across"),
         pytest.param([SHIFT, "u, v = v, u", "u[1:, :] = v[:-1, :]"], 1, id="names exchanged"),
         pytest.param([SHIFT, "u, v = v, u", SHIFT], 2, id="the other array after an exchange"),
         pytest.param(["v[:, :] = np.roll(u, 1, axis=0)", SHIFT], 1, id="periodic, then not"),
