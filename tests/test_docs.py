@@ -292,6 +292,13 @@ def test_a_session_shows_what_was_printed(shop: Workshop) -> None:
     assert shown.endswith("```text\none\ntwo\n```\n\n\n```text\ntwo\nthree\n```\n\n")
 
 
+def test_output_does_not_say_where_it_was_made(shop: Workshop) -> None:
+    (shop.folder / "where.py").write_text(
+        "import os, pathlib\nprint(pathlib.Path.home() / 'x', os.path.abspath('y'))\n"
+    )
+    assert shop.run("python where.py").output == "~/x y\n"
+
+
 def test_links_of_guides_lead_to_pages() -> None:
     text = "[a](README.md#tests) [b](docs/models) [c](tests/x.py) [d](#e) [f](https://g.h)"
     assert guides.on_site(text) == (

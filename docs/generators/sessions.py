@@ -41,6 +41,7 @@ _DIRECTIVE = re.compile(
 _PROGRAMS = frozenset(("cp", "cat", "diff", "ls"))
 _KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT", "VIRTUAL_ENV")
 _LONGEST_RUN_S = 120
+_HOME = ".home"
 _LONGEST_QUOTE = 500
 _CONTINUATION = "\\\n"
 
@@ -105,12 +106,17 @@ class Workshop:
             )
         except subprocess.TimeoutExpired as error:
             raise SessionError(f"`{command}` took more than {_LONGEST_RUN_S} s") from error
-        return Outcome(done.stdout, done.returncode)
+        return Outcome(self._without_folder(done.stdout), done.returncode)
+
+    def _without_folder(self, output: str) -> str:
+        """Return output that is the same wherever the workshop is."""
+        home = str(self.folder / _HOME)
+        return output.replace(home, "~").replace(f"{self.folder}{os.sep}", "")
 
     def _environment(self) -> dict[str, str]:
         # The reader's settings and calibrations must not show.
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        home = str(self.folder / ".home")
+        home = str(self.folder / _HOME)
         return {
             **kept,
             "HOME": home,
