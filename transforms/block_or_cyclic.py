@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,7 +10,8 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Legality, Proposal
-from advisor.source import Edit, Span
+from advisor.source import Edit
+from transforms.entries import entry_edits, is_shared
 
 DOCUMENTATION = """\
 # ADV102 unbalanced-blocks
@@ -21,8 +21,10 @@ dimension, and names the best piece.
 
 **Why it costs.** A region that shrinks from step to step, as in an elimination, leaves the ranks
 that own the first blocks with nothing to do; dealt out cyclically, every rank has work to the end.
-But neighbours of cyclic pieces are always elsewhere: every shift by one then sends whole pieces,
-and what one rank holds is strided. The piece trades the one against the other.
+But neighbours of cyclic pieces are always elsewhere: every shift by one then sends whole pieces.
+And of a region that shrinks in blocks ever fewer ranks own some, so ever fewer take part when a
+pivot is sent to all that need it. The piece trades the one against the other: the more ranks, the
+more a step waits for messages, and the less for the busiest of them.
 
 **Example**
 
@@ -39,13 +41,14 @@ Matrix = Annotated[NDArray[np.float64], Dist("N", "N", None, Cyclic("rank"), on=
 **Fix safety.** The annotation is inert at run time, so no result changes. Where other kernels share
 the distribution the edit is shown only.
 
-**Models used.** Lines (messages, array statements); the symbolic model for load imbalance.
+**Models used.** Lines (messages, broadcasts, array statements); the busiest rank's share of every
+step in closed form.
 
 **References.** Gaussian elimination by blocks and cyclically: the PAMELA compiler's study of
 data-parallel programs.
 """
 
-PIECES = (1, 2, 4, 8, 16, 32, 64, 128)
+PIECES = (1, 2, 4, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +62,18 @@ class BlockOrCyclic:
     def propose(self, kernel: Kernel) -> Iterator[Proposal]:
         """Yield the other ways to deal out each dimension, for all arrays dealt out alike."""
         dealt = dict.fromkeys(
-            (dimension, dim, len(array.spec.dims))
+            (dimension, dim, array.spec.mesh, len(array.spec.dims))
             for array in kernel.arrays.values()
             for dimension, dim in enumerate(array.spec.dims)
             if not isinstance(dim, NotDistributed)
         )
-        for dimension, dim, dimensions in dealt:
+        for dimension, dim, mesh, dimensions in dealt:
             arrays = {
                 name: array
                 for name, array in kernel.arrays.items()
-                if len(array.spec.dims) == dimensions and array.spec.dims[dimension] == dim
+                if array.spec.mesh == mesh
+                and len(array.spec.dims) == dimensions
+                and array.spec.dims[dimension] == dim
             }
             yield from _dealt_otherwise(kernel, arrays, dimension, dim)
 
@@ -110,18 +115,8 @@ def _described(dim: AxisMap) -> str:
 
 
 def _legality(kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int) -> Legality:
-    places = {
-        array.places.dimensions[dimension]
-        for array in arrays.values()
-        if dimension < len(array.places.dimensions)
-    }
-    others = {
-        span
-        for name, array in kernel.arrays.items()
-        if name not in arrays
-        for span in array.places.dimensions
-    }
-    if places & (kernel.context.shared | others):
+    others = [array for name, array in kernel.arrays.items() if name not in arrays]
+    if is_shared(arrays.values(), (dimension,), others, kernel.context):
         return Legality(
             Applicability.DISPLAY,
             "the distribution is shared with other kernels or arrays, which would change too",
@@ -134,59 +129,10 @@ def _legality(kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int) 
 def _edits(
     kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int, other: AxisMap
 ) -> tuple[Edit, ...]:
-    lines = kernel.context.source.splitlines()
-    edits: set[Edit] = set()
-    for array in arrays.values():
-        if dimension >= len(array.places.dimensions):
-            return ()
-        span = array.places.dimensions[dimension]
-        if span.start_line != span.end_line:
-            return ()
-        line = lines[span.start_line - 1]
-        text = _entry(line[span.start_column : span.end_column], other, "#" in line)
-        edits.add(Edit(span, text))
-        wanted = re.match(r"Cyclic|Block", text)
-        if wanted is not None and wanted.group() not in kernel.context.identifiers:
-            imported = _import(lines, wanted.group())
-            if imported is None:
-                return ()
-            edits.add(imported)
-    return tuple(sorted(edits, key=lambda edit: edit.span))
-
-
-def _entry(text: str, other: AxisMap, in_comment: bool) -> str:
-    """Return the entry of a dimension dealt out otherwise, in the manner of the old one."""
-    is_comment = in_comment and not re.search(r"[\"']", text)
-    called = re.match(r"((?:\w+\.)*)\w+\s*\((.*)\)$", text, re.DOTALL)
-    prefix, inside = called.groups() if called else ("", text)
-    axes = re.split(r",\s*(?:k\s*=\s*)?\d+\s*$", inside)[0].strip()
-    cyclic = isinstance(other, CyclicDim)
-    word = "Cyclic" if cyclic else "Block"
-    piece = other.k if isinstance(other, CyclicDim) else 1
-    if is_comment:
-        return f"{word.lower()}({axes}{f', {piece}' if piece > 1 else ''})"
-    return f"{prefix}{word}({axes}{f', k={piece}' if piece > 1 else ''})"
-
-
-def _import(lines: list[str], name: str) -> Edit | None:
-    """Return the edit that imports a name beside what the file imports from ``advisor``."""
-    for number, line in enumerate(lines, start=1):
-        found = re.match(r"from advisor import (?P<open>\(?)\s*(?P<names>[\w, ]*)", line)
-        if found is None:
-            continue
-        names = [part.strip() for part in found["names"].split(",") if part.strip()]
-        if found["open"]:
-            column = found.start("open") + 1
-            indent = "" if names or number == len(lines) else None
-            if indent is None:
-                following = lines[number]
-                indent = following[: len(following) - len(following.lstrip())]
-                return Edit(Span(number + 1, 0, number + 1, 0), f"{indent}{name},\n")
-            return Edit(Span(number, column, number, column), f"{name}, ")
-        ordered = ", ".join(sorted({*names, name}))
-        start = found.start("names")
-        return Edit(Span(number, start, number, start + len(found["names"].rstrip())), ordered)
-    return None
+    if any(dimension >= len(array.places.dimensions) for array in arrays.values()):
+        return ()
+    changes = [(array.places.dimensions[dimension], other) for array in arrays.values()]
+    return entry_edits(changes, kernel.context)
 
 
 TRANSFORM = BlockOrCyclic()

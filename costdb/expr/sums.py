@@ -130,8 +130,24 @@ def _sum_with_atoms(span: Span, body: Expr, closing: Closing) -> Expr:
                 then = replace_atom(body, atom, ONE)
                 return _cut(span, atom, then, replace_atom(body, atom, ZERO), closing)
             case Extreme():
-                return _cut_extreme(span, atom, body, closing)
+                return _cut_extreme(span, _innermost(atom, span.index), body, closing)
     return _sum_periods(span, atoms, body, closing)
+
+
+def _innermost(atom: Extreme, index: str) -> Extreme:
+    """Return an extreme within `atom` that holds no other, so that its sides can be compared.
+
+    Where something else is within, `atom` itself: what is cut then may only grow.
+    """
+    found = atom
+    inside = [inner for arg in atom.args for inner in atoms_in(arg, index)]
+    while inside:
+        if not all(isinstance(inner, Extreme) for inner in inside):
+            return atom
+        extremes = [inner for inner in inside if isinstance(inner, Extreme)]
+        found = extremes[0]
+        inside = [inner for one in extremes for arg in one.args for inner in atoms_in(arg, index)]
+    return found
 
 
 def _cut_extreme(span: Span, atom: Extreme, body: Expr, closing: Closing) -> Expr:

@@ -1,0 +1,125 @@
+"""Writing the entries of distributions, in annotations and in comments."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
+from advisor.ir.kernel import DeclaredArray, SourceContext
+from advisor.source import Edit, Span
+
+PACKAGE = "advisor"
+
+
+def is_shared(
+    arrays: Iterable[DeclaredArray],
+    dimensions: Iterable[int],
+    others: Iterable[DeclaredArray],
+    context: SourceContext,
+) -> bool:
+    """Return whether changing entries of some arrays would change other declarations too."""
+    places = {
+        array.places.dimensions[dimension]
+        for array in arrays
+        for dimension in dimensions
+        if dimension < len(array.places.dimensions)
+    }
+    used = {span for array in others for span in array.places.dimensions}
+    return bool(places & (context.shared | used))
+
+
+def entry_edits(
+    changes: Iterable[tuple[Span, AxisMap]], context: SourceContext
+) -> tuple[Edit, ...]:
+    """Return the edits that write other entries, with the import that they need.
+
+    Parameters
+    ----------
+    changes : iterable of (Span, AxisMap)
+        Where an entry stands, and what it shall say.
+    context : SourceContext
+
+    Returns
+    -------
+    tuple of Edit
+        In order of their places; empty where the file gives no name to write.
+    """
+    edits: dict[Edit, None] = {}
+    for span, dim in changes:
+        written = _entry(span, dim, context)
+        if written is None:
+            return ()
+        edits.update(dict.fromkeys(written))
+    return tuple(sorted(edits, key=lambda edit: edit.span))
+
+
+def _entry(span: Span, dim: AxisMap, context: SourceContext) -> list[Edit] | None:
+    before = context.lines[span.start_line - 1][: span.start_column]
+    if "#" in before:
+        return [Edit(span, _in_comment(dim))]
+    if isinstance(dim, NotDistributed):
+        return [Edit(span, "None")]
+    quoted = ", ".join(f'"{axis}"' for axis in dim.axes)
+    axes = quoted if len(dim.axes) == 1 else f"({quoted})"
+    word = "Cyclic" if isinstance(dim, CyclicDim) else "Block"
+    name, needed = _name_of(word, context)
+    if name is None:
+        # a mesh axis alone stands for blocks
+        bare = isinstance(dim, BlockDim) and len(dim.axes) == 1
+        return [Edit(span, axes)] if bare else None
+    piece = f", k={dim.k}" if isinstance(dim, CyclicDim) and dim.k > 1 else ""
+    return [Edit(span, f"{name}({axes}{piece})"), *needed]
+
+
+def _in_comment(dim: AxisMap) -> str:
+    axes = "*".join(dim.axes)
+    match dim:
+        case NotDistributed():
+            return "none"
+        case BlockDim():
+            return f"block({axes})"
+        case CyclicDim():
+            return f"cyclic({axes}{f', {dim.k}' if dim.k > 1 else ''})"
+
+
+def _name_of(word: str, context: SourceContext) -> tuple[str | None, list[Edit]]:
+    """Return the name of one of the package's classes in a file, and the import it needs."""
+    found: ast.ImportFrom | None = None
+    for statement in ast.parse(context.source).body:
+        match statement:
+            case ast.ImportFrom(module="advisor", level=0):
+                found = found or statement
+                for alias in statement.names:
+                    if alias.name == word:
+                        return alias.asname or word, []
+            case ast.Import():
+                for alias in statement.names:
+                    if alias.name == PACKAGE:
+                        return f"{alias.asname or PACKAGE}.{word}", []
+    if found is None or word in context.identifiers or found.names[0].name == "*":
+        return None, []
+    added = _import_edit(found, word, context.lines)
+    return (None, []) if added is None else (word, [added])
+
+
+def _import_edit(statement: ast.ImportFrom, word: str, lines: list[str]) -> Edit | None:
+    """Return the edit that imports one more name, in its place of the alphabet."""
+    if not all(lines[number - 1].isascii() for number in _lines_of(statement)):
+        # positions count bytes
+        return None
+    for alias in statement.names:
+        if alias.name > word:
+            before = lines[alias.lineno - 1][: alias.col_offset]
+            between = f"\n{before}" if not before.strip() else " "
+            place = Span(alias.lineno, alias.col_offset, alias.lineno, alias.col_offset)
+            return Edit(place, f"{word},{between}")
+    last = statement.names[-1]
+    line, column = last.end_lineno or last.lineno, last.end_col_offset or last.col_offset
+    before = lines[last.lineno - 1][: last.col_offset]
+    between = f"\n{before}" if not before.strip() else " "
+    return Edit(Span(line, column, line, column), f",{between}{word}")
+
+
+def _lines_of(statement: ast.ImportFrom) -> Iterator[int]:
+    yield from range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
