@@ -194,10 +194,10 @@ def _run_all(body: str, options: list[str], shop: Workshop) -> tuple[str, str]:
         shown[-1] = f"$ {commands[-1]}\n...\n{_between(outcome.output, wanted)}\n...\n"
     everything = " ".join("".join(shown).split())
     for text in wanted["shows"]:
-        if text not in everything:
+        if " ".join(text.split()) not in everything:
             raise SessionError(f"`{commands[-1]}` does not print {text!r}: {everything!r}")
     for text in wanted["lacks"]:
-        if text in everything:
+        if " ".join(text.split()) in everything:
             raise SessionError(f"`{commands[-1]}` prints {text!r}: {everything!r}")
     for pattern in wanted["matches"]:
         if not re.search(pattern, everything):
