@@ -13,6 +13,7 @@ from advisor.analysis.elements import element_loops, element_nest
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.placement import place
+from advisor.analysis.turns import side_by_side
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.signs import least_index
@@ -145,6 +146,9 @@ class _Lowering:
         if not self.facts.non_negative(loop.high - loop.low - 1):
             self.halos.held = common(self.halos.held, before)
         if loop.step == 1:
+            shared = side_by_side(loop, body, self.arrays)
+            if shared is not None:
+                return [*first, shared]
             return [*first, SeqLoop(loop.variable, loop.low, loop.high - 1, body)]
         trips = ceil_div(loop.high - loop.low, num(loop.step))
         return [*first, SeqLoop(loop.variable, ONE, trips, body)]

@@ -1,0 +1,128 @@
+"""Loops whose iterations belong to one rank each, against counting what every rank does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import lower
+from advisor.distribution import AxisMap, BlockDim, CyclicDim
+from advisor.frontend.kernels import read_kernels
+from advisor.ownership import owner
+from costdb.expr import evaluate
+from costdb.machines import load_machine
+from costdb.pricing import price_process
+from costdb.process.terms import Branch, Leaf, ParLoop, Process, SeqLoop, Sequential
+from costdb.work import Collective, Message, Statement
+
+DIMS: tuple[AxisMap, ...] = (BlockDim(("r",)), CyclicDim(("r",)), CyclicDim(("r",), 2))
+
+
+def process_of(body: list[str], dim: AxisMap) -> Process:
+    text = f"cyclic(r, {dim.k})" if isinstance(dim, CyclicDim) else "block(r)"
+    lines = ["import numpy as np", "", "# advise: kernel"]
+    lines += [f"# advise: {name}: f8[M, N] over (none, {text}) on mesh(r=P)" for name in "xy"]
+    lines += ["def program(x, y, N: int, M: int):", *(f"    {line}" for line in body)]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    return lower(kernel)
+
+
+def stores(process: Process, sizes: Mapping[str, int]) -> int:
+    """Return the elements stored on the way that takes longest."""
+    match process:
+        case Sequential(parts):
+            return sum(stores(part, sizes) for part in parts)
+        case SeqLoop(variable, low, high, body):
+            span = range(int(evaluate(low, sizes)), int(evaluate(high, sizes)) + 1)
+            return sum(stores(body, {**sizes, variable: i}) for i in span)
+        case ParLoop(variable, low, high, body):
+            span = range(int(evaluate(low, sizes)), int(evaluate(high, sizes)) + 1)
+            return max((stores(body, {**sizes, variable: i}) for i in span), default=0)
+        case Branch(condition, then, orelse):
+            return stores(then if evaluate(condition, sizes) else orelse, sizes)
+        case Leaf(Statement(accesses, _, _)):
+            total = 0
+            for access in accesses:
+                product = 1
+                for count in access.region.counts:
+                    product *= int(evaluate(count, sizes))
+                total += product if access.store else 0
+            return total
+        case Leaf(Message() | Collective()):
+            return 0
+    raise AssertionError(process)
+
+
+def busiest(rows: Mapping[int, int], size: int, ranks: int, dim: AxisMap) -> int:
+    """Return the most that one rank stores, given the rows that each column's iteration does."""
+    done: Counter[int] = Counter()
+    for column, count in rows.items():
+        done[owner(column, size, ranks, dim)] += count
+    return max(done.values(), default=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 17), st.integers(1, 5), st.sampled_from(DIMS), st.integers(0, 3), st.booleans()
+)
+def test_independent_iterations_take_the_busiest_owner(
+    size: int, ranks: int, dim: AxisMap, first: int, triangular: bool
+) -> None:
+    rows = "j:" if triangular else ":"
+    process = process_of(
+        [f"for j in range({first}, N):", f"    x[{rows}, j] = 2.0 * y[{rows}, j]"], dim
+    )
+    bound = {"N": size, "M": 20, "P": ranks}
+    done = {j: 20 - (j if triangular else 0) for j in range(first, size)}
+    assert stores(process, bound) == busiest(done, size, ranks, dim)
+
+
+@pytest.mark.parametrize("dim", DIMS)
+@pytest.mark.parametrize("size", [5, 8, 13])
+def test_prices_are_those_of_the_busiest_owner(size: int, dim: AxisMap) -> None:
+    """One column's work for each that the busiest rank has, whatever the price of a column."""
+    machine = load_machine("t3e")
+    body = ["for j in range(N):", "    x[:, j] = 2.0 * y[:, j]"]
+    together = price_process(process_of(body, dim), machine)
+    values = {name: quantity.value for name, quantity in together.coefficients.items()}
+    times = {
+        n: evaluate(together.microseconds, {**values, "N": n, "M": 20, "P": p})
+        for n, p in ((size, 4),)
+    }
+    one = price_process(process_of(["x[:, 0] = 2.0 * y[:, 0]"], dim), machine)
+    single = evaluate(one.microseconds, {**values, "N": size, "M": 20, "P": 4})
+    most = busiest(dict.fromkeys(range(size), 1), size, 4, dim)
+    assert times[size] == pytest.approx(most * float(single))
+
+
+@pytest.mark.parametrize("dim", DIMS)
+def test_dependent_iterations_take_turns(dim: AxisMap) -> None:
+    process = process_of(["for j in range(1, N):", "    x[:, j] = 2.0 * x[:, j - 1]"], dim)
+    assert stores(process, {"N": 9, "M": 4, "P": 3}) == 8 * 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(["for j in range(N):", "    x[:, 3] = y[:, 3]"], id="always one owner"),
+        pytest.param(
+            ["for j in range(N):", "    x[:, j] = y[:, j]", "    y[:, 0] = x[:, 0]"],
+            id="two owners",
+        ),
+        pytest.param(
+            ["for j in range(N):", "    x[:, j] = x[:, j] + np.sum(y)"], id="all for each"
+        ),
+    ],
+)
+def test_iterations_that_are_not_one_owners_take_turns(body: list[str]) -> None:
+    process = process_of(body, DIMS[0])
+    assert stores(process, {"N": 6, "M": 4, "P": 3}) >= 6 * 4
+
+
+def test_what_owners_fetch_at_their_edges_counts_once() -> None:
+    process = process_of(["for j in range(1, N):", "    x[:, j] = y[:, j - 1]"], DIMS[0])
+    assert stores(process, {"N": 12, "M": 4, "P": 3}) == 4 * 4
