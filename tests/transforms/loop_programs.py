@@ -92,12 +92,15 @@ def nests(draw: st.DrawFn, depth: int, statements: int = 1, dtype: str = "i8") -
     inside = "    " * depth
     dimensions = {"a": draw(st.integers(1, 2)), "b": draw(st.integers(1, 2))}
 
+    # subscripts in one order throughout are what rewrites are for; others must stay as they are
+    others = "" if draw(st.integers(0, 2)) else indices
+
     def element(name: str, usual: str) -> str:
         parts = []
         for dimension in range(dimensions[name]):
-            index = draw(st.sampled_from([usual[dimension % depth], *indices]))
+            index = draw(st.sampled_from([usual[-1 - dimension % depth], *others]))
             offset = draw(st.sampled_from([0, 0, 0, -1, 1, 2, -2]))
-            if draw(st.integers(0, 9)) == 0:
+            if others and draw(st.integers(0, 9)) == 0:
                 parts.append(str(draw(st.integers(0, 3))))
             else:
                 parts.append(f"{index} {'+-'[offset < 0]} {abs(offset)}" if offset else index)
