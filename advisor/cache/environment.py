@@ -47,9 +47,19 @@ def _distributions() -> Iterator[tuple[str, int]]:
 def _own_files() -> Iterator[tuple[str, int, int]]:
     root = Path(__file__).parents[2]
     for room in _ROOMS:
-        for folder, subfolders, files in os.walk(root / room):
-            subfolders[:] = sorted(name for name in subfolders if name != "__pycache__")
-            for name in sorted(files):
-                path = Path(folder, name)
-                status = path.stat()
-                yield str(path), status.st_size, status.st_mtime_ns
+        folder = root / room
+        if folder.is_dir():
+            yield from _files_below(str(folder))
+
+
+def _files_below(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of change; plain text instead of `Path`, for speed."""
+    with os.scandir(folder) as entries:
+        ordered = sorted(entries, key=lambda entry: entry.name)
+    for entry in ordered:
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files_below(entry.path)
+        else:
+            status = entry.stat()
+            yield entry.path, status.st_size, status.st_mtime_ns

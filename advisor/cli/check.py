@@ -1,7 +1,6 @@
 """``advise check``: what could be faster in these files, and by how much."""
 
-from __future__ import annotations
-
+# Annotations are not kept as text: Typer would compile each of them at every start.
 import os
 import sys
 from typing import Annotated

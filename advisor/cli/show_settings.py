@@ -58,7 +58,8 @@ def _lines(path: str, settings: Settings, scope: Scope, output_format: str) -> I
         yield ""
         yield "[tool.advise.sizes]"
         for name, size in settings.sizes.items():
-            yield f"{_text(name)} = {size!r}  # {settings.size_origins[name]}"
+            key = _text(name) if "." in name else name  # a bare dot would mean a table
+            yield f"{key} = {size!r}  # {settings.size_origins[name]}"
     for rule, options in settings.rules.items():
         limits: Mapping[str, float | None] = {
             "min-speedup": options.min_speedup,
