@@ -54,9 +54,21 @@ def answers(tasks: Sequence[Task], jobs: int | None) -> Iterator[Answer | Refusa
         How many processes; None: as many as are worth it.
     """
     workers = _worth(len(tasks)) if jobs is None else min(jobs, len(tasks))
-    if workers < 2:
-        yield from map(answer, tasks)
-        return
+    done = 0
+    if workers > 1:
+        from concurrent.futures.process import BrokenProcessPool
+
+        try:
+            for found in _side_by_side(tasks, workers):
+                yield found
+                done += 1
+        except (BrokenProcessPool, OSError, NotImplementedError):
+            # no semaphores here, no memory left, or somebody ended a worker: go on alone
+            pass
+    yield from map(answer, tasks[done:])
+
+
+def _side_by_side(tasks: Sequence[Task], workers: int) -> Iterator[Answer | Refusal]:
     # imported here: one file in an editor or a hook must not pay for it
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor

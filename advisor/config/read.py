@@ -128,6 +128,8 @@ def _table(data: bytes, shown: str) -> Any:
         raise ConfigError(f"{shown}:{place}: not TOML: {message}") from error
     except RecursionError as error:
         raise ConfigError(f"{shown}:1: not TOML: nested too deeply") from error
+    except ValueError as error:  # a number with thousands of digits
+        raise ConfigError(f"{shown}:1: cannot be read: {error}") from error
     tool = document.get("tool")
     return tool.get("advise") if isinstance(tool, dict) else None
 

@@ -147,6 +147,8 @@ def test_the_schema_is_a_schema_and_knows_all_formats() -> None:
         ('[tool.advise]\n"\\u006dachne" = 1\n', 2, ("machne", "machine")),
         ("[tool.advise]\nmachine = \n", 2, ("not TOML",)),
         ('[tool.advise]\nmachine = """t\n', 3, ("not TOML",)),
+        (f"[tool.advise]\nmin-speedup = {'9' * 5000}\n", 1, ("cannot be read",)),
+        (f"[tool.advise]\nmachine = {'[' * 5000}\n", 1, ("nested too deeply",)),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_line_with_its_place(text: str, line: int, parts: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,20 @@ def test_processes_answer_as_one_does() -> None:
     assert list(answers(pages, 2)) == serial
     assert isinstance(serial[1], Refusal) and serial[1].line.startswith("1.py:2:")
     assert all(isinstance(one, Answer) for one in serial[2:])
+
+
+class _EndsItsReader(str):
+    """Text that ends the process that it is sent to."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os._exit, (1,)
+
+
+def test_a_worker_that_dies_costs_no_answer() -> None:
+    pages = tasks(5)
+    serial = list(answers(pages, 1))
+    pages[3] = Task(pages[3].path, _EndsItsReader(pages[3].source), OPTIONS)
+    assert list(answers(pages, 2)) == serial
 
 
 def test_few_files_are_not_worth_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
