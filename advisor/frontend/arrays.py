@@ -95,6 +95,8 @@ def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], sco
     made = Elementwise(operation, parts)
     found = scope.type_of(made)  # shapes must agree
     numbers = [part for part in parts if isinstance(part, Scalar)]
+    if operation == "power" and scope.type_of(parts[0]).dtype == "bool":
+        raise NotUnderstood("a power of booleans, whose type depends on the exponent")
     if len(numbers) < len(parts):
         return made
     if operation == "power" and PYTHON_INTEGER in {part.dtype for part in numbers}:

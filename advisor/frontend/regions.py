@@ -86,7 +86,18 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
         raise NotUnderstood("a slice with a step")
     low = ZERO if entry.lower is None else _absolute(scalar(entry.lower, scope), extent, scope)
     high = extent if entry.upper is None else _absolute(scalar(entry.upper, scope), extent, scope)
-    return Range(low, high)
+    low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
+    sizes = free_symbols(extent)
+    if sizes & free_symbols(low) and not sizes & free_symbols(high):
+        raise NotUnderstood("a slice from near the end to near the start")
+    return Range(low, low if known_non_negative(low - high, scope.minima) else high)
+
+
+def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
+    """Return a bound of a slice, moved to the edge where it surely lies beyond."""
+    if sign(bound, scope.minima) is Sign.NEGATIVE:
+        return ZERO
+    return extent if known_non_negative(bound - extent, scope.minima) else bound
 
 
 def _is_one(node: cst.BaseExpression) -> bool:

@@ -1,0 +1,228 @@
+"""Element types and shapes that the front end finds, against NumPy's own."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Bind, ScalarBind, Unknown
+from costdb.expr import evaluate
+
+DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+SIZES = {"N": 5, "M": 4}
+SHAPES = {"a": ("N", "M"), "b": ("N", "M"), "v": ("M",), "w": ("N",)}
+HEAD = """\
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Dist, kernel
+
+@kernel(N=5, M=4, k=2)
+def f({parameters}, k: int, x: float):
+    r = {text}
+"""
+
+
+def source_of(text: str, dtypes: dict[str, str]) -> str:
+    declared = [
+        f"{name}: Annotated[NDArray[np.{dtypes[name]}], Dist({', '.join(map(repr, shape))},"
+        f" {', '.join(['None'] * len(shape))})]"
+        for name, shape in SHAPES.items()
+    ]
+    return HEAD.format(parameters=", ".join(declared), text=text)
+
+
+def read(text: str, dtypes: dict[str, str]) -> Kernel:
+    (found,) = read_kernels("kernel.py", source_of(text, dtypes))
+    return found
+
+
+AXES = st.sampled_from(["0", "1", "-1", "-2", "None", "2"])
+BOUNDS = st.sampled_from(["", "0", "1", "2", "-1", "-2", "k", "-k", "-0", "N - k"])
+NAMES = st.sampled_from(list(SHAPES))
+NUMBERS = st.sampled_from(["1", "2", "2.5", "k", "x", "True", "np.pi", "3 / 2", "7 // 2", "-k"])
+UNARY = ("-{0}", "+{0}", "np.abs({0})", "np.sqrt({0})", "np.exp({0})", "np.square({0})")
+BINARY = (
+    *(f"({{0}} {sign} {{1}})" for sign in ("+", "-", "*", "/", "//", "%", "**", "&", "<", "==")),
+    *(f"np.{name}({{0}}, {{1}})" for name in ("maximum", "add", "true_divide", "mod", "power")),
+    "np.where({0} > 1, {0}, {1})",
+)
+METHODS = (
+    *("{0}.copy()", "{0}.astype(np.float32)", "{0}.astype(int)", "np.copy({0})", "np.array({0})"),
+    *("{0}.T", "np.zeros_like({0})", "np.full_like({0}, 3)", "np.ones({0}.shape, dtype=np.int8)"),
+    *("np.sort({0})", "np.full((N, k), 2)", "np.full(N, 2.0)", "np.empty((2, 3))", "{0}[::-1]"),
+    *("{0}[...]", "{0}[None, :]", "{0}[:, None]", "np.outer({0}, {0})", "{0} @ {0}.T"),
+    "np.sum({0})",
+)
+ALONG = (
+    *(f"{{0}}.{name}(axis={{1}})" for name in ("sum", "max", "mean", "cumsum", "prod")),
+    *(f"np.{name}({{0}}, {{1}})" for name in ("sum", "min", "cumprod")),
+    *("np.roll({0}, 2, axis={1})", "np.roll({0}, k, {1})", "{0}.sum({1}, dtype=np.int8)"),
+    "np.sort({0}, axis={1})",
+)
+
+
+def expressions(depth: int) -> st.SearchStrategy[str]:
+    leaves = NAMES
+    for _ in range(depth):
+        inner = leaves
+        leaves = st.one_of(
+            inner,
+            st.builds(str.format, st.sampled_from(UNARY), inner),
+            st.builds(str.format, st.sampled_from(BINARY), inner, st.one_of(inner, NUMBERS)),
+            st.builds(str.format, st.sampled_from(BINARY), NUMBERS, inner),
+            st.builds(str.format, st.sampled_from(METHODS), inner),
+            st.builds(str.format, st.sampled_from(ALONG), inner, AXES),
+            st.builds("{}[{}:{}]".format, NAMES, BOUNDS, BOUNDS),
+            st.builds("{}[{}:{}, {}:]".format, NAMES, BOUNDS, BOUNDS, BOUNDS),
+            st.builds("{}[{}]".format, NAMES, st.sampled_from(["0", "-1", "k", ":, 1", "1, -2"])),
+        )
+    return leaves
+
+
+def run(text: str, dtypes: dict[str, str]) -> np.ndarray | np.generic | float | None:
+    """Return what NumPy makes of an expression; None where it refuses it."""
+    names: dict[str, object] = {"np": np, "k": 2, "x": 0.5, **SIZES}
+    for name, shape in SHAPES.items():
+        extents = tuple(SIZES[size] for size in shape)
+        count = int(np.prod(extents))
+        names[name] = (np.arange(1, count + 1) % 3 + 1).reshape(extents).astype(dtypes[name])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return eval(text, names)  # text made by this test
+        except (TypeError, ValueError, IndexError, np.exceptions.AxisError, OverflowError):
+            return None
+
+
+def check(text: str, dtypes: dict[str, str]) -> bool:
+    """Compare; return whether the expression was understood."""
+    kernel = read(text, dtypes)
+    real = run(text, dtypes)
+    bound = [s for s in kernel.body if isinstance(s, Bind | ScalarBind)]
+    if real is None or not bound or not isinstance(bound[0], Bind):
+        return False
+    dtype = kernel.dtype("r")
+    shape = tuple(evaluate(extent, {**SIZES, "k": 2}) for extent in kernel.extents("r"))
+    assert isinstance(real, np.ndarray), (text, dtype, shape)
+    assert (dtype, shape) == (str(real.dtype), real.shape), text
+    return True
+
+
+TYPES = st.fixed_dictionaries({name: st.sampled_from(DTYPES) for name in SHAPES})
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(expressions(2), TYPES)
+@example("np.full((N, k), 2)", dict.fromkeys(SHAPES, "int8"))
+def test_element_type_and_shape_are_numpys(text: str, dtypes: dict[str, str]) -> None:
+    check(text, dtypes)
+
+
+@pytest.mark.parametrize("left", DTYPES)
+@pytest.mark.parametrize(
+    "text", [form.format("a", other) for form in BINARY for other in ("b", "1", "2.5", "x", "k")]
+)
+def test_every_pair_of_types(text: str, left: str) -> None:
+    for right in DTYPES:
+        check(text, {"a": left, "b": right, "v": left, "w": left})
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_most_of_the_language_is_understood(dtype: str) -> None:
+    """The comparisons above would hold of nothing if nothing were understood."""
+    dtypes = dict.fromkeys(SHAPES, dtype)
+    texts = [form.format("a", "b") for form in (*UNARY, *BINARY, *METHODS)]
+    texts += [form.format("a", "1") for form in ALONG]
+    possible = [text for text in texts if isinstance(run(text, dtypes), np.ndarray)]
+    understood = [text for text in possible if check(text, dtypes)]
+    assert len(understood) >= 0.9 * len(possible), set(possible) - set(understood)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a[k - 2 :]",  # from the end where k is 1
+        "a[: 2 - k]",
+        "a[::2]",
+        "a[1:N:2]",
+        "np.roll(a, 1)",
+        "np.roll(a, (1, 2), axis=(0, 0, 1))",
+        "np.roll(a, (1, 2), axis=0)",
+        "np.roll(a, *[1, 0])",
+        "np.cumsum(a)",
+        "np.cumsum(a, 0, None, b)",
+        "np.add(a, b, a)",
+        "np.add(a, b, where=a > 1)",
+        "np.array(a, copy=False)",
+        "np.array(a, ndmin=3)",
+        "np.array(a, copy=k)",
+        "a.astype(np.float32, copy=False)",
+        "np.asarray(a)",
+        "np.ascontiguousarray(a)",
+        "a.max(0, b)",
+        "a.sum(axis=0, keepdims=True)",
+        "a.sum(axis=(0, 1))",
+        "np.zeros_like(a, shape=(2, 2))",
+        "np.zeros_like()",
+        "np.zeros_like(dtype=np.int8, a=a, subok=False)",
+        "np.roll()",
+        "np.where(a > 1)",
+        "1 < a < 3",
+        "a if k else b",
+        "a and b",
+        "not a",
+        "a is b",
+        "a[b]",
+        "a[a > 1]",
+        "a[True]",
+        "a[[0, 1]]",
+        "a[(0, 1)]",
+        "a[None, ..., 0]",
+        "a @ v",
+        "np.dot(v, v)",
+        "np.dot(a, b, a)",
+        "np.matmul(a, out=b)",
+        "a.shape",
+        "a.nosuch",
+        "a.copy",
+        "a.view()",
+        "a.view(np.int8)",
+        "a.sort()",
+        "unknown(a)",
+        "(lambda: a)()",
+        "[a]",
+        "(y := a)",
+        "np.pad(a, 1, mode='wrap')",
+        "np.pad(a, ((1, 1), (0, 0)))",
+        "np.pad(a, ((1, 1), (0, 0)), mode='edge')",
+        "np.zeros((N, *a.shape))",
+        "np.full((N,), k)",
+        "np.fft.fft(a, 8)",
+        "2 ** -k + a",
+        "np.float32(a)",
+        "a.astype(dtype=object)",
+        "a.astype('U3')",
+        "int(a)",
+        "max(a, b)",
+        "max(*a)",
+        "a + undefined",
+        "f'{a}'",
+        "a[f(0)]",
+        "a['field']",
+    ],
+)
+def test_what_is_not_surely_understood_is_an_unknown(text: str) -> None:
+    kernel = read(text, dict.fromkeys(SHAPES, "int32"))
+    assert isinstance(kernel.body[0], Unknown), kernel.body[0]
+    assert kernel.body[0].span.start_line == 8
+    assert not any(isinstance(statement, Bind) for statement in kernel.body)
