@@ -10,7 +10,11 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.statements import Bind, Loop, ScalarBind, Scatter, Store, Unknown, walk
+from advisor.ir.values import Point, reads
 from advisor.source import Edit
+from costdb.expr import free_symbols
+from costdb.expr.nodes import Num
 from transforms.entries import entry_edits, is_shared
 
 DOCUMENTATION = """\
@@ -68,6 +72,9 @@ class BlockOrCyclic:
             if not isinstance(dim, NotDistributed)
         )
         for dimension, dim, mesh, dimensions in dealt:
+            if isinstance(dim, BlockDim) and _is_even(kernel, dimension, dimensions):
+                # blocks have the least work, and send the least, where nothing shrinks
+                continue
             arrays = {
                 name: array
                 for name, array in kernel.arrays.items()
@@ -76,6 +83,30 @@ class BlockOrCyclic:
                 and array.spec.dims[dimension] == dim
             }
             yield from _dealt_otherwise(kernel, arrays, dimension, dim)
+
+
+def _is_even(kernel: Kernel, dimension: int, dimensions: int) -> bool:
+    """Return whether all but a constant part of a dimension takes part in every statement."""
+    statements = tuple(walk(kernel.body))
+    indices = {loop.variable for loop in statements if isinstance(loop, Loop)}
+    for statement in statements:
+        if isinstance(statement, Scatter | Unknown):
+            return False
+        found = []
+        if isinstance(statement, Bind | ScalarBind | Store):
+            found += [(read.array, read.region) for read in reads(statement.value)]
+        if isinstance(statement, Store):
+            found.append((statement.array, statement.region))
+        for array, region in found:
+            if len(region) != dimensions:
+                continue
+            part = region[dimension]
+            if isinstance(part, Point):
+                if not indices.isdisjoint(free_symbols(part.at)):
+                    return False
+            elif not isinstance(kernel.extents(array)[dimension] - (part.high - part.low), Num):
+                return False
+    return True
 
 
 def _dealt_otherwise(

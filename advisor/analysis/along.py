@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from advisor.analysis.busiest import dealt, in_blocks
-from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.facts import Bounds, Facts, NotPriced
 from advisor.distribution import AxisMap, CyclicDim
 from costdb.expr import Expr, ceil_div, conditional, less, maximum, num
 from costdb.expr.nodes import Num
@@ -44,7 +45,7 @@ class Along:
         """Consecutive indices that a rank owns at a time."""
         if isinstance(self.dim, CyclicDim):
             return num(self.dim.k)
-        return ceil_div(self.extent, self.ranks)
+        return _block(self.extent, self.ranks)
 
     @property
     def length(self) -> Expr:
@@ -73,29 +74,40 @@ class Along:
         over three ranks or more: they count as having some rank away from both edges, which
         is an upper bound where the blocks are as small as that constant.
         """
-        before, after = -self.low, self.high - self.extent
-        if _surely_positive(before, facts) or _surely_positive(after, facts):
-            return self._with_rim(before, after, facts)
-        if self.length == ONE:
-            return ONE
-        piece, ranks = self.piece, self.ranks
-        if isinstance(self.dim, CyclicDim):
-            return dealt(self.low, self.high, piece, ranks, facts)
-        has_interior = isinstance(ranks, Num) and ranks.value >= INTERIOR_RANKS
-        if self.is_whole or (self.nearly_whole and has_interior):
-            return piece
-        return in_blocks(self.low, self.high, piece, facts)
-
-    def _with_rim(self, before: Expr, after: Expr, facts: Facts) -> Expr:
-        """Count where the ranks at the edges hold a rim besides their own part."""
-        if not (facts.non_negative(before) and facts.non_negative(after)):
-            raise NotPriced("an array that reaches beyond one edge of what is distributed only")
-        parts = [self.piece + before]
-        if after != ZERO:
-            last_start = (ceil_div(self.extent, self.piece) - 1) * self.piece
-            parts.append(self.high - last_start)
-        return conditional(self.several, maximum(*parts), self.length)
+        return _count(self, facts.bounds)
 
 
-def _surely_positive(expr: Expr, facts: Facts) -> bool:
-    return expr != ZERO and facts.non_negative(expr)
+@lru_cache(maxsize=1024)
+def _block(extent: Expr, ranks: Expr) -> Expr:
+    return ceil_div(extent, ranks)
+
+
+@lru_cache(maxsize=4096)
+def _count(along: Along, bounds: Bounds) -> Expr:
+    before, after = -along.low, along.high - along.extent
+    if _surely_positive(before, bounds) or _surely_positive(after, bounds):
+        return _with_rim(along, before, after, bounds)
+    if along.length == ONE:
+        return ONE
+    piece, ranks = along.piece, along.ranks
+    if isinstance(along.dim, CyclicDim):
+        return dealt(along.low, along.high, piece, ranks, bounds)
+    has_interior = isinstance(ranks, Num) and ranks.value >= INTERIOR_RANKS
+    if along.is_whole or (along.nearly_whole and has_interior):
+        return piece
+    return in_blocks(along.low, along.high, piece, bounds)
+
+
+def _with_rim(along: Along, before: Expr, after: Expr, bounds: Bounds) -> Expr:
+    """Count where the ranks at the edges hold a rim besides their own part."""
+    if not (bounds.non_negative(before) and bounds.non_negative(after)):
+        raise NotPriced("an array that reaches beyond one edge of what is distributed only")
+    parts = [along.piece + before]
+    if after != ZERO:
+        last_start = (ceil_div(along.extent, along.piece) - 1) * along.piece
+        parts.append(along.high - last_start)
+    return conditional(along.several, maximum(*parts), along.length)
+
+
+def _surely_positive(expr: Expr, bounds: Bounds) -> bool:
+    return expr != ZERO and bounds.non_negative(expr)

@@ -7,7 +7,7 @@ have closed forms.
 
 from __future__ import annotations
 
-from advisor.analysis.facts import Facts
+from advisor.analysis.facts import Bounds
 from costdb.expr import (
     Expr,
     ceil_div,
@@ -22,7 +22,7 @@ ZERO = num(0)
 ONE = num(1)
 
 
-def in_blocks(low: Expr, high: Expr, piece: Expr, facts: Facts) -> Expr:
+def in_blocks(low: Expr, high: Expr, piece: Expr, bounds: Bounds) -> Expr:
     """Return the most indices of ``low <= i < high`` that lie in one of consecutive blocks.
 
     Parameters
@@ -30,20 +30,20 @@ def in_blocks(low: Expr, high: Expr, piece: Expr, facts: Facts) -> Expr:
     low, high : Expr
     piece : Expr
         Length of a block, at least 1; the first begins at 0.
-    facts : Facts
+    bounds : Bounds
     """
-    length = _length(low, high, facts)
-    if _moves(low, facts) and not _moves(high, facts):
+    length = _length(low, high, bounds)
+    if _moves(low, bounds) and not _moves(high, bounds):
         # the blocks that end below `high`, and what is left of `high` above the last of them
         last = floor_div(high, piece) * piece
         return minimum(piece, maximum(last - low, minimum(high - last, length)))
-    if _moves(high, facts) and low != ZERO and not _moves(low, facts):
+    if _moves(high, bounds) and low != ZERO and not _moves(low, bounds):
         first = ceil_div(low, piece) * piece
         return minimum(piece, maximum(high - first, minimum(first - low, length)))
     return largest_part(low, length, piece)
 
 
-def dealt(low: Expr, high: Expr, piece: Expr, ranks: Expr, facts: Facts) -> Expr:
+def dealt(low: Expr, high: Expr, piece: Expr, ranks: Expr, bounds: Bounds) -> Expr:
     """Return the most indices of ``low <= i < high`` that one of `ranks` owns in turn.
 
     Parameters
@@ -52,15 +52,15 @@ def dealt(low: Expr, high: Expr, piece: Expr, ranks: Expr, facts: Facts) -> Expr
     piece : Expr
         Indices that are dealt at a time, at least 1.
     ranks : Expr
-    facts : Facts
+    bounds : Bounds
     """
-    length = _length(low, high, facts)
+    length = _length(low, high, bounds)
     if piece == ONE:
         return ceil_div(length, ranks)
-    if _moves(low, facts) and not _moves(high, facts):
-        return _from_end(length, (high - 1) % piece + 1, piece, ranks, facts)
-    if _moves(high, facts) and not _moves(low, facts):
-        return _from_end(length, piece - low % piece, piece, ranks, facts)
+    if _moves(low, bounds) and not _moves(high, bounds):
+        return _from_end(length, (high - 1) % piece + 1, piece, ranks, bounds)
+    if _moves(high, bounds) and not _moves(low, bounds):
+        return _from_end(length, piece - low % piece, piece, ranks, bounds)
     return busiest(low, length, piece, ranks)
 
 
@@ -84,7 +84,7 @@ def busiest(low: Expr, length: Expr, piece: Expr, ranks: Expr) -> Expr:
     return floor_div(length, around) * piece + largest_part(low, length % around, piece)
 
 
-def _from_end(length: Expr, begun: Expr, piece: Expr, ranks: Expr, facts: Facts) -> Expr:
+def _from_end(length: Expr, begun: Expr, piece: Expr, ranks: Expr, bounds: Bounds) -> Expr:
     """Count pieces dealt from the end of a range whose first piece has `begun` indices.
 
     With that piece taken for whole, its owner has a piece of each round and lacks what was
@@ -98,13 +98,13 @@ def _from_end(length: Expr, begun: Expr, piece: Expr, ranks: Expr, facts: Facts)
     second = minimum(maximum(rest - piece, 0), piece)
     most = rounds + maximum(first, second)
     # a single rank has no other after it
-    return most if facts.non_negative(ranks - 2) else minimum(length, most)
+    return most if bounds.non_negative(ranks - 2) else minimum(length, most)
 
 
-def _length(low: Expr, high: Expr, facts: Facts) -> Expr:
+def _length(low: Expr, high: Expr, bounds: Bounds) -> Expr:
     length = high - low
-    return length if facts.non_negative(length) else maximum(0, length)
+    return length if bounds.non_negative(length) else maximum(0, length)
 
 
-def _moves(expr: Expr, facts: Facts) -> bool:
-    return not facts.maxima.keys().isdisjoint(free_symbols(expr))
+def _moves(expr: Expr, bounds: Bounds) -> bool:
+    return not bounds.maxima.keys().isdisjoint(free_symbols(expr))

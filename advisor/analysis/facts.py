@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from functools import lru_cache
 
 from advisor.ir.signs import Sign, known_non_negative, sign
 from costdb.expr import Expr, free_symbols, substitute, sym
@@ -14,35 +14,61 @@ class NotPriced(Exception):
     """Something understood that no rule lowers to work yet, with the reason."""
 
 
-@dataclass(slots=True)
-class Facts:
-    """Bounds of symbols; every size is at least 1 unless something else is said.
+class Bounds:
+    """Bounds of symbols at one point of a kernel; equal ones have equal consequences.
 
     Attributes
     ----------
-    minima : dict of str to int
+    minima : mapping of str to int
         Least values of symbols, where they are not 1.
-    maxima : dict of str to Expr
+    maxima : mapping of str to Expr
         Greatest values of the indices of the loops around, outermost first.
     """
 
-    minima: dict[str, int] = field(default_factory=dict)
-    maxima: dict[str, Expr] = field(default_factory=dict)
+    __slots__ = ("_hash", "_key", "maxima", "minima")
+
+    def __init__(self, minima: Mapping[str, int], maxima: Mapping[str, Expr]) -> None:
+        self.minima = minima
+        self.maxima = maxima
+        self._key = tuple(minima.items()), tuple(maxima.items())
+        self._hash = hash(self._key)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Bounds) and self._key == other._key)
+
+    def non_negative(self, expr: Expr) -> bool:
+        """Return whether an expression is surely at least 0."""
+        return _non_negative(expr, self)
+
+
+class Facts:
+    """Bounds of symbols while a kernel is gone through; every size is at least 1 by itself."""
+
+    def __init__(self) -> None:
+        self.bounds = Bounds({}, {})
+
+    @property
+    def minima(self) -> Mapping[str, int]:
+        """Least values of symbols, where they are not 1."""
+        return self.bounds.minima
+
+    @property
+    def maxima(self) -> Mapping[str, Expr]:
+        """Greatest values of the indices of the loops around, outermost first."""
+        return self.bounds.maxima
 
     @contextmanager
     def within(self, index: str, least: int, greatest: Expr) -> Iterator[None]:
         """Know the bounds of a loop's index for as long as its body is looked at."""
-        before = self.minima.get(index)
-        self.minima[index] = least
-        self.maxima[index] = greatest
+        outside = self.bounds
+        self.bounds = Bounds({**outside.minima, index: least}, {**outside.maxima, index: greatest})
         try:
             yield
         finally:
-            del self.maxima[index]
-            if before is None:
-                del self.minima[index]
-            else:
-                self.minima[index] = before
+            self.bounds = outside
 
     def sign(self, expr: Expr) -> Sign:
         """Return the sign of an expression, as far as it is known."""
@@ -50,17 +76,7 @@ class Facts:
 
     def non_negative(self, expr: Expr) -> bool:
         """Return whether an expression is surely at least 0."""
-        minima = dict(self.minima)
-        if known_non_negative(expr, minima):
-            return True
-        for index in reversed(self.maxima):
-            if index in free_symbols(expr):
-                # counted down from its greatest value, which the symbol then stands for
-                expr = substitute(expr, {index: self.maxima[index] - sym(index)})
-                minima[index] = 0
-                if known_non_negative(expr, minima):
-                    return True
-        return False
+        return _non_negative(expr, self.bounds)
 
     def ascending(self, values: Iterable[Expr]) -> tuple[Expr, ...] | None:
         """Return values in ascending order, None where their order is not known."""
@@ -73,3 +89,18 @@ class Facts:
                 place -= 1
             ordered.insert(place, value)
         return tuple(ordered)
+
+
+@lru_cache(maxsize=4096)
+def _non_negative(expr: Expr, bounds: Bounds) -> bool:
+    minima = dict(bounds.minima)
+    if known_non_negative(expr, minima):
+        return True
+    for index, greatest in reversed(tuple(bounds.maxima.items())):
+        if index in free_symbols(expr):
+            # counted down from its greatest value, which the symbol then stands for
+            expr = substitute(expr, {index: greatest - sym(index)})
+            minima[index] = 0
+            if known_non_negative(expr, minima):
+                return True
+    return False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TypeVar
 
 from advisor.analysis.along import Along
@@ -100,6 +101,7 @@ class Placement:
         return (self.template, self.dims, self.mesh) == (other.template, other.dims, other.mesh)
 
 
+@lru_cache(maxsize=1024)
 def ranks_of(mesh: MeshSpec, axes: tuple[str, ...]) -> Expr:
     """Return the number of ranks along some mesh axes together."""
     extents = dict(mesh.axes)
@@ -326,6 +328,7 @@ def local_extents(
     )
 
 
+@lru_cache(maxsize=1024)
 def pitches_bytes(
     extents: tuple[Expr, ...], order: StorageOrder, itemsize_bytes: int
 ) -> tuple[Expr, ...]:

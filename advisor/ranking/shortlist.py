@@ -14,6 +14,9 @@ from costdb.machines import Machine
 KEPT = 3
 """Members of a family that are priced on their own."""
 
+LARGE = 8
+"""Members from which on a common formula, which costs more than one price, is worth it."""
+
 
 def shortlist(
     proposals: Iterable[Proposal], machine: Machine, sizes: Mapping[str, int | float]
@@ -29,7 +32,8 @@ def shortlist(
     Returns
     -------
     list of Proposal
-        In their original order. A family whose common form has no price is left as it is.
+        In their original order. A small family, and one whose common form has no price, is left
+        as it is.
     """
     everything = list(proposals)
     families: dict[int, list[Proposal]] = {}
@@ -38,7 +42,7 @@ def shortlist(
             families.setdefault(id(proposal.family.kernel), []).append(proposal)
     dropped: set[int] = set()
     for members in families.values():
-        if len(members) > KEPT:
+        if len(members) >= LARGE:
             dropped |= {id(proposal) for proposal in _later(members, machine, sizes)}
     return [proposal for proposal in everything if id(proposal) not in dropped]
 

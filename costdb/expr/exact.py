@@ -22,6 +22,9 @@ def magnitude(value: Rational) -> Rational:
 
 def check_size(value: Rational) -> Rational:
     """Return `value`, or refuse one of more than `MAX_BITS` bits."""
+    # nearly every constant is a small whole number, and fractions are slow to ask
+    if type(value) is int and -MAX_BITS < value < MAX_BITS:
+        return value
     if max(value.numerator.bit_length(), value.denominator.bit_length()) > MAX_BITS:
         raise ExprError(f"a constant needs more than {MAX_BITS} bits")
     return value
@@ -29,6 +32,8 @@ def check_size(value: Rational) -> Rational:
 
 def exact(value: int | float | Fraction) -> Rational:
     """Return `value` as an exact rational; a float is the decimal it prints as."""
+    if type(value) is int:
+        return value
     if isinstance(value, float):
         if not math.isfinite(value):
             raise ExprError(f"{value} is not a finite number")

@@ -92,10 +92,10 @@ class Expr:
         return add((as_expr(other), self))
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return add((self, -as_expr(other)))
+        return combine([(1, self), (-1, as_expr(other))])
 
     def __rsub__(self, other: ExprLike) -> Expr:
-        return add((as_expr(other), -self))
+        return combine([(1, as_expr(other)), (-1, self)])
 
     def __mul__(self, other: ExprLike) -> Expr:
         return multiply((self, as_expr(other)))
@@ -333,10 +333,14 @@ def scale(coefficient: Rational, rest: Expr) -> Expr:
 
 def add(terms: Iterable[Expr]) -> Expr:
     """Return the sum of `terms`, flat and with like terms combined."""
+    return combine([(1, term) for term in terms])
+
+
+def combine(weighted: list[tuple[Rational, Expr]]) -> Expr:
+    """Return the sum of terms with weights, flat and with like terms combined."""
     constant: Rational = 0
     like: dict[Expr, Rational] = {}
-    pending: list[tuple[Rational, Expr]] = [(1, term) for term in terms]
-    pending.reverse()
+    pending = weighted[::-1]
     while pending:
         factor, term = pending.pop()
         if isinstance(term, Num):

@@ -17,6 +17,7 @@ Symbols stand for whole numbers that are not negative.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from costdb.expr import (
     Expr,
@@ -45,6 +46,7 @@ _ZERO = num(0)
 _ONE = num(1)
 
 
+@lru_cache(maxsize=1024)
 def region_line_bounds(
     region: Region, line_bytes: int, alignment_bytes: int | None = None
 ) -> Bounds:
