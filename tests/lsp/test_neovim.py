@@ -1,0 +1,127 @@
+"""A real editor: Neovim without a screen, set up as its page says, shows and applies advice."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from lsp_session import KERNEL
+
+PAGE = Path(__file__).parents[2] / "docs" / "editors" / "neovim.md"
+NVIM = shutil.which("nvim")
+
+# What a user does by hand: wait for the diagnostic, put the cursor there, take the first action,
+# and save. Everything goes through the editor's own functions.
+SCRIPT = """\
+local said = { found = {} }
+local function finish()
+  pcall(function() vim.fn.writefile({ vim.fn.json_encode(said) }, vim.env.ADVISE_TEST_REPORT) end)
+  vim.cmd("qall!")
+end
+local ok, problem = pcall(function()
+  vim.cmd("edit " .. vim.env.ADVISE_TEST_FILE)
+  said.waited = vim.wait(40000, function() return #vim.diagnostic.get(0) > 0 end, 50)
+  for _, found in ipairs(vim.diagnostic.get(0)) do
+    table.insert(said.found, {
+      code = found.code, message = found.message, line = found.lnum, column = found.col,
+      end_column = found.end_col, severity = found.severity,
+    })
+  end
+  local first = vim.diagnostic.get(0)[1]
+  vim.api.nvim_win_set_cursor(0, { first.lnum + 1, first.col })
+  local params = vim.lsp.util.make_position_params()
+  for _, reply in pairs(vim.lsp.buf_request_sync(0, "textDocument/hover", params, 20000)) do
+    said.hover = reply.result.contents.value
+  end
+  vim.ui.select = function(items, options, choose)
+    said.titles = vim.tbl_map(function(item) return item[2].title end, items)
+    choose(items[1], 1)
+  end
+  local before = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\\n")
+  vim.lsp.buf.code_action()
+  said.applied = vim.wait(40000, function()
+    return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\\n") ~= before
+  end, 50)
+  said.cleared = vim.wait(40000, function() return #vim.diagnostic.get(0) == 0 end, 50)
+  said.lines = vim.api.nvim_buf_get_lines(0, 0, -1, true)
+  vim.cmd("write")
+end)
+if not ok then said.problem = problem end
+finish()
+"""
+
+
+def configuration() -> str:
+    """The part of the page for the Neovim that is installed."""
+    assert NVIM is not None
+    shown = subprocess.run([NVIM, "--version"], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"NVIM v(\d+)\.(\d+)", shown)
+    assert found is not None
+    name = "init-0.7.lua" if (int(found[1]), int(found[2])) < (0, 8) else "init.lua"
+    block = re.search(rf"<!-- config: {name} -->\n```lua\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert block is not None
+    return block[1]
+
+
+@pytest.mark.skipif(NVIM is None, reason="Neovim is not installed: apt-get install neovim")
+def test_neovim_shows_the_finding_and_applies_the_rewrite(tmp_path: Path) -> None:
+    assert NVIM is not None
+    text = KERNEL.replace("    field: Ann", "    fäld: Ann").replace("field", "fäld")
+    kernel = tmp_path / "smooth.py"
+    kernel.write_text(text, encoding="utf-8")
+    options = '{ machine = "sp2", minSpeedup = 1.01, sizes = { N = 4096 } }'
+    setup = re.sub(r"init_options = .*,\n", f"init_options = {options},\n", configuration())
+    assert "minSpeedup" in setup
+    (tmp_path / "init.lua").write_text(setup, encoding="utf-8")
+    (tmp_path / "script.lua").write_text(SCRIPT, encoding="utf-8")
+    report = tmp_path / "report.json"
+    commands = tmp_path / "bin"
+    commands.mkdir()
+    # the program's own entry point is not on the path of every environment that runs tests
+    program = commands / "advise"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m advisor "$@"\n')
+    program.chmod(0o755)
+    root = Path(__file__).parents[2]
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ADVISE_")},
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "ADVISE_TEST_FILE": str(kernel),
+        "ADVISE_TEST_REPORT": str(report),
+    }
+    done = subprocess.run(
+        [NVIM, "--headless", "-n", "-u", str(tmp_path / "init.lua"), "-S", "script.lua"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert report.is_file(), done.stderr
+    said = json.loads(report.read_text(encoding="utf-8"))
+    assert said.get("problem") is None, said
+    assert said["waited"], done.stderr
+    (found,) = said["found"]
+    assert found["code"] == "ADV101"
+    assert "faster on sp2" in found["message"]
+    line = text.splitlines()[12]
+    assert found["line"] == 12
+    # Neovim turns the columns of the protocol into bytes
+    assert found["column"] == len(line[: line.index("Dist(")].encode())
+    assert "N = 4096 (editor)" in said["hover"]
+    assert said["titles"][0] == found["message"]
+    assert said["titles"][1].startswith("Ignore ADV101")
+    assert said["applied"]
+    assert said["cleared"]
+    wanted = text.replace('None, Block("rank")', 'Block("rank"), None')
+    assert "\n".join(said["lines"]) + "\n" == wanted
+    assert kernel.read_text(encoding="utf-8") == wanted
