@@ -47,11 +47,7 @@ COMPILERS = ("numba", "jit", "njit")
 def element_nest(loop: Loop) -> Nest | None:
     """Return the nest that begins with a loop if it computes single elements, else None."""
     found = nest_of(loop)
-    if found is None or not found.is_by_element:
-        return None
-    innermost = found.loops[-1].variable
-    moving = (part for store in found.body for part in store.region if isinstance(part, Point))
-    return found if any(innermost in free_symbols(part.at) for part in moving) else None
+    return found if found is not None and found.is_by_element else None
 
 
 def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:

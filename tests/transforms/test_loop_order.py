@@ -7,7 +7,6 @@ import re
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from loop_programs import Program, equal_bits, nests, program, results, rewritten
 
 from advisor.analysis.lower import lower
 from advisor.edits import apply_edits
@@ -16,6 +15,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ranking.rank import rank
 from advisor.ranking.sizes import bind_sizes
 from costdb.machines import load_machine
+from tests.transforms.loop_programs import Program, equal_bits, nests, program, results, rewritten
 from transforms.loop_order import TRANSFORM
 
 SIZE = 8

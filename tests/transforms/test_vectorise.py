@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from loop_programs import Program, equal_bits, nests, program, results, rewritten
 
 from advisor.analysis.lower import lower
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
+from tests.transforms.loop_programs import Program, equal_bits, nests, program, results, rewritten
 from transforms.vectorise import TRANSFORM
 
 
