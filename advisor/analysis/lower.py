@@ -12,6 +12,7 @@ from advisor.analysis.arrays import Arrays
 from advisor.analysis.elements import element_loops, element_nest
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Fetch, Halos, common
+from advisor.analysis.pipeline import pipelined, recurrence_of, with_unit_steps
 from advisor.analysis.placement import place
 from advisor.analysis.turns import side_by_side
 from advisor.ir.kernel import Kernel
@@ -116,7 +117,13 @@ class _Lowering:
             self.halos.forget(written(loop))
             return made
         if loop.step != 1 and any(loop.variable in symbols(inner) for inner in loop.body):
-            raise NotPriced("a loop with a step whose index is used")
+            counted = with_unit_steps(loop)
+            if counted is None:
+                raise NotPriced("a loop with a step whose index is used")
+            loop = counted
+        piped = self._pipelined(loop)
+        if piped is not None:
+            return [piped]
         changed = frozenset().union(*map(written, loop.body))
         before, certain = dict(self.halos.held), self.halos.certain
         self.halos.certain = True
@@ -152,6 +159,23 @@ class _Lowering:
             return [*first, SeqLoop(loop.variable, loop.low, loop.high - 1, body)]
         trips = ceil_div(loop.high - loop.low, num(loop.step))
         return [*first, SeqLoop(loop.variable, ONE, trips, body)]
+
+    def _pipelined(self, chunks: Loop) -> Process | None:
+        """Return chunks of a recurrence that ranks hand on to one another."""
+        inner = recurrence_of(chunks, self.arrays)
+        if inner is None:
+            return None
+        held, fetched = dict(self.halos.held), self.halos.fetched
+        self.halos.fetched = []
+        self.halos.forget(written(chunks))
+        least = least_index(chunks.low, self.facts.minima)
+        with self.facts.within(chunks.variable, least, chunks.high - 1):
+            body = self._body(inner)
+        piped = pipelined(chunks, inner, body, self.arrays)
+        self.halos.held, self.halos.fetched = held, fetched
+        if piped is not None:
+            self.halos.forget(written(chunks))
+        return piped
 
     def _body(self, loop: Loop) -> Process:
         least = least_index(loop.low, self.facts.minima)

@@ -32,17 +32,17 @@ def taking_part(at: Expr, region: Along, facts: Facts) -> Expr:
         low = at if facts.non_negative(low - at) else minimum(low, at)
     if not facts.non_negative(high - at - 1):
         high = at + 1 if facts.non_negative(at + 1 - high) else maximum(high, at + 1)
-    together = _owners(low, high, region)
+    together = owners(low, high, region)
     gap_below, gap_above = region.low - at - 1, at - region.high
     if (low, high) == (region.low, region.high) or ZERO in (gap_below, gap_above):
         return together
-    apart = _owners(region.low, region.high, region) + 1
+    apart = owners(region.low, region.high, region) + 1
     if not facts.non_negative(region.length - 1):
         apart = conditional(less(0, region.length), apart, ONE)
     return minimum(together, apart)
 
 
-def _owners(low: Expr, high: Expr, region: Along) -> Expr:
-    """Return how many ranks own some of a range that is not empty."""
+def owners(low: Expr, high: Expr, region: Along) -> Expr:
+    """Return how many ranks own some of ``low <= i < high``, which is not empty."""
     pieces = floor_div(high - 1, region.piece) - floor_div(low, region.piece) + 1
     return minimum(region.ranks, pieces) if isinstance(region.dim, CyclicDim) else pieces

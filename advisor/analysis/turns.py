@@ -46,20 +46,22 @@ def side_by_side(loop: Loop, body: Process, arrays: Arrays) -> Process | None:
         The work of one iteration.
     arrays : Arrays
     """
-    owned = _owned(loop, arrays)
-    if owned is None or _meets(body) or carried(loop, arrays.facts.minima):
+    owned = owned_by(loop, arrays)
+    if owned is None or meets(body) or carried(loop, arrays.facts.minima):
         return None
-    last = loop.high - 1
-    if loop.variable not in _symbols(body):
+    if loop.variable not in process_symbols(body):
         return SeqLoop(loop.variable, ONE, owned.count(arrays.facts), body)
+    return on_every_owner(loop, body, owned)
+
+
+def on_every_owner(loop: Loop, body: Process, owned: Along) -> Process:
+    """Return the iterations of a loop on the ranks that own them, all at the same time."""
     rank = f"{loop.variable}.owner"
-    shift = owned.low - loop.low
-    return ParLoop(rank, ZERO, owned.ranks - 1, _of_rank(loop, body, owned, shift, rank, last))
+    return ParLoop(rank, ZERO, owned.ranks - 1, _of_rank(loop, body, owned, rank))
 
 
-def _of_rank(
-    loop: Loop, body: Process, owned: Along, shift: Expr, rank: str, last: Expr
-) -> Process:
+def _of_rank(loop: Loop, body: Process, owned: Along, rank: str) -> Process:
+    shift, last = owned.low - loop.low, loop.high - 1
     if isinstance(owned.dim, CyclicDim):
         owner = floor_div(sym(loop.variable) + shift, owned.piece) % owned.ranks
         mine = Branch(equal(owner, sym(rank)), body, NOTHING)
@@ -69,7 +71,7 @@ def _of_rank(
     return SeqLoop(loop.variable, first, minimum(last, begin + owned.piece - 1), body)
 
 
-def _owned(loop: Loop, arrays: Arrays) -> Along | None:
+def owned_by(loop: Loop, arrays: Arrays) -> Along | None:
     """Return which indices of a distributed dimension decide who does an iteration."""
     found: set[Along] = set()
     for statement in walk(loop.body):
@@ -102,7 +104,8 @@ def _owned(loop: Loop, arrays: Arrays) -> Along | None:
     return found.pop() if len(found) == 1 else None
 
 
-def _meets(process: Process) -> bool:
+def meets(process: Process) -> bool:
+    """Return whether ranks meet in a collective operation."""
     return any(isinstance(work, Collective | PrefixScan) for work in _works(process))
 
 
@@ -122,7 +125,7 @@ def _works(process: Process) -> Iterator[object]:
             return
 
 
-def _symbols(part: object) -> frozenset[str]:
+def process_symbols(part: object) -> frozenset[str]:
     """Return every symbol of the expressions in a process and its work."""
     if isinstance(part, Expr):
         return free_symbols(part)
@@ -131,4 +134,4 @@ def _symbols(part: object) -> frozenset[str]:
         inner = part
     elif is_dataclass(part):
         inner = tuple(getattr(part, field.name) for field in fields(part))
-    return frozenset().union(*map(_symbols, inner))
+    return frozenset().union(*map(process_symbols, inner))

@@ -33,7 +33,8 @@ def _least(expr: Expr) -> int | Fraction | None:
         case Sym():
             return 0
         case Add(terms, constant):
-            return _sum([constant, *map(_least, terms)])
+            plain = _sum([constant, *map(_least, terms)])
+            return _least_of_greatest(expr, terms) if plain is None else plain
         case Mul(factors, coefficient) if coefficient >= 0:
             bounds = [_least(factor) for factor in factors]
             if any(bound is None or bound < 0 for bound in bounds):
@@ -52,9 +53,34 @@ def _least(expr: Expr) -> int | Fraction | None:
     return None
 
 
+def _least_of_greatest(expr: Expr, terms: Sequence[Expr]) -> int | Fraction | None:
+    """Return a lower bound of a sum that is a maximum, such as ``N - min(b, N)``.
+
+    It is at least what any operand of the maximum makes of it.
+    """
+    known: list[int | Fraction] = []
+    for term in terms:
+        factor, coefficient = term, num(1)
+        if isinstance(term, Mul) and len(term.factors) == 1:
+            factor, coefficient = term.factors[0], num(term.coefficient)
+        rises = isinstance(coefficient, Num) and coefficient.value > 0
+        if isinstance(factor, Max if rises else Min):
+            rest = expr - term
+            bounds = [_least(rest + coefficient * part) for part in factor.children]
+            known += [bound for bound in bounds if bound is not None]
+    return max(known, default=None)
+
+
 def _sum(bounds: Sequence[int | Fraction | None]) -> int | Fraction | None:
     known = [bound for bound in bounds if bound is not None]
     return sum(known) if len(known) == len(bounds) else None
+
+
+def _negated(expr: Expr) -> Expr:
+    """Return ``-expr`` as a sum of its own, which a product with -1 is not."""
+    if not isinstance(expr, Add):
+        return -expr
+    return sum((-term for term in expr.terms), num(-expr.constant))
 
 
 def sign(expr: Expr, minima: Mapping[str, int]) -> Sign:
@@ -62,7 +88,7 @@ def sign(expr: Expr, minima: Mapping[str, int]) -> Sign:
     moved = substitute(expr, {name: sym(name) + minima.get(name, 1) for name in free_symbols(expr)})
     if moved == num(0):
         return Sign.ZERO
-    low, high = _least(moved), _least(-moved)
+    low, high = _least(moved), _least(_negated(moved))
     if low is not None and low >= 0:
         return Sign.NON_NEGATIVE
     if high is not None and high >= 0:

@@ -181,10 +181,16 @@ def test_loops_with_steps(low: int, high: int, step: int) -> None:
     assert told.totals["messages"] == len(range(low, high, step))
 
 
-def test_a_step_whose_index_matters_is_not_guessed() -> None:
+def test_a_step_whose_index_matters_counts_iterations() -> None:
     body = ["for k in range(1, T, 2):", "    v[k:, :] = u[: N - k, :]"]
+    one = ["v[1:, :] = u[: N - 1, :]", "v[3:, :] = u[: N - 3, :]"]
+    told = Tally(lower(kernel_of(body)), {**SIZES, "T": 5})
+    assert told.totals == sum(
+        (Tally(lower(kernel_of([line])), SIZES).totals for line in one), Counter()
+    )
+    reduced = ["for k in range(1, T, 2):", "    v[k:, :] = np.cumsum(u[k:, :], axis=1)"]
     with pytest.raises(Unpriced, match="step"):
-        lower(kernel_of(body))
+        lower(kernel_of(reduced))
 
 
 def test_ranges_that_start_below_zero_have_no_one_direction() -> None:

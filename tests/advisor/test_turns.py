@@ -126,3 +126,40 @@ def test_iterations_that_are_not_one_owners_take_turns(body: list[str]) -> None:
 def test_what_owners_fetch_at_their_edges_counts_once() -> None:
     process = process_of(["for j in range(1, N):", "    x[:, j] = y[:, j - 1]"], DIMS[0])
     assert stores(process, {"N": 12, "M": 4, "P": 3}) == 4 * 4
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(2, 16), st.integers(1, 5), st.integers(1, 6), st.integers(1, 4))
+def test_chunks_of_a_recurrence_pass_from_rank_to_rank(
+    size: int, ranks: int, chunks: int, width: int
+) -> None:
+    """Against a timetable: a rank begins a chunk when it and the rank before are done."""
+    process = process_of(
+        [
+            f"for lo in range(0, M, {width}):",
+            "    for j in range(1, N):",
+            f"        x[lo : lo + {width}, j] = 2.0 * x[lo : lo + {width}, j - 1]",
+        ],
+        DIMS[0],
+    )
+    told = stores(process, {"N": size, "M": chunks * width, "P": ranks})
+    columns = Counter(owner(j, size, ranks, DIMS[0]) for j in range(1, size))
+    ready = [0] * chunks
+    for rank in sorted(columns):
+        free = 0
+        for chunk in range(chunks):
+            free = max(free, ready[chunk]) + columns[rank] * width
+            ready[chunk] = free
+    assert told >= ready[-1]
+    if len(set(columns.values())) == 1:
+        assert told == ready[-1]
+
+
+def test_chunks_that_depend_on_one_another_are_no_pipeline() -> None:
+    body = [
+        "for lo in range(0, M, 2):",
+        "    for j in range(1, N):",
+        "        x[lo : lo + 3, j] = 2.0 * x[lo : lo + 3, j - 1]",
+    ]
+    process = process_of(body, DIMS[0])
+    assert stores(process, {"N": 9, "M": 6, "P": 3}) == 3 * 8 * 3

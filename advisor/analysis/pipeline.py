@@ -1,0 +1,89 @@
+"""Recurrences along a distributed axis, done in chunks of another axis.
+
+Each rank does its part of a recurrence for one chunk and hands the edge on; while the next rank
+goes on with that chunk, it begins the next one. With ``C`` chunks over ``R`` ranks the last rank
+is done after ``C + R - 1`` stages: the first chunk fills the pipeline, the last one drains it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from advisor.analysis.along import ONE
+from advisor.analysis.arrays import Arrays
+from advisor.analysis.participants import owners
+from advisor.analysis.turns import meets, on_every_owner, owned_by, process_symbols
+from advisor.distribution import CyclicDim
+from advisor.ir.dependence import carried
+from advisor.ir.statements import Loop, Statement, Store, walk
+from advisor.ir.substitute import in_store
+from costdb.expr import Expr, ceil_div, num, substitute, sym
+from costdb.process.terms import Process, SeqLoop
+
+
+def with_unit_steps(loop: Loop) -> Loop | None:
+    """Return a loop that counts its iterations from 0, None where its body is not understood."""
+    if loop.step == 1:
+        return loop
+    index = {loop.variable: loop.low + sym(loop.variable) * loop.step}
+    try:
+        body = tuple(_substituted(statement, index) for statement in loop.body)
+    except TypeError:
+        return None
+    trips = ceil_div(loop.high - loop.low, num(loop.step))
+    return replace(loop, low=num(0), high=trips, step=1, body=body)
+
+
+def _substituted(statement: Statement, index: dict[str, Expr]) -> Statement:
+    match statement:
+        case Store():
+            return in_store(statement, index)
+        case Loop():
+            return replace(
+                statement,
+                low=substitute(statement.low, index),
+                high=substitute(statement.high, index),
+                body=tuple(_substituted(inner, index) for inner in statement.body),
+            )
+    raise TypeError(f"{type(statement).__name__} is not understood in a loop with a step")
+
+
+def recurrence_of(chunks: Loop, arrays: Arrays) -> Loop | None:
+    """Return the recurrence that independent chunks repeat, if ranks can do it as a pipeline.
+
+    Parameters
+    ----------
+    chunks : Loop
+        Over chunks, with steps of 1.
+    arrays : Arrays
+    """
+    if len(chunks.body) != 1 or not isinstance(chunks.body[0], Loop):
+        return None
+    inner = chunks.body[0]
+    if inner.step != 1 or any(not isinstance(s, Store) for s in walk(inner.body)):
+        return None
+    if carried(chunks, arrays.facts.minima) or not carried(inner, arrays.facts.minima):
+        return None
+    owned = owned_by(inner, arrays)
+    return None if owned is None or isinstance(owned.dim, CyclicDim) else inner
+
+
+def pipelined(chunks: Loop, inner: Loop, body: Process, arrays: Arrays) -> Process | None:
+    """Return the stages of a pipeline, None where one stage is not like another.
+
+    Exact where all ranks that take part have equally much to do and chunks are equally large;
+    otherwise an upper bound, with every stage as long as the longest.
+
+    Parameters
+    ----------
+    chunks, inner : Loop
+    body : Process
+        The work of one iteration of `inner`.
+    arrays : Arrays
+    """
+    owned = owned_by(inner, arrays)
+    if owned is None or meets(body) or chunks.variable in process_symbols(body):
+        return None
+    stages = chunks.high - chunks.low + owners(owned.low, owned.high, owned) - 1
+    stage = on_every_owner(inner, body, owned)
+    return SeqLoop(f"{chunks.variable}.stage", ONE, stages, stage)
