@@ -220,8 +220,10 @@ def _rivals(candidates: Sequence[_Candidate], now: float) -> Iterator[Alternativ
     best = candidates[0].time_s
     for candidate in candidates[1:]:
         time = candidate.time_s
-        if time >= now:
+        if time > now:
             reason = "slower than the kernel as written"
+        elif time == now:
+            reason = "as slow as the kernel as written"
         elif time > best:
             reason = f"{time / best:.2f} times the time of the suggestion"
         else:
