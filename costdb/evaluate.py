@@ -17,6 +17,7 @@ from typing import TypeGuard
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import Expr, ExprError, compile_scalar, evaluate, free_symbols, num
 from costdb.expr.exact import exact
+from costdb.expr.functions import Reduction
 from costdb.expr.scalar import ScalarFunction
 from costdb.multilinear import (
     Box,
@@ -34,6 +35,8 @@ from costdb.quantity import Provenance, Quantity
 _SECONDS_PER_MICROSECOND = 1e-6
 _DENSE_VALUES = 256
 _GEOMETRIC_STEP = 1.08
+_FEW_VALUES = 16
+_WIDE_STEP = 1.5
 _ROUNDING = 1e-9
 """Relative difference of two prices below which their order is found exactly."""
 _TRUST = tuple(Provenance)
@@ -56,8 +59,8 @@ class Crossover:
     low, high : int
         Values scanned, inclusive.
     dense_to : int
-        Every value up to this one was tried; above it, steps of some per cent, with an exact
-        search between two that differ.
+        Every value up to this one was tried; above it, steps of some per cent (of a half, where
+        formulas hold sums without closed form), with an exact search between two that differ.
     """
 
     variable: str
@@ -180,10 +183,13 @@ def crossover(
     merged = merge_coefficients((before.coefficients, after.coefficients))
     values: dict[str, int | float] = {**others, **{n: q.value for n, q in merged.items()}}
     after_wins = _comparison(before.microseconds, after.microseconds, variable, values)
-    dense_to = min(high, low + _DENSE_VALUES - 1)
+    # a sum that has no closed form takes time in proportion to its range, at every value
+    slow = _enumerates(before.microseconds) or _enumerates(after.microseconds)
+    dense, step = (_FEW_VALUES, _WIDE_STEP) if slow else (_DENSE_VALUES, _GEOMETRIC_STEP)
+    dense_to = min(high, low + dense - 1)
     stops = list(range(low, dense_to + 1))
     while stops[-1] < high:
-        stops.append(min(high, math.ceil(stops[-1] * _GEOMETRIC_STEP)))
+        stops.append(min(high, math.ceil(stops[-1] * step)))
     wins = [after_wins(stop) for stop in stops]
     flips = [
         _first_unlike(after_wins, left, right, won)
@@ -191,6 +197,19 @@ def crossover(
         if won != then
     ]
     return Crossover(variable, tuple(flips), wins[0], low, high, dense_to)
+
+
+def _enumerates(expr: Expr) -> bool:
+    """Return whether a formula holds a sum or maximum that has no closed form."""
+    pending, seen = [expr], {expr}
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Reduction):
+            return True
+        fresh = [child for child in part.children if child not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return False
 
 
 def merge_coefficients(mappings: Sequence[Mapping[str, Quantity]]) -> dict[str, Quantity]:

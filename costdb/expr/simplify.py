@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from costdb.expr.closing import Closing, NotClosed, Span
 from costdb.expr.errors import ExprError
@@ -77,8 +78,13 @@ def simplify(expr: Expr, positive: Iterable[str] = (), nonnegative: Iterable[str
     taken to be whole numbers. A closed form that is valid only under a condition is chosen by
     that condition, with the enumeration as the other choice.
     """
-    facts = _facts(positive, nonnegative)
-    return _Simplifier(facts, {}).simplify(expr)
+    return _simplified(expr, frozenset(positive), frozenset(nonnegative))
+
+
+@lru_cache(maxsize=4096)
+def _simplified(expr: Expr, positive: frozenset[str], nonnegative: frozenset[str]) -> Expr:
+    # variants of one kernel share most of their sums
+    return _Simplifier(_facts(positive, nonnegative), {}).simplify(expr)
 
 
 def closed_form(
