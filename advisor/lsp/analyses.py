@@ -166,8 +166,8 @@ class Analyses:
     async def _work(self, file: OpenFile) -> None:
         """Analyse the text of a file until there is an answer about the newest one."""
         loop = asyncio.get_running_loop()
-        await self.ready.wait()
         while file.answer is None:
+            await self.ready.wait()
             pause = file.due - loop.time()
             if pause > 0:
                 await asyncio.sleep(pause)

@@ -304,10 +304,14 @@ class AdviseServer(LanguageServer):
             self._tell(problem)
 
     async def _reconfigured(self, params: types.DidChangeConfigurationParams) -> None:
+        # from here on no answer by the old settings, also while the new ones are asked for
+        self.analyses.ready.clear()
+        self.analyses.restart()
         if self.abilities.has_configuration:
             await self._ask_settings()
         else:
             self._use(params.settings)
+        self.analyses.ready.set()
         self._restart()
 
     async def _ask_settings(self) -> None:
