@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
+from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import Compared, Costed, compared, cost
@@ -90,6 +91,8 @@ def best_plan(
     transforms : sequence of Transform
         Each is used once at most.
     """
+    # at their sizes, kernels have short formulas
+    before = _costed(kernel, machine, sizes) or before
     start = _State(kernel, JointPlan((), before, compared(before, before, sizes.values)))
     frontier = _grown(start, before, machine, sizes, transforms)
     if not frontier:
@@ -155,11 +158,16 @@ def _applied(
     sizes: Sizes,
 ) -> _State | None:
     try:
-        after = cost(proposal.variant, machine)
-        if isinstance(after, Missing):
+        after = _costed(proposal.variant, machine, sizes)
+        if after is None:
             return None
         against = compared(before, after, sizes.values)
     except (Unpriced, ExprError):
         return None
     steps = (*state.plan.steps, PlanStep(transform.code, proposal.title))
     return _State(proposal.variant, JointPlan(steps, after, against))
+
+
+def _costed(kernel: Kernel, machine: Machine, sizes: Sizes) -> Costed | None:
+    found = cost(at_sizes(kernel, sizes.values), machine)
+    return None if isinstance(found, Missing) else found

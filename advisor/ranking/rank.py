@@ -21,6 +21,7 @@ from advisor.finding import (
     Prediction,
     Remark,
 )
+from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import Compared, Costed, compared, cost, time_s, where_it_pays
@@ -109,7 +110,11 @@ def rank(
     if isinstance(before, Missing):
         return Ranked((), (_missing(path, kernel, before),))
     require(kernel, before.sizes, sizes, path)
-    now = time_s(before, sizes.values)
+    # variants are compared at their sizes, where formulas are short; only what is told of gets
+    # its formula in full
+    here = cost(at_sizes(kernel, sizes.values), machine)
+    assert isinstance(here, Costed)
+    now = time_s(here, sizes.values)
     judged: list[Judged] = []
     remarks: list[Remark] = []
     gains = 0
@@ -126,8 +131,10 @@ def rank(
         candidates.sort(key=lambda candidate: candidate.time_s)
         if not candidates or candidates[0].time_s >= now:
             continue
-        best = candidates[0]
+        best = _in_full(candidates[0], machine)
         found = compared(before, best.costed, sizes.values)
+        if found.ratio.mid <= 1:
+            continue
         if found.ratio.mid >= WORTH:
             gains += 1
         if worth(transform.code, found.ratio.mid, found.ratio.low):
@@ -156,13 +163,21 @@ def _tried(
     path: str,
 ) -> _Candidate | Alternative:
     try:
-        after = cost(proposal.variant, machine)
+        after = cost(at_sizes(proposal.variant, sizes.values), machine)
     except Unpriced as unknown:
         return Alternative(proposal.title, None, f"no prediction: {unknown.reason}")
     if isinstance(after, Missing):
         return Alternative(proposal.title, None, f"no prediction: {after.what}")
     require(kernel, after.sizes, sizes, path)
     return _Candidate(proposal, after, time_s(after, sizes.values))
+
+
+def _in_full(candidate: _Candidate, machine: Machine) -> _Candidate:
+    """Return a candidate with its formula over all sizes."""
+    costed = cost(candidate.proposal.variant, machine)
+    # the same work was priced at these sizes, so nothing is missing
+    assert isinstance(costed, Costed)
+    return _Candidate(candidate.proposal, costed, candidate.time_s)
 
 
 def _finding(

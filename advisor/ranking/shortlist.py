@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from advisor.analysis.lower import Unpriced
+from advisor.ir.concrete import at_sizes
 from advisor.ir.proposal import Proposal
 from advisor.ranking.compare import cost, time_s
 from costdb.estimate import Missing
@@ -53,7 +54,7 @@ def _later(
     """Return the members that are not among the first."""
     assert members[0].family is not None
     try:
-        common = cost(members[0].family.kernel, machine)
+        common = cost(at_sizes(members[0].family.kernel, sizes), machine)
     except Unpriced:
         return []
     if isinstance(common, Missing):
