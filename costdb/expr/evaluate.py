@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from fractions import Fraction
 from functools import lru_cache
 
+from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
 from costdb.expr.errors import ExprError
-from costdb.expr.exact import MAX_BITS, Rational, Value
+from costdb.expr.exact import Value
 from costdb.expr.functions import (
     Conditional,
     Equal,
@@ -25,9 +25,7 @@ from costdb.expr.functions import (
 )
 from costdb.expr.names import free_symbols
 from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
-
-MAX_ITERATIONS = 10_000_000
-"""Terms that one evaluation may enumerate before it is refused."""
+from costdb.expr.scalar import compile_scalar
 
 COMPILED_FROM = 64
 """Terms from which on an enumeration is worth compiling."""
@@ -63,38 +61,6 @@ def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
     if isinstance(value, float) and not math.isfinite(value):
         raise ExprError("the value is not a finite number")
     return value
-
-
-def reduction_bound(value: Value, index: str) -> int:
-    """Return a reduction's bound as `int`, or refuse one that is not whole."""
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    raise ExprError(f"a bound of {index!r} is {value}, which is not a whole number")
-
-
-def bounded_power(base: Value, exponent: Value) -> Value:
-    """Return ``base ** exponent``, exact where both are exact and the exponent is whole."""
-    if isinstance(exponent, Fraction) and exponent.denominator == 1:
-        exponent = exponent.numerator
-    if isinstance(exponent, int) and not isinstance(base, float):
-        if base == 0 and exponent < 0:
-            raise ExprError("division by zero")
-        bits = max(base.numerator.bit_length(), base.denominator.bit_length())
-        if bits > 1 and bits * abs(exponent) > 16 * MAX_BITS:
-            raise ExprError(f"a power needs more than {16 * MAX_BITS} bits")
-        return normal(Fraction(base) ** exponent)
-    if base == 0 and exponent < 0:
-        raise ExprError("division by zero")
-    if base < 0 and not float(exponent).is_integer():
-        raise ExprError(f"{base} to the power {exponent} is not a real number")
-    return math.pow(base, exponent)
-
-
-def normal(value: Rational) -> Rational:
-    """Return `value`, as `int` where it is whole."""
-    return value.numerator if value.denominator == 1 else value
 
 
 def _exact(value: Value) -> Value:
@@ -177,9 +143,6 @@ def _whole_function(expr: Reduction) -> Callable[..., Value] | None:
     """Compile a reduction in which whole numbers never turn into anything else."""
     if not _stays_whole(expr.body):
         return None
-    # the compiler is needed here only, and builds on this module
-    from costdb.expr.scalar import compile_scalar
-
     return compile_scalar(expr, sorted(free_symbols(expr)))
 
 

@@ -8,13 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import TypeAlias
 
+from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
 from costdb.expr.errors import ExprError
-from costdb.expr.evaluate import (
-    MAX_ITERATIONS,
-    bounded_power,
-    normal,
-    reduction_bound,
-)
 from costdb.expr.exact import Rational, Value
 from costdb.expr.functions import (
     Comparison,
