@@ -17,7 +17,7 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placement import Placement, local_extents, pitches_bytes
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
-from advisor.ir.nests import Nest, Reference, directions, may_meet, nest_of, slopes
+from advisor.ir.nests import Nest, Reference, directions, may_meet, slopes
 from advisor.ir.signs import least_index
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import (
@@ -42,12 +42,6 @@ from costdb.work import Access, Interpretation, Pattern, Region, RemoteElements,
 
 LABEL = "element loops"
 COMPILERS = ("numba", "jit", "njit")
-
-
-def element_nest(loop: Loop) -> Nest | None:
-    """Return the nest that begins with a loop if it computes single elements, else None."""
-    found = nest_of(loop)
-    return found if found is not None and found.is_by_element else None
 
 
 def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:

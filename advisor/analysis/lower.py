@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.analysis.arrays import Arrays
-from advisor.analysis.elements import element_loops, element_nest
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.pipeline import pipelined, recurrence_of, with_unit_steps
 from advisor.analysis.placement import place
 from advisor.analysis.turns import side_by_side
 from advisor.ir.kernel import Kernel
+from advisor.ir.nests import nest_of
 from advisor.ir.shapes import ShapeConflict
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
@@ -111,8 +111,11 @@ class _Lowering:
             self.halos.forget(names)
 
     def _loop(self, loop: Loop) -> list[Process]:
-        nest = element_nest(loop)
-        if nest is not None:
+        nest = nest_of(loop)
+        if nest is not None and nest.is_by_element:
+            # the model of single remote references, which few kernels need
+            from advisor.analysis.elements import element_loops
+
             made = element_loops(nest, self.arrays)
             self.halos.forget(written(loop))
             return made

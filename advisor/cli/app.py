@@ -7,6 +7,7 @@ for is imported, so that ``advise FILE`` does not pay for the others.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -33,6 +34,7 @@ COMMANDS = {
     "version": "advisor.cli.version",
 }
 _OWN_OPTIONS = frozenset(("--help", "-h", "--version", "--install-completion", "--show-completion"))
+_ALLOCATIONS_PER_COLLECTION = 500_000
 _COMPLETION_REQUEST = "_ADVISE_COMPLETE"
 
 # The base of all usage errors. Typer brings it along under another name in each generation,
@@ -43,6 +45,8 @@ _USAGE_ERROR = cast(type[Exception], typer.BadParameter.__base__)
 def run() -> NoReturn:
     """Run the program on the arguments of the process, and end the process."""
     sys.excepthook = _internal_error
+    # Most of what a run makes lives to its end, so looking for cycles among it is time lost.
+    gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
     sys.exit(main(sys.argv[1:]))
 
 

@@ -18,6 +18,9 @@ Number = int | float
 SCANNED_TO = 4096
 """Sizes up to here, and up to some times their value, are searched for crossovers."""
 
+WORTH = 1.01
+"""How many times faster a step must be, alone or after others, to count as one."""
+
 MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
 

@@ -9,7 +9,7 @@ from advisor.analysis.lower import Unpriced
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import Compared, Costed, compared, cost
+from advisor.ranking.compare import WORTH, Compared, Costed, compared, cost
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes
 from costdb.estimate import Missing
@@ -18,9 +18,6 @@ from costdb.machines import Machine
 
 WIDTH = 3
 """Plans that are followed up at each length."""
-
-WORTH = 1.01
-"""How much faster than the best single step a plan must be to be worth telling."""
 
 
 @dataclass(frozen=True, slots=True)

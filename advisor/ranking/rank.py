@@ -24,8 +24,7 @@ from advisor.finding import (
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import Compared, Costed, compared, cost, time_s, where_it_pays
-from advisor.ranking.joint import WORTH, best_plan
+from advisor.ranking.compare import WORTH, Compared, Costed, compared, cost, time_s, where_it_pays
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, require
 from costdb.estimate import Missing, Priced
@@ -143,6 +142,8 @@ def rank(
             judged.append(Judged(finding, before.priced, best.costed.priced))
     judged.sort(key=lambda one: (-one.finding.prediction.speedup, one.finding.code))
     if gains > 1:
+        from advisor.ranking.joint import best_plan
+
         plan = best_plan(kernel, before, machine, sizes, transforms)
         if plan is not None:
             message = f"best plan for kernel `{kernel.name}`, {plan}"
