@@ -54,7 +54,8 @@ class Expr:
         depth = 0
         size = 1
         for child in children:
-            depth = max(depth, child.depth)
+            if child.depth > depth:
+                depth = child.depth
             size += child.size
         if depth >= MAX_DEPTH:
             raise ExprError(f"the expression is nested more than {MAX_DEPTH} levels deep")
@@ -184,7 +185,7 @@ class Add(Expr):
         self._seal(self.terms)
 
     def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return add((*children, Num(self.constant)))
+        return add((*children, num(self.constant)))
 
     def _whole(self, whole: frozenset[str]) -> bool:
         return isinstance(self.constant, int) and all(t.is_whole(whole) for t in self.terms)
@@ -204,7 +205,7 @@ class Mul(Expr):
         self._seal(self.factors)
 
     def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return multiply((*children, Num(self.coefficient)))
+        return multiply((*children, num(self.coefficient)))
 
     def _whole(self, whole: frozenset[str]) -> bool:
         whole_factors = all(factor.is_whole(whole) for factor in self.factors)
@@ -294,12 +295,18 @@ def num(value: int | float | Fraction) -> Expr:
     ExprError
         For a NaN, an infinity, or a number of more than `MAX_BITS` bits.
     """
+    if type(value) is int and -_FEW < value < _FEW:
+        return _SMALL[value + _FEW]
     return Num(exact(value))
 
 
-ZERO = Num(0)
-ONE = Num(1)
-MINUS_ONE = Num(-1)
+_FEW = 300
+_SMALL = tuple(Num(value) for value in range(-_FEW, _FEW))
+"""Constants that occur again and again, each made once."""
+
+ZERO = num(0)
+ONE = num(1)
+MINUS_ONE = num(-1)
 
 
 def as_expr(value: ExprLike) -> Expr:
@@ -358,7 +365,7 @@ def combine(weighted: list[tuple[Rational, Expr]]) -> Expr:
     kept = tuple(scale(exact(c), rest) for rest, c in like.items() if c != 0)
     constant = exact(constant)
     if not kept:
-        return Num(constant)
+        return num(constant)
     if len(kept) == 1 and constant == 0:
         return kept[0]
     return Add(kept, constant)
@@ -402,7 +409,7 @@ def multiply(factors: Iterable[Expr]) -> Expr:
     if again:
         return multiply((*kept, *again, Num(coefficient)))
     if not kept:
-        return Num(coefficient)
+        return num(coefficient)
     if coefficient == 1 and len(kept) == 1:
         return kept[0]
     return Mul(tuple(kept), coefficient)
@@ -427,9 +434,9 @@ def power(base: Expr, exponent: Expr) -> Expr:
     if abs(exponent.value) > MAX_BITS and not isinstance(base, Num):
         raise ExprError(f"an exponent above {MAX_BITS} is not supported")
     if isinstance(base, Num):
-        return Num(rational_power(base.value, exponent.value))
+        return num(rational_power(base.value, exponent.value))
     if isinstance(base, Mul):
-        constant = Num(rational_power(base.coefficient, exponent.value))
+        constant = num(rational_power(base.coefficient, exponent.value))
         return multiply((*(power(factor, exponent) for factor in base.factors), constant))
     if isinstance(base, Pow) and isinstance(base.exponent, Num):
         return power(base.base, Num(exact(base.exponent.value * exponent.value)))
@@ -439,10 +446,10 @@ def power(base: Expr, exponent: Expr) -> Expr:
 def fraction_parts(expr: Expr) -> tuple[Expr, Expr]:
     """Return ``(a, b)`` with ``expr == a / b`` and constants of both whole, ``b`` positive."""
     if isinstance(expr, Num):
-        return Num(expr.value.numerator), Num(expr.value.denominator)
+        return num(expr.value.numerator), num(expr.value.denominator)
     if isinstance(expr, Mul):
-        above: list[Expr] = [Num(expr.coefficient.numerator)]
-        below: list[Expr] = [Num(expr.coefficient.denominator)]
+        above: list[Expr] = [num(expr.coefficient.numerator)]
+        below: list[Expr] = [num(expr.coefficient.denominator)]
         for factor in expr.factors:
             if is_reciprocal(factor):
                 below.append(power(factor, MINUS_ONE))
