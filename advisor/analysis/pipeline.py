@@ -7,18 +7,20 @@ is done after ``C + R - 1`` stages: the first chunk fills the pipeline, the last
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from advisor.analysis.along import ONE
+from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.participants import owners
-from advisor.analysis.turns import meets, on_every_owner, owned_by, process_symbols
+from advisor.analysis.turns import meets, of_rank, owned_by, process_symbols, works
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried
 from advisor.ir.statements import Loop, Statement, Store, walk
 from advisor.ir.substitute import in_store
 from costdb.expr import Expr, ceil_div, num, substitute, sym
-from costdb.process.terms import Process, SeqLoop
+from costdb.process.terms import Parallel, Process, SeqLoop
+from costdb.work import Message
 
 
 def with_unit_steps(loop: Loop) -> Loop | None:
@@ -84,6 +86,13 @@ def pipelined(chunks: Loop, inner: Loop, body: Process, arrays: Arrays) -> Proce
     owned = owned_by(inner, arrays)
     if owned is None or meets(body) or chunks.variable in process_symbols(body):
         return None
+    if inner.variable in process_symbols(tuple(_statements(body))):
+        return None
     stages = chunks.high - chunks.low + owners(owned.low, owned.high, owned) - 1
-    stage = on_every_owner(inner, body, owned)
+    # the first rank receives nothing, the second one is like all that follow, if not more
+    stage = Parallel((of_rank(inner, body, owned, ZERO), of_rank(inner, body, owned, ONE)))
     return SeqLoop(f"{chunks.variable}.stage", ONE, stages, stage)
+
+
+def _statements(process: Process) -> Iterator[object]:
+    return (work for work in works(process) if not isinstance(work, Message))

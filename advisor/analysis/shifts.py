@@ -192,6 +192,9 @@ def _of_one_block(along: Along, side: int, depths: tuple[Expr, ...]) -> list[Lay
     """Return what a region within one block needs from beyond its edge."""
     block, last, depth = along.piece, along.high - 1, depths[-1]
     room = along.low % block if side < 0 else block - 1 - last % block
+    if along.length == ONE and depth == ONE:
+        # one index needs the one beside it, which is elsewhere if this is at the edge
+        return [Layers(ONE, equal(room, 0))]
     fetched = minimum(along.length + depth - depths[0], depth - room)
     if fetched == ZERO:
         return []

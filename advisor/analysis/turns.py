@@ -51,22 +51,18 @@ def side_by_side(loop: Loop, body: Process, arrays: Arrays) -> Process | None:
         return None
     if loop.variable not in process_symbols(body):
         return SeqLoop(loop.variable, ONE, owned.count(arrays.facts), body)
-    return on_every_owner(loop, body, owned)
-
-
-def on_every_owner(loop: Loop, body: Process, owned: Along) -> Process:
-    """Return the iterations of a loop on the ranks that own them, all at the same time."""
     rank = f"{loop.variable}.owner"
-    return ParLoop(rank, ZERO, owned.ranks - 1, _of_rank(loop, body, owned, rank))
+    return ParLoop(rank, ZERO, owned.ranks - 1, of_rank(loop, body, owned, sym(rank)))
 
 
-def _of_rank(loop: Loop, body: Process, owned: Along, rank: str) -> Process:
+def of_rank(loop: Loop, body: Process, owned: Along, rank: Expr) -> Process:
+    """Return the iterations of a loop that one rank owns."""
     shift, last = owned.low - loop.low, loop.high - 1
     if isinstance(owned.dim, CyclicDim):
         owner = floor_div(sym(loop.variable) + shift, owned.piece) % owned.ranks
-        mine = Branch(equal(owner, sym(rank)), body, NOTHING)
+        mine = Branch(equal(owner, rank), body, NOTHING)
         return SeqLoop(loop.variable, loop.low, last, mine)
-    begin = sym(rank) * owned.piece - shift
+    begin = rank * owned.piece - shift
     first = begin if loop.low == ZERO and shift == ZERO else maximum(loop.low, begin)
     return SeqLoop(loop.variable, first, minimum(last, begin + owned.piece - 1), body)
 
@@ -106,21 +102,22 @@ def owned_by(loop: Loop, arrays: Arrays) -> Along | None:
 
 def meets(process: Process) -> bool:
     """Return whether ranks meet in a collective operation."""
-    return any(isinstance(work, Collective | PrefixScan) for work in _works(process))
+    return any(isinstance(work, Collective | PrefixScan) for work in works(process))
 
 
-def _works(process: Process) -> Iterator[object]:
+def works(process: Process) -> Iterator[object]:
+    """Yield all work of a process, in order."""
     match process:
         case Leaf(work):
             yield work
         case Sequential(parts) | Parallel(parts):
             for part in parts:
-                yield from _works(part)
+                yield from works(part)
         case SeqLoop(_, _, _, body) | ParLoop(_, _, _, body):
-            yield from _works(body)
+            yield from works(body)
         case Branch(_, then, orelse):
-            yield from _works(then)
-            yield from _works(orelse)
+            yield from works(then)
+            yield from works(orelse)
         case Delay() | Use():
             return
 

@@ -16,7 +16,7 @@ from advisor.ownership import owner
 from costdb.expr import evaluate
 from costdb.machines import load_machine
 from costdb.pricing import price_process
-from costdb.process.terms import Branch, Leaf, ParLoop, Process, SeqLoop, Sequential
+from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
 from costdb.work import Collective, Message, Statement
 
 DIMS: tuple[AxisMap, ...] = (BlockDim(("r",)), CyclicDim(("r",)), CyclicDim(("r",), 2))
@@ -36,6 +36,8 @@ def stores(process: Process, sizes: Mapping[str, int]) -> int:
     match process:
         case Sequential(parts):
             return sum(stores(part, sizes) for part in parts)
+        case Parallel(parts):
+            return max(stores(part, sizes) for part in parts)
         case SeqLoop(variable, low, high, body):
             span = range(int(evaluate(low, sizes)), int(evaluate(high, sizes)) + 1)
             return sum(stores(body, {**sizes, variable: i}) for i in span)
