@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from advisor.finding import Finding, Remark
 from advisor.frontend import prefilter
+
+if TYPE_CHECKING:
+    from advisor.ir.kernel import Kernel
 
 PLAIN_GAIN = 1.05
 """Predicted speed-up from which on a finding is reported."""
@@ -80,11 +84,32 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     if not prefilter.needs_reading(source):
         return FileResult(path, source, (), ())
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
-    from advisor.frontend.comments import read_comments
     from advisor.frontend.kernels import read_kernels
+
+    return tell(rank_kernels(path, read_kernels(path, source), options), source, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Findings and remarks of kernels, before the comments of their file had a say."""
+
+    path: str
+    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
+
+
+def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Ranked:
+    """Return what is to be said of kernels, one after another.
+
+    Raises
+    ------
+    SourceProblem
+        When a size has no value.
+    MachineError
+        The machine is unknown or its profile is wrong.
+    """
     from advisor.ranking.rank import rank
     from advisor.ranking.sizes import bind_sizes
-    from advisor.suppress import apply_suppressions
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 
@@ -92,16 +117,39 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     wanted = tuple(t for t in transforms() if _is_wanted(t.code, options))
     findings: list[Finding] = []
     remarks: list[Remark] = []
-    for kernel in read_kernels(path, source):
+    for kernel in kernels:
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
         ranked = rank(path, kernel, machine, sizes, wanted, options.reports)
         findings += ranked.findings
         remarks += ranked.remarks
+    return Ranked(path, tuple(findings), tuple(remarks))
+
+
+def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
+    """Return a file's findings without those that its comments suppress, greatest gain first.
+
+    Raises
+    ------
+    SourceProblem
+        For a suppression that cannot be read, or lacks its start or end.
+    """
+    from advisor.frontend.comments import read_comments
+    from advisor.frontend.directives import CommentError
+    from advisor.suppress import apply_suppressions
+
+    try:
+        directives = read_comments(source)
+    except CommentError as error:
+        raise error.in_file(ranked.path) from error
     kept = apply_suppressions(
-        path, source, read_comments(source), findings, lambda code: _is_wanted(code, options)
+        ranked.path,
+        source,
+        directives,
+        ranked.findings,
+        lambda code: _is_wanted(code, options),
     )
     ordered = sorted(kept.findings, key=lambda f: (-f.prediction.speedup, f.span, f.code))
-    return FileResult(path, source, tuple(ordered), (*remarks, *kept.unused))
+    return FileResult(ranked.path, source, tuple(ordered), (*ranked.remarks, *kept.unused))
 
 
 def _is_wanted(code: str, options: Options) -> bool:
