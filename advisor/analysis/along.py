@@ -60,7 +60,17 @@ class Along:
     @property
     def nearly_whole(self) -> bool:
         """Whether only a constant number of indices is missing."""
-        return isinstance(self.extent - self.length, Num)
+        return self.is_few(self.extent - self.length)
+
+    def is_few(self, indices: Expr) -> bool:
+        """Return whether some indices are a constant number, and fewer than a rank owns at once.
+
+        Where all sizes have values, every number is a constant; the values then decide.
+        """
+        if not isinstance(indices, Num):
+            return False
+        piece = self.piece
+        return not isinstance(piece, Num) or indices.value < piece.value
 
     @property
     def several(self) -> Expr:

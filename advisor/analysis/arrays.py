@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from advisor.analysis import operations
 from advisor.analysis.along import ONE, ZERO, Along
-from advisor.analysis.communication import OneRead, Reach
 from advisor.analysis.exchanges import Gathered, Source, exchange
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
@@ -23,11 +22,10 @@ from advisor.analysis.placement import (
     region_placement,
     value_placement,
 )
-from advisor.distribution import CyclicDim
+from advisor.analysis.requests import OneRead, Reach
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
-from advisor.ir.signs import largest
 from advisor.ir.statements import Scatter
 from advisor.ir.values import (
     Copy,
@@ -50,11 +48,10 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from costdb.expr import Expr, log2
-from costdb.process.terms import NOTHING, Branch, Leaf, Process
+from costdb.expr import Expr
+from costdb.process.terms import Leaf, Process
 from costdb.work import (
     Access,
-    Message,
     Region,
     Statement,
 )
@@ -250,12 +247,7 @@ class Arrays:
                 whole_array = is_whole(region, self.kernel.extents(array))
                 name = array if whole_array else None
                 return [], Operand(name, part, inner, whole(part.extents))
-            case Scalar() | Fill() | Copy() | Elementwise():
-                found = describe(value, self.type_of)
-                placement = self._placed(value)
-                made = self._computed(value, whole(found.extents), found, placement)
-                return made, Operand(None, found, placement, whole(found.extents))
-            case Expand() | Transpose() | MatMul():
+            case Scalar() | Fill() | Copy() | Elementwise() | Expand() | Transpose() | MatMul():
                 found = describe(value, self.type_of)
                 placement = self._placed(value)
                 made = self._computed(value, whole(found.extents), found, placement)
@@ -275,10 +267,12 @@ class Arrays:
             case Scan(_, axis, _, _, _):
                 made.append(operations.scan(axis, found, placement, self.facts))
             case Roll(_, axis, amount):
-                made += self._rolled(source, axis, amount)
+                if placement.is_spread(axis):
+                    reach = operations.rolled(source, axis, amount)
+                    made += self.halos.fetch(source.name, reach, self.facts)
                 made.append(operations.copy(source, found, placement, self.facts))
             case PeriodicPad(_, axis, before, after):
-                made += self._wrapped(source, axis, before, after)
+                made += operations.wrapped(source, axis, before, after, self.facts)
                 made.append(operations.copy(source, found, placement, self.facts))
             case Flip(_, axis):
                 if placement.is_spread(axis):
@@ -287,14 +281,7 @@ class Arrays:
             case Fourier(_, axis, _, _):
                 made += operations.fourier(axis, source, found, placement, self.facts)
             case Sort(_, axis):
-                if placement.is_spread(axis):
-                    raise NotPriced("a sort along a distributed dimension")
-                comparisons = log2(found.extents[axis])
-                made.append(
-                    operations.along_lines(
-                        source, found, placement, comparisons, "sort", self.facts
-                    )
-                )
+                made.append(operations.sorting(axis, source, found, placement, self.facts))
         return made, Operand(None, found, placement, whole(found.extents))
 
     def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
@@ -321,41 +308,6 @@ class Arrays:
         if placement is None:
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
-
-    def _rolled(self, source: Operand, axis: int, amount: Expr) -> list[Process]:
-        if not source.placement.is_spread(axis):
-            return []
-        dimensions = range(len(source.array.extents))
-        spread = [d for d in dimensions if source.placement.is_spread(d)]
-        reach = Reach(
-            source.array,
-            source.placement,
-            {d: source.placement.along(d, source.region[d]) for d in spread},
-            (
-                OneRead(
-                    {d: -amount if d == axis else ZERO for d in spread},
-                    {d: (ZERO, source.array.extents[d]) for d in dimensions if d not in spread},
-                ),
-            ),
-            wraps_after=source.array.extents[axis],
-        )
-        return self.halos.fetch(source.name, reach, self.facts)
-
-    def _wrapped(self, source: Operand, axis: int, before: Expr, after: Expr) -> list[Process]:
-        """Return what the ranks at the ends fetch; no rank is at both, unless it is alone."""
-        placement, found = source.placement, source.array
-        if not placement.is_spread(axis):
-            return []
-        if isinstance(placement.dims[axis], CyclicDim):
-            raise NotPriced("a periodic rim along a cyclically distributed dimension")
-        extents = local_extents(placement, found.extents, self.facts)
-        layers = largest((before, after), self.facts.minima)
-        counts = tuple(layers if d == axis else extent for d, extent in enumerate(extents))
-        message = Message(
-            local_region(found, placement, counts, self.facts), f"halo messages, axis {axis}"
-        )
-        several = placement.along(axis, source.region[axis]).several
-        return [Leaf(message) if several == ONE else Branch(several, Leaf(message), NOTHING)]
 
     def _halos(
         self, operands: list[Operand], region: tuple[Subscript, ...], placement: Placement

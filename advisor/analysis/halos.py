@@ -11,17 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from advisor.analysis.along import ONE, ZERO
-from advisor.analysis.communication import (
+from advisor.analysis.communication import messages
+from advisor.analysis.exchanges import Gathered
+from advisor.analysis.facts import Facts
+from advisor.analysis.requests import (
     Reach,
     Request,
     lacking,
-    messages,
     missing_layers,
     requests,
     weaker_sides,
 )
-from advisor.analysis.exchanges import Gathered
-from advisor.analysis.facts import Facts
 from costdb.expr import Expr, free_symbols
 from costdb.process.terms import Process
 

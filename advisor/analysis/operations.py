@@ -6,15 +6,18 @@ from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.operands import Operand, local_region
 from advisor.analysis.placement import Placement, local_extents, pitches_bytes
+from advisor.analysis.requests import OneRead, Reach
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType
+from advisor.ir.signs import largest
 from costdb.expr import Expr, ceil_div, log2
-from costdb.process.terms import Leaf, Process
+from costdb.process.terms import NOTHING, Branch, Leaf, Process
 from costdb.work import (
     Access,
     Collective,
     CollectiveKind,
+    Message,
     Pattern,
     PrefixScan,
     Region,
@@ -35,6 +38,37 @@ def broadcast(found: ArrayType, placement: Placement) -> list[Process]:
         return []
     region = Region(itemsize_of(found.dtype), (ONE,), (ONE * itemsize_of(found.dtype),))
     return [Leaf(Collective(CollectiveKind.BROADCAST, ranks, region, "broadcast"))]
+
+
+def rolled(source: Operand, axis: int, amount: Expr) -> Reach:
+    """Return what a periodic shift reads of other ranks."""
+    placement, extents = source.placement, source.array.extents
+    spread = [d for d in range(len(extents)) if placement.is_spread(d)]
+    read = OneRead(
+        {d: -amount if d == axis else ZERO for d in spread},
+        {d: (ZERO, extent) for d, extent in enumerate(extents) if d not in spread},
+    )
+    regions = {d: placement.along(d, source.region[d]) for d in spread}
+    return Reach(source.array, placement, regions, (read,), wraps_after=extents[axis])
+
+
+def wrapped(source: Operand, axis: int, before: Expr, after: Expr, facts: Facts) -> list[Process]:
+    """Return what the ranks at the ends fetch for a periodic rim.
+
+    No rank is at both ends, unless it is alone, so the wider side counts.
+    """
+    placement, found = source.placement, source.array
+    if not placement.is_spread(axis):
+        return []
+    if isinstance(placement.dims[axis], CyclicDim):
+        raise NotPriced("a periodic rim along a cyclically distributed dimension")
+    extents = local_extents(placement, found.extents, facts)
+    layers = largest((before, after), facts.minima)
+    counts = tuple(layers if d == axis else extent for d, extent in enumerate(extents))
+    region = local_region(found, placement, counts, facts)
+    sent = Leaf(Message(region, f"halo messages, axis {axis}"))
+    several = placement.along(axis, source.region[axis]).several
+    return [sent if several == ONE else Branch(several, sent, NOTHING)]
 
 
 def copy(source: Operand, found: ArrayType, placement: Placement, facts: Facts) -> Process:
@@ -102,6 +136,15 @@ def fourier(
     label = f"transposition (all-to-all), axis {axis}"
     there = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, label))
     return [there, work, there]
+
+
+def sorting(
+    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> Process:
+    """Return a sort along an axis that every rank holds whole."""
+    if placement.is_spread(axis):
+        raise NotPriced("a sort along a distributed dimension")
+    return along_lines(source, found, placement, log2(found.extents[axis]), "sort", facts)
 
 
 def along_lines(

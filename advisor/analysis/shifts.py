@@ -153,7 +153,7 @@ def _only_if(test: Expr, layers: Layers) -> Layers:
 def _is_shift(along: Along, depths: tuple[Expr, ...]) -> bool:
     """Return whether the region leaves out as many indices as the reads reach, but a constant."""
     missing = along.extent - along.length
-    return any(isinstance(missing - depth, Num) for depth in depths)
+    return any(along.is_few(missing - depth) for depth in depths)
 
 
 def _of_full_block(block: Expr, depths: tuple[Expr, ...], index: str) -> list[Layers]:

@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulate import Home, Simulation, Tally
+from simulate import Home, Simulation
+from tally import Tally
 
 from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulate import Rank, Simulation, Tally
+from simulate import Rank, Simulation
+from tally import Tally
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.frontend.kernels import read_kernels
@@ -337,3 +338,30 @@ def test_more_ranks_never_do_more_local_work(extent: int, ranks: int, more: int)
     many = Tally(lower(kernel_of(body, ranks + more)), {"N": extent, "M": 3}).totals
     for name in ("loads", "stores", "operations", "scanned"):
         assert many[name] <= few[name]
+
+
+@pytest.mark.parametrize(
+    ("reads", "messages"),
+    [
+        ("u[2:, :] + u[:-2, :]", 1),
+        ("u[2:, :] + u[1:-1, :]", 1),
+        ("u[1:-1, :]", 0),
+    ],
+)
+def test_two_ranks_have_one_neighbour_each(reads: str, messages: int) -> None:
+    kernel = kernel_of([f"v[1:-1, :] = {reads}"], ranks=2)
+    told = Tally(lower(kernel), SIZES)
+    simulation = Simulation(kernel, SIZES).run()
+    assert told.totals["messages"] == messages
+    assert told.totals["bytes"] == max(r.totals()["bytes"] for r in simulation.ranks)
+    assert told.totals["loads"] == max(r.totals()["loads"] for r in simulation.ranks)
+
+
+def test_four_corners_of_a_mesh_of_two_by_two() -> None:
+    body = ["v[1:-1, 1:-1] = u[2:, 2:] + u[:-2, :-2] + u[2:, :-2] + u[:-2, 2:] + u[1:-1, 2:]"]
+    body[0] += " + u[1:-1, :-2] + u[2:, 1:-1] + u[:-2, 1:-1]"
+    kernel = kernel_of(body, ranks=2, layout=BLOCKS)
+    told = Tally(lower(kernel), {"N": 12, "M": 12})
+    simulation = Simulation(kernel, {"N": 12, "M": 12}).run()
+    assert told.totals["messages"] == 3
+    assert [rank.totals()["messages"] for rank in simulation.ranks] == [3] * 4

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulate import Tally
+from tally import Tally
 
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability, Finding

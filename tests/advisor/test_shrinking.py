@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulate import Tally
+from tally import Tally
 
 from advisor.analysis.along import Along
 from advisor.analysis.busiest import dealt, in_blocks
