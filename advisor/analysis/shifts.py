@@ -28,7 +28,6 @@ from costdb.expr import (
     num,
     sym,
 )
-from costdb.expr.nodes import Num
 
 ZERO = num(0)
 ONE = num(1)
