@@ -24,10 +24,12 @@ from costdb.work import (
     Collective,
     CollectiveKind,
     Fixed,
+    Interpretation,
     Message,
     Pattern,
     PrefixScan,
     Region,
+    RemoteElements,
     RemoteGroup,
     Statement,
     Superstep,
@@ -44,6 +46,8 @@ WORK = {
     **{kind: Collective(kind, num(4), REGION) for kind in CollectiveKind},
     "superstep": Superstep(num(4), N, N, 4 * N),
     "remote": RemoteGroup(N, num(4), Pattern.BASELINE),
+    "elements": RemoteElements(N, 8, num(4), Pattern.BASELINE),
+    "interpretation": Interpretation(N),
     "barrier": Barrier(num(8)),
     "fixed": Fixed(N * 3),
 }
@@ -63,7 +67,7 @@ def bare_machine(**sections):
     return machine_of(document, "bare.json")
 
 
-@pytest.mark.parametrize("kind", list(WORK))
+@pytest.mark.parametrize("kind", [kind for kind in WORK if kind != "interpretation"])
 @pytest.mark.parametrize("name", built_in_names())
 def test_every_work_on_every_machine_is_an_ordered_estimate_or_says_what_is_missing(name, kind):
     price = price_work(WORK[kind], load_machine(name))
@@ -73,6 +77,13 @@ def test_every_work_on_every_machine_is_an_ordered_estimate_or_says_what_is_miss
     else:
         estimate = evaluate_price(price, {"N": 20_000})
         assert 0 < estimate.low <= estimate.mid <= estimate.high
+
+
+@pytest.mark.parametrize("name", built_in_names())
+def test_programs_of_the_published_machines_were_compiled(name):
+    price = price_work(WORK["interpretation"], load_machine(name))
+    assert isinstance(price, Priced)
+    assert evaluate_price(price, {"N": 20_000}).high == 0
 
 
 @pytest.mark.parametrize(
