@@ -161,7 +161,8 @@ class _Rewritten:
     window: Window
     running: str
     running_array: LocalArray
-    statements: tuple[Statement, ...]
+    at_start: tuple[Statement, ...]
+    at_loop: tuple[Statement, ...]
 
 
 def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
@@ -170,42 +171,34 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
     dtype = kernel.dtype(window.target)
     running = fresh_name("running", taken)
     lag = lag_of(window, extents[axis])
-    span = window.loop.span
     source: Value = Read(window.source, whole(extents))
-    longer = list(extents)
+    scanned = extents
     if window.periodic:
-        extra = lag - 1
-        before, after = (extra, ZERO) if window.side < 0 else (ZERO, extra)
+        before, after = (lag, ZERO) if window.side < 0 else (ZERO, lag)
         source = PeriodicPad(source, axis, before, after)
-        longer[axis] = extents[axis] + extra
-    scanned = tuple(longer)
-    scan = Scan(source, axis, "add", dtype, reverse=not window.periodic and window.side > 0)
+        scanned = (*extents[:axis], extents[axis] + lag, *extents[axis + 1 :])
+    scan = Scan(source, axis, "add", dtype, reverse=window.side > 0)
+    start = window.start.span
+    low = _along(axis, Range(ZERO, scanned[axis] - lag), scanned)
+    high = _along(axis, Range(lag, scanned[axis]), scanned)
+    more, less = (high, low) if window.side < 0 else (low, high)
+    at_loop: tuple[Statement, ...] = ()
     if window.periodic:
-        first = _along(axis, Range(lag - 1, scanned[axis]), scanned)
-        place = _along(axis, Range(ONE, extents[axis]), extents)
-        taken_away = _along(axis, Range(ZERO, scanned[axis] - lag), scanned)
+        value: Value = Elementwise("subtract", (Read(running, more), Read(running, less)))
     else:
-        first = whole(extents)
-        low, high = Range(ZERO, extents[axis] - lag), Range(lag, extents[axis])
-        place = _along(axis, high if window.side < 0 else low, extents)
-        taken_away = _along(axis, low if window.side < 0 else high, extents)
-    prefix = Read(running, first)
+        value = Read(running, whole(extents))
+        part = Read(window.target, more)
+        difference = Elementwise("subtract", (part, Read(running, less)))
+        at_loop = (Store(window.target, more, difference, window.loop.span),)
+    fresh = isinstance(window.start, Bind)
     started: Statement
-    if isinstance(window.start, Bind):
-        started = Bind(window.target, Copy(prefix, dtype), window.start.span)
+    if fresh:
+        made = value if window.periodic else Copy(value, dtype)
+        started = Bind(window.target, made, start)
     else:
-        started = Store(window.target, whole(extents), prefix, window.start.span)
-    difference = Elementwise("subtract", (Read(window.target, place), Read(running, taken_away)))
-    return _Rewritten(
-        window,
-        running,
-        LocalArray(dtype, scanned),
-        (
-            Bind(running, scan, window.start.span),
-            started,
-            Store(window.target, place, difference, span),
-        ),
-    )
+        started = Store(window.target, whole(extents), value, start)
+    at_start = (Bind(running, scan, start), started)
+    return _Rewritten(window, running, LocalArray(dtype, scanned), at_start, at_loop)
 
 
 def _along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscript, ...]:
@@ -218,7 +211,7 @@ def _variant(kernel: Kernel, rewritten: list[_Rewritten]) -> Kernel:
     body = kernel.body
     for new in rewritten:
         window = new.window
-        changes = {id(window.start): new.statements[:2], id(window.loop): new.statements[2:]}
+        changes = {id(window.start): new.at_start, id(window.loop): new.at_loop}
         if window.moving is not None:
             changes[id(window.moving)] = ()
         body = _replaced(body, changes)

@@ -23,9 +23,7 @@ class _Names:
     running: str
     lag: str
     width: str
-    terms: str
     dtype: str
-    indent: str
 
 
 def lag_of(window: Window, extent: Expr) -> Expr:
@@ -33,13 +31,12 @@ def lag_of(window: Window, extent: Expr) -> Expr:
 
     It is right for any whole number of terms, and for arrays of any extent, none included.
     """
+    terms = maximum(window.terms, num(window.least))
     if window.periodic:
         # nothing can be wrapped around an empty axis, nor need it be
-        return maximum(window.terms * minimum(extent, num(1)), num(1))
-    if window.least:
-        return maximum(window.terms, num(1))
+        return terms * minimum(extent, num(1))
     # windows of no term at all and windows beyond the edge both come out right
-    return minimum(maximum(window.terms, num(0)), extent)
+    return terms if window.least else minimum(terms, extent)
 
 
 def window_edits(found: tuple[tuple[Window, str], ...], kernel: Kernel) -> tuple[Edit, ...]:
@@ -85,9 +82,8 @@ def _names(
 ) -> _Names | None:
     context = kernel.context
     texts = {**context.scalar_texts, _EXTENT: f"{window.source}.shape[{window.axis}]"}
-    terms = python_text(window.terms, texts)
     width = python_text(lag_of(window, sym(_EXTENT)), texts)
-    if terms is None or width is None:
+    if width is None:
         return None
     if width not in lags:
         # equal widths may share a name; others may not, for windows may be interleaved
@@ -100,9 +96,7 @@ def _names(
         running=running,
         lag=lags[width],
         width=width,
-        terms=terms,
         dtype=f"{window.source}.dtype" if same else f"{module}.{target_dtype}",
-        indent=context.indent,
     )
 
 
@@ -124,47 +118,50 @@ def _subscript(text: str, axis: int, dimensions: int) -> str:
     return ", ".join(text if d == axis else ":" for d in range(dimensions))
 
 
-def _first_value(window: Window, value: str) -> str:
+def _assigned(window: Window, fresh: str, stored: str) -> str:
     if isinstance(window.start, Bind):
-        return f"{window.target} = {value}.copy()"
-    return f"{window.target}[...] = {value}"
+        return f"{window.target} = {fresh}"
+    return f"{window.target}[...] = {stored}"
+
+
+def _scanned(window: Window, names: _Names, source: str, dimensions: int) -> str:
+    """Return the prefix sums of a source, or its suffix sums where windows reach upwards."""
+    back = "" if window.side < 0 else f"[{_subscript('::-1', window.axis, dimensions)}]"
+    scan = f"{names.module}.cumsum({source}{back}, axis={window.axis}, dtype={names.dtype}){back}"
+    return f"{names.running} = {scan}"
 
 
 def _bounded(window: Window, names: _Names, dimensions: int) -> tuple[list[str], list[str]]:
     """Return the lines at the start and at the loop for windows that end at the edge."""
-    axis, lag, running = window.axis, names.lag, names.running
-
-    def part(text: str) -> str:
-        return _subscript(text, axis, dimensions)
-
-    forward = window.side < 0
-    scanned = window.source if forward else f"{window.source}[{part('::-1')}]"
-    back = "" if forward else f"[{part('::-1')}]"
-    scan = f"{names.module}.cumsum({scanned}, axis={axis}, dtype={names.dtype}){back}"
-    at_start = [f"{running} = {scan}", _first_value(window, running)]
-    extent = f"{window.source}.shape[{axis}]"
+    lag, running = names.lag, names.running
+    extent = f"{window.source}.shape[{window.axis}]"
     short = f":-{lag}" if window.least else f": {extent} - {lag}"
-    place, taken = (f"{lag}:", short) if forward else (short, f"{lag}:")
+    place, taken = (f"{lag}:", short) if window.side < 0 else (short, f"{lag}:")
+    place, taken = (_subscript(text, window.axis, dimensions) for text in (place, taken))
+    at_start = [
+        _scanned(window, names, window.source, dimensions),
+        _assigned(window, f"{running}.copy()", running),
+    ]
     return at_start, [
         f"{lag} = {names.width}",
-        f"{window.target}[{part(place)}] -= {running}[{part(taken)}]",
+        f"{window.target}[{place}] -= {running}[{taken}]",
     ]
 
 
 def _periodic(window: Window, names: _Names, dimensions: int) -> tuple[list[str], list[str]]:
     """Return the lines for windows that wrap around: the array is extended by its other end."""
-    axis, lag, running = window.axis, names.lag, names.running
-    widths = (f"({lag} - 1, 0)" if window.side < 0 else f"(0, {lag} - 1)",)
-    by_dimension = ", ".join(widths[0] if d == axis else "(0, 0)" for d in range(dimensions))
+    lag, running = names.lag, names.running
+    around = f"({lag}, 0)" if window.side < 0 else f"(0, {lag})"
+    widths = ", ".join(around if d == window.axis else "(0, 0)" for d in range(dimensions))
     comma = "," if dimensions == 1 else ""
-    padded = f'{names.module}.pad({window.source}, ({by_dimension}{comma}), mode="wrap")'
-    scan = f"{names.module}.cumsum({padded}, axis={axis}, dtype={names.dtype})"
-    first = f"{running}[{_subscript(f'{lag} - 1 :', axis, dimensions)}]"
-    at_start = [f"{lag} = {names.width}", f"{running} = {scan}", _first_value(window, first)]
-    place = _subscript("1:", axis, dimensions)
-    taken = _subscript(f":-{lag}", axis, dimensions)
-    at_loop = [f"{window.target}[{place}] -= {running}[{taken}]"]
-    if not window.least:
-        # sums of no term at all, which a window that wraps around cannot express
-        at_loop += [f"if {names.terms} < 1:", f"{names.indent}{window.target}[...] = 0"]
-    return at_start, at_loop
+    padded = f'{names.module}.pad({window.source}, ({widths}{comma}), mode="wrap")'
+    extent = f"{window.source}.shape[{window.axis}]"
+    ends = (f"{lag}:", f":{extent}") if window.side < 0 else (f":{extent}", f"{lag}:")
+    more, less = (_subscript(text, window.axis, dimensions) for text in ends)
+    difference = f"{running}[{more}] - {running}[{less}]"
+    at_start = [
+        f"{lag} = {names.width}",
+        _scanned(window, names, padded, dimensions),
+        _assigned(window, difference, difference),
+    ]
+    return at_start, []

@@ -27,6 +27,7 @@ from advisor.ir.statements import (
 )
 from advisor.ir.values import Fill, Scalar, Value
 from costdb.expr import Expr, num
+from costdb.expr.nodes import Num
 from transforms.window_loops import ZEROS, Addition, addition_of, copied, reads_array
 
 
@@ -72,20 +73,35 @@ class Window:
 
 def windows(kernel: Kernel) -> tuple[Window, ...]:
     """Return every window sum of a kernel, in program order."""
-    return tuple(_in_block(kernel.body, kernel, outermost=True))
+    return tuple(_in_block(kernel.body, (), kernel))
 
 
-def _in_block(block: tuple[Statement, ...], kernel: Kernel, *, outermost: bool) -> Iterator[Window]:
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """One statement of a block."""
+
+    block: tuple[Statement, ...]
+    position: int
+
+    @property
+    def statement(self) -> Statement:
+        return self.block[self.position]
+
+
+def _in_block(
+    block: tuple[Statement, ...], around: tuple[_Place, ...], kernel: Kernel
+) -> Iterator[Window]:
     for position, statement in enumerate(block):
+        place = _Place(block, position)
         if isinstance(statement, Loop):
-            found = _window(block, position, kernel, outermost=outermost)
+            found = _window(statement, place, around, kernel)
             if found is not None:
                 yield found
             else:
-                yield from _in_block(statement.body, kernel, outermost=False)
+                yield from _in_block(statement.body, (*around, place), kernel)
         elif isinstance(statement, Choice):
-            yield from _in_block(statement.then, kernel, outermost=False)
-            yield from _in_block(statement.orelse, kernel, outermost=False)
+            yield from _in_block(statement.then, (*around, place), kernel)
+            yield from _in_block(statement.orelse, (*around, place), kernel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +118,8 @@ class _Origin:
         return self.start_at if self.moving_at is None else min(self.start_at, self.moving_at)
 
 
-def _window(
-    block: tuple[Statement, ...], position: int, kernel: Kernel, *, outermost: bool
-) -> Window | None:
-    loop = block[position]
-    assert isinstance(loop, Loop)
+def _window(loop: Loop, place: _Place, around: tuple[_Place, ...], kernel: Kernel) -> Window | None:
+    block, position = place.block, place.position
     index, _, _ = loop.variable.partition(".line")
     if loop.step != 1 or loop.stated or index in kernel.observed:
         return None
@@ -121,19 +134,28 @@ def _window(
         return None
     if _disturbed(block, position, body, origin, kernel):
         return None
+    if isinstance(body.statement, Bind) and not _fresh(block[origin.start_at], body.target, kernel):
+        # the loop leaves the array behind as it was, and goes on with others of that name
+        return None
     least = _least(origin.start_value, origin.source, kernel)
     if least is None or body.first != num(least):
         return None
     if kernel.extents(origin.source) != kernel.extents(body.target):
         return None
-    moving = None if origin.moving_at is None else block[origin.moving_at]
-    if moving is not None and not _removable(block, position, body, moving, kernel, outermost):
+    terms = loop.high - loop.low + least
+    if isinstance(terms, Num) and terms.value < 2:
+        # there is nothing to add up
         return None
+    moving = None if origin.moving_at is None else block[origin.moving_at]
+    if moving is not None:
+        name = body.shifted
+        if not _fresh(moving, name, kernel) or not _dead_after(name, place, around):
+            return None
     return Window(
         source=origin.source,
         target=body.target,
         axis=body.shift.axis,
-        terms=loop.high - loop.low + least,
+        terms=terms,
         least=least,
         side=body.shift.side,
         periodic=body.shift.periodic,
@@ -166,16 +188,23 @@ def _disturbed(
     block: tuple[Statement, ...], position: int, body: Addition, origin: _Origin, kernel: Kernel
 ) -> bool:
     """Return whether something before the loop may change or see what belongs to the window."""
-    own = {origin.start_at, origin.moving_at}
-    between = [block[at] for at in range(origin.since, position) if at not in own]
-    if any(isinstance(s, Unknown | Stated | Return) for s in walk(tuple(between))):
-        # what is not understood may reach arrays under other names, and run other code
-        return True
-    touched = {body.target, body.shifted} if body.moves else {body.target}
-    if any(touched & mentioned(statement) for statement in between):
-        return True
-    changed: frozenset[str] = frozenset().union(*map(written, between))
-    return any(may_share(name, origin.source, kernel) for name in changed)
+    places = {origin.start_at: body.target}
+    if origin.moving_at is not None:
+        places[origin.moving_at] = body.shifted
+    settled: set[str] = set()
+    for at in range(origin.since, position):
+        statement = block[at]
+        if at in places:
+            settled.add(places[at])
+            continue
+        if any(isinstance(s, Unknown | Stated | Return) for s in walk((statement,))):
+            # what is not understood may reach arrays under other names, and run other code
+            return True
+        if settled & mentioned(statement):
+            return True
+        if any(may_share(name, origin.source, kernel) for name in written(statement)):
+            return True
+    return False
 
 
 def may_share(one: str, other: str, kernel: Kernel) -> bool:
@@ -217,45 +246,43 @@ def _last_definition(
     return None
 
 
-def _removable(
-    block: tuple[Statement, ...],
-    position: int,
-    body: Addition,
-    moving: Statement,
-    kernel: Kernel,
-    outermost: bool,
-) -> bool:
-    """Return whether nothing needs the moved copy but the loop itself."""
-    name = body.shifted
+def _fresh(start: Statement, name: str, kernel: Kernel) -> bool:
+    """Return whether nothing else holds the array whose elements a statement sets.
+
+    Where it makes the array nothing can, but for functions and views that `observed` tells of;
+    where the array is older something may.
+    """
     if name in kernel.observed:
         return False
-    if isinstance(moving, Store) and any(
-        name in mentioned(statement)
-        for statement in walk(kernel.body)
-        if isinstance(statement, Unknown | Stated)
-    ):
-        # the array is older than the copy, and something may hold on to it
-        return False
-    for statement in block[position + 1 :]:
-        if name in mentioned(statement):
-            return (
-                isinstance(statement, Bind)
-                and statement.name == name
-                and not reads_array(statement.value, name)
-            )
-    own = {id(moving), id(block[position])}
-    return outermost or not any(
-        name in mentioned(statement) for statement in _leaves(kernel.body, own)
+    return isinstance(start, Bind) or (
+        name in kernel.locals
+        and not any(
+            name in mentioned(statement)
+            for statement in walk(kernel.body)
+            if isinstance(statement, Unknown | Stated)
+        )
     )
 
 
-def _leaves(block: tuple[Statement, ...], skip: set[int]) -> Iterator[Statement]:
-    for statement in block:
-        if id(statement) in skip:
-            continue
-        if isinstance(statement, Loop):
-            yield from _leaves(statement.body, skip)
-        elif isinstance(statement, Choice):
-            yield from _leaves(statement.then + statement.orelse, skip)
-        else:
-            yield statement
+def _dead_after(name: str, place: _Place, around: tuple[_Place, ...]) -> bool:
+    """Return whether nothing uses what a name denotes once a statement is done."""
+    used = _uses(name, place.block[place.position + 1 :])
+    if used is not None:
+        return not used
+    if not around:
+        return True
+    outer = around[-1]
+    if isinstance(outer.statement, Loop) and _uses(name, place.block[: place.position + 1]):
+        # the next time around comes back to it
+        return False
+    return _dead_after(name, outer, around[:-1])
+
+
+def _uses(name: str, statements: tuple[Statement, ...]) -> bool | None:
+    """Return whether the first statement that mentions a name needs what it denotes already."""
+    for statement in statements:
+        if name in mentioned(statement):
+            if isinstance(statement, Bind) and statement.name == name:
+                return reads_array(statement.value, name)
+            return True
+    return None

@@ -102,11 +102,12 @@ def replace_statement(span: Span, lines: list[str], context: SourceContext) -> E
     source_lines = context.lines
     indent = source_lines[span.start_line - 1][: span.start_column]
     kept = [context.text(comment) for comment in context.comments if span.contains(comment)]
+    rest = source_lines[span.end_line - 1][span.end_column :]
+    if not lines and rest.strip():
+        # a comment follows, and takes the place of the statement
+        column = span.end_column + len(rest) - len(rest.lstrip())
+        before = "".join(f"{comment}\n{indent}" for comment in kept)
+        return Edit(Span(span.start_line, span.start_column, span.end_line, column), before)
     if lines or kept:
         return Edit(span, f"\n{indent}".join([*kept, *lines]))
-    rest = source_lines[span.end_line - 1][span.end_column :]
-    if rest.strip():
-        blanks = len(rest) - len(rest.lstrip())
-        column = span.end_column + blanks
-        return Edit(Span(span.start_line, span.start_column, span.end_line, column), "")
     return Edit(Span(span.start_line, 0, span.end_line + 1, 0), "")

@@ -12,6 +12,7 @@ from advisor.frontend.scope import Scope
 from advisor.ir.signs import Sign, known_non_negative, sign
 from advisor.ir.values import Point, Range, Subscript
 from costdb.expr import Expr, free_symbols, num, substitute
+from costdb.expr.nodes import Num
 
 ZERO = num(0)
 
@@ -90,14 +91,20 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
     sizes = free_symbols(extent)
     if sizes & free_symbols(low) and not sizes & free_symbols(high):
         raise NotUnderstood("a slice from near the end to near the start")
-    return Range(low, low if known_non_negative(low - high, scope.minima) else high)
+    if known_non_negative(low - high, scope.minima):
+        if isinstance(low - high, Num):
+            return Range(low, low)
+        if entry.lower is not None and entry.upper is not None:
+            raise NotUnderstood("a slice that is always empty")
+    return Range(low, high)
 
 
 def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
     """Return a bound of a slice, moved to the edge where it surely lies beyond."""
     if sign(bound, scope.minima) is Sign.NEGATIVE:
         return ZERO
-    return extent if known_non_negative(bound - extent, scope.minima) else bound
+    beyond = bound - extent
+    return extent if isinstance(beyond, Num) and beyond.value > 0 else bound
 
 
 def _is_one(node: cst.BaseExpression) -> bool:
