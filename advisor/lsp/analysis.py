@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from advisor import engine
-from advisor.engine import Options
+from advisor.engine import FileResult, Options
 from advisor.finding import Finding, Remark
 from advisor.lsp.actions import suppression
 from advisor.source import Edit, ParseProblem, SourceProblem
+
+Check = Callable[[str, str, Options], FileResult]
 
 NO_MACHINE = (
     "no machine chosen: set advise.machine, or run the command advise.setMachine; known: {known}"
@@ -45,8 +48,10 @@ class Analysis:
         return isinstance(self.problem, ParseProblem)
 
 
-def analyse(path: str, source: str, options: Options) -> Analysis:
-    """Return what there is to say about a text."""
+def analyse(
+    path: str, source: str, options: Options, check: Check = engine.check_source
+) -> Analysis:
+    """Return what there is to say about a text, as `check` finds it."""
     from costdb.machines import MachineError, machine_names
 
     if not engine.needs_reading(source):
@@ -56,7 +61,7 @@ def analyse(path: str, source: str, options: Options) -> Analysis:
     if not _is_text(source):
         return Analysis(problem=ParseProblem(path, 1, 0, "holds half of a character"))
     try:
-        result = engine.check_source(path, source, options)
+        result = check(path, source, options)
     except SourceProblem as problem:
         return Analysis(problem=problem)
     except (MachineError, LookupError) as error:

@@ -37,6 +37,7 @@ from advisor.lsp.convert import (
 from advisor.lsp.document import Document
 from advisor.lsp.hints import hints
 from advisor.lsp.hover import hover_markdown, hover_plain
+from advisor.lsp.memory import KernelMemory
 from advisor.lsp.pages import rule_pages
 from advisor.lsp.positions import Encoding
 from advisor.lsp.protocol import AdviseProtocol
@@ -83,6 +84,7 @@ class AdviseServer(LanguageServer):
         self.encoding = Encoding.UTF16
         self.was_shut_down = False
         self._told: set[str] = set()
+        self._memory = KernelMemory()
         self.analyses = Analyses(self._analyse, self._finished)
         cast(AdviseProtocol, self.protocol).documents = self
         for method, handler, options in (
@@ -173,7 +175,7 @@ class AdviseServer(LanguageServer):
     # -- diagnostics
 
     def _analyse(self, path: str, source: str) -> Analysis:
-        return analyse(path, source, self._options())
+        return analyse(path, source, self._options(), self._memory.check)
 
     def _finished(self, file: OpenFile) -> None:
         answer = file.answer
@@ -358,6 +360,7 @@ class AdviseServer(LanguageServer):
 
     def _recheck(self, *arguments: Any) -> dict[str, Any]:
         """Predict everything anew, as after an edit of a machine's profile."""
+        self._memory = KernelMemory()
         self._restart()
         return self._state()
 

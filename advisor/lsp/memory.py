@@ -1,0 +1,166 @@
+"""The engine with a memory: after an edit, only the kernels that it concerns are analysed."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from advisor import engine
+from advisor.engine import FileResult, Options, Ranked
+from advisor.ir.kernel import Kernel
+from advisor.lsp.layout import Excerpt, Layout, layout_of
+from advisor.lsp.moved import moved_finding, moved_remark
+from advisor.source import SourceProblem, Span
+
+_MOST_ENTRIES = 400
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+Declarations = frozenset[Span]
+"""Declarations in the frame that a kernel uses, where they stand in every excerpt."""
+
+
+@dataclass(slots=True)
+class KernelMemory:
+    """Checks one text after another and gives what :func:`advisor.engine.check_source` gives.
+
+    Only the edits in findings may be out of date: they tell whether there are any, and are to
+    be made anew by the engine when somebody wants them.
+    """
+
+    _parses: OrderedDict[str, bool] = field(default_factory=OrderedDict)
+    _kernels: OrderedDict[object, tuple[Kernel, ...]] = field(default_factory=OrderedDict)
+    _ranked: OrderedDict[object, Ranked] = field(default_factory=OrderedDict)
+
+    def check(self, path: str, source: str, options: Options) -> FileResult:
+        """Return the findings of a text.
+
+        Raises
+        ------
+        SourceProblem, MachineError
+            As the engine does.
+        """
+        if not engine.needs_reading(source):
+            return FileResult(path, source, (), ())
+        layout = layout_of(source)
+        if layout is None or not self._is_readable(layout):
+            return engine.check_source(path, source, options)
+        excerpts = [layout.excerpt(part) for part in layout.with_kernels()]
+        try:
+            kernels = [self._read(path, excerpt) for excerpt in excerpts]
+            uses = Counter(
+                one
+                for excerpt, own in zip(excerpts, kernels, strict=True)
+                for kernel in own
+                for one in _declared(kernel, excerpt)
+            )
+            shared = frozenset(one for one, count in uses.items() if count > 1)
+            told = [
+                self._told(path, excerpt, own, shared, options)
+                for excerpt, own in zip(excerpts, kernels, strict=True)
+            ]
+        except SourceProblem:
+            # of several problems the engine knows which one to name, and where
+            return engine.check_source(path, source, options)
+        whole = Ranked(
+            path,
+            tuple(finding for ranked in told for finding in ranked.findings),
+            tuple(remark for ranked in told for remark in ranked.remarks),
+        )
+        return engine.tell(whole, source, options)
+
+    def _is_readable(self, layout: Layout) -> bool:
+        """Return whether the front end's parser takes every function; it is not Python's own."""
+        for part in layout.parts:
+            text = layout.text(part)
+            if text not in self._parses:
+                _remember(self._parses, text, _parses(text))
+            if not self._parses[text]:
+                return False
+        return True
+
+    def _read(self, path: str, excerpt: Excerpt) -> tuple[Kernel, ...]:
+        """Return the kernels of a part, with lines as the excerpt has them."""
+        from advisor.frontend.kernels import read_kernels
+
+        key = excerpt.key
+        if key not in self._kernels:
+            found = read_kernels(path, excerpt.source)
+            own = tuple(kernel for kernel in found if kernel.span.start_line in excerpt.own)
+            _remember(self._kernels, key, own)
+        self._kernels.move_to_end(key)
+        return self._kernels[key]
+
+    def _told(
+        self,
+        path: str,
+        excerpt: Excerpt,
+        kernels: tuple[Kernel, ...],
+        shared: Declarations,
+        options: Options,
+    ) -> Ranked:
+        """Return what is to be said of a part, with lines as the file has them."""
+        sharing = tuple(_sharing(excerpt, kernel, shared) for kernel in kernels)
+        key = (
+            path,
+            excerpt.key,
+            tuple(kernel.context.shared for kernel in sharing),
+            _options_key(options),
+        )
+        if key not in self._ranked:
+            _remember(self._ranked, key, engine.rank_kernels(path, sharing, options))
+        self._ranked.move_to_end(key)
+        ranked = self._ranked[key]
+        return Ranked(
+            path,
+            tuple(moved_finding(finding, excerpt.in_file) for finding in ranked.findings),
+            tuple(moved_remark(remark, excerpt.in_file) for remark in ranked.remarks),
+        )
+
+
+def _declared(kernel: Kernel, excerpt: Excerpt) -> frozenset[Span]:
+    """Return the declarations that a kernel uses and that stand in the frame."""
+    places = (array.places for array in kernel.arrays.values())
+    return frozenset(
+        span
+        for place in places
+        for span in (*place.dimensions, *(where for _, where in place.mesh))
+        if span.end_line <= excerpt.frame
+    )
+
+
+def _sharing(excerpt: Excerpt, kernel: Kernel, shared: Declarations) -> Kernel:
+    """Tell a kernel which declarations of the frame it shares with kernels of other parts."""
+    own = frozenset(span for span in kernel.context.shared if span.end_line > excerpt.frame)
+    used = _declared(kernel, excerpt) & shared
+    return replace(kernel, context=replace(kernel.context, shared=own | used))
+
+
+def _parses(text: str) -> bool:
+    import libcst
+
+    try:
+        libcst.parse_module(text)
+    except (libcst.ParserSyntaxError, RecursionError):
+        return False
+    return True
+
+
+def _options_key(options: Options) -> object:
+    return (
+        options.machine,
+        tuple(sorted(options.sizes.items())),
+        tuple(sorted(options.size_origins.items())),
+        options.select,
+        options.ignore,
+        options.min_speedup,
+        tuple(sorted(options.rule_min_speedup.items())),
+    )
+
+
+def _remember(memory: OrderedDict[Key, Value], key: Key, value: Value) -> None:
+    memory[key] = value
+    if len(memory) > _MOST_ENTRIES:
+        memory.popitem(last=False)

@@ -1,0 +1,231 @@
+"""What the memory says after any edits is what the engine says of the text."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from advisor.engine import FileResult, Options, check_source
+from advisor.finding import Finding
+from advisor.lsp.layout import layout_of
+from advisor.lsp.memory import KernelMemory
+from advisor.source import SourceProblem
+
+FILE = '''"""Kernels of all kinds."""
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+ranks = Mesh(rank=16)
+grid = Mesh(row=4, col=4)
+by_columns = Dist("N", "N", None, Block("rank"), on=ranks)
+width = 3
+
+
+# above a kernel
+@kernel(N=300)
+def shared_first(field: Annotated[NDArray[np.float64], by_columns]) -> NDArray[np.float64]:
+    above = field.copy()
+    above[:, 1:] = field[:, :-1]  # advise: ignore[ADV501]
+    return above
+
+
+def helper(count: int) -> int:
+    import numpy
+
+    return int(numpy.sqrt(count))
+
+
+@kernel(N=400)
+def shared_second(field: Annotated[NDArray[np.float64], by_columns]) -> NDArray[np.float64]:
+    above = field.copy()
+    above[:, 1:] = field[:, :-1]
+    return above
+    # the end
+
+
+def plain(field):
+    return [row for row in field]
+
+
+# advise: kernel N=500
+# advise: image: f8[N, N] over (none, block(rank)) on mesh(rank=16)
+def commented(image):
+    moved = image.copy()
+    moved[:, 1:] = image[:, :-1]
+    return moved
+
+
+class Solver:
+    @staticmethod
+    @kernel(N=200)
+    def nested(
+        field: Annotated[NDArray[np.float64], Dist("N", "N", None, Block("rank"), on=ranks)],
+    ) -> NDArray[np.float64]:
+        above = field.copy()
+        above[:, 1:] = field[:, :-1]
+        return above
+
+
+@kernel(N=100, width=3)
+def not_understood(values: Annotated[NDArray[np.int32], Dist("N", Block("rank"), on=ranks)]):
+    values.sort()
+    while values.any():
+        values = plain(values)
+    return values
+
+
+if __name__ == "__main__":
+    print(plain([1, 2]))
+'''
+OPTIONS = Options("sp2", {}, (), (), 1.01)
+LINES = (
+    "",
+    "# about nothing",
+    "    # about nothing",
+    "import numpy as np",
+    "width = 4",
+    "def sqrt(x): ...",
+    "def np(x): ...",
+    "ranks = Mesh(rank=4)",
+    "    return field",
+    "    field = field.copy()",
+    "def more():\n    global width, ranks\n    width = 2",
+    "@kernel(N=100)",
+    "@other",
+    "# advise: ignore-file[ADV101]",
+    "    # advise: trip 3",
+    "# advise: ignore[ADV101]",
+    "from advisor import *",
+    "x = (",
+)
+
+
+def told(result: FileResult) -> object:
+    """A result without its edits, which the memory does not promise."""
+    return (
+        [without_edits(finding) for finding in result.findings],
+        sorted(result.remarks, key=lambda remark: (remark.span, remark.message)),
+    )
+
+
+def without_edits(finding: Finding) -> Finding:
+    return finding if finding.fix is None else replace(finding, fix=replace(finding.fix, edits=()))
+
+
+def outcome(check: object, *arguments: object) -> object:
+    assert callable(check)
+    try:
+        return told(check(*arguments))
+    except SourceProblem as problem:
+        return str(problem)
+
+
+def edited(text: str, source: random.Random) -> str:
+    """The text after one random edit of its lines."""
+    lines = text.split("\n")
+    here = source.randrange(len(lines))
+    kind = source.random()
+    if kind < 0.3:
+        lines.insert(here, source.choice(LINES))
+    elif kind < 0.45:
+        del lines[here]
+    elif kind < 0.6:
+        words = lines[here].split(" ")
+        words[source.randrange(len(words))] = source.choice(("", "field", "2", "above", "N"))
+        lines[here] = " ".join(words)
+    elif kind < 0.75:
+        lines[here] += source.choice(("  # 😀", "\r", " ", "  # advise: ignore", ","))
+    elif kind < 0.9:
+        lines[here] = lines[here].replace("ranks", "grid").replace("300", "301")
+    else:
+        other = source.randrange(len(lines))
+        lines[here], lines[other] = lines[other], lines[here]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_edits(seed: int) -> None:
+    source = random.Random(seed)
+    memory = KernelMemory()
+    text = FILE
+    readable = 0
+    for _ in range(14):
+        for _ in range(source.randint(1, 2)):
+            text = edited(text, source)
+        wanted = outcome(check_source, "kernels.py", text, OPTIONS)
+        assert outcome(memory.check, "kernels.py", text, OPTIONS) == wanted, text
+        readable += not isinstance(wanted, str)
+        if isinstance(wanted, str):
+            text = FILE
+    assert readable >= 3
+
+
+def test_a_kernel_that_nobody_touched_is_not_analysed_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from advisor import engine
+
+    ranked: list[str] = []
+    rank_kernels = engine.rank_kernels
+
+    def counted(path: str, kernels: object, options: Options) -> object:
+        found = tuple(kernels)  # type: ignore[call-overload]
+        ranked.extend(kernel.name for kernel in found)
+        return rank_kernels(path, found, options)
+
+    monkeypatch.setattr(engine, "rank_kernels", counted)
+    memory = KernelMemory()
+    memory.check("kernels.py", FILE, OPTIONS)
+    everything = ["shared_first", "shared_second", "commented", "not_understood", "nested"]
+    assert ranked == everything
+    for text, again in (
+        (FILE, []),
+        (FILE.replace('"""Kernels of all kinds."""', '"""Kernels."""\n\n\n'), []),
+        (FILE.replace("count: int", "counts: int"), everything),  # it imports, so it may matter
+        (FILE.replace("row for row", "column for column"), ["not_understood"]),  # which calls it
+        (FILE.replace("moved", "shifted"), ["commented"]),
+        (FILE.replace("width = 3\n", "width = 4\n"), everything),
+    ):
+        ranked.clear()
+        memory.check("kernels.py", text, OPTIONS)
+        assert ranked == again
+    # sharing a declaration or not changes what may be edited
+    ranked.clear()
+    alone = FILE.replace("def shared_second(field: Annotated[NDArray[np.float64], by_columns])",
+                         "def shared_second(field: NDArray[np.float64])")  # fmt: skip
+    memory.check("kernels.py", alone, OPTIONS)
+    assert ranked == ["shared_first", "shared_second"]
+
+
+def test_moved_findings_name_the_lines_where_things_are_now() -> None:
+    memory = KernelMemory()
+    memory.check("kernels.py", FILE, OPTIONS)
+    moved = FILE.replace("width = 3\n", "width = 3\n\n\n\n")
+    result = memory.check("kernels.py", moved, OPTIONS)
+    assert told(result) == told(check_source("kernels.py", moved, OPTIONS))
+    origins = {a.origin for finding in result.findings for a in finding.assumptions}
+    lines = moved.splitlines()
+    assert origins
+    assert all("N=" in lines[int(origin.removeprefix("line ")) - 1] for origin in origins)
+
+
+def test_an_excerpt_is_the_frame_the_part_and_the_names_it_uses() -> None:
+    layout = layout_of(FILE)
+    assert layout is not None
+    parts = {part.name: part for part in layout.with_kernels()}
+    assert list(parts) == ["shared_first", "shared_second", "commented", "not_understood", ""]
+    lines = FILE.splitlines()
+    assert lines[parts["shared_first"].first - 1] == "# above a kernel"
+    assert lines[parts["shared_second"].last - 1] == "    # the end"
+    excerpt = layout.excerpt(parts["not_understood"])
+    assert "import numpy\n" in excerpt.source  # reaches out of its function
+    assert "def plain(field):\n    return" in excerpt.source  # is called
+    assert "shared_first" not in excerpt.source
+    for number, line in enumerate(excerpt.source.splitlines(), 1):
+        assert lines[excerpt.in_file(number) - 1] == line
+    assert layout_of("def f(:") is None
+    assert layout_of("x = '\0'") is None
