@@ -252,19 +252,36 @@ def _alike(held: Request, wanted: Request, facts: Facts) -> bool:
 
 
 def weaker_sides(found: list[Request]) -> frozenset[tuple[int, int]]:
-    """Return the sides that do not count on two ranks, where either has one neighbour only."""
-    deepest: dict[tuple[int, int], tuple[Expr, ...]] = {}
-    for request in found:
-        if len(request.sides) == 1 and request.wraps_after is None:
-            side = request.sides[0]
-            deepest[side.dimension, side.sign] = side.depths
+    """Return the sides that do not count on two ranks, where either has one neighbour only.
+
+    All that comes from one side, corners included, must be matched by as much from the other.
+    """
     weaker: set[tuple[int, int]] = set()
-    for (dimension, sign), depths in deepest.items():
-        other = deepest.get((dimension, -sign))
-        if sign < 0 or other is None:
+    for dimension in {side.dimension for request in found for side in request.sides}:
+        above = [request for request in found if (dimension, 1) in request.direction]
+        below = [request for request in found if (dimension, -1) in request.direction]
+        if not above or not below:
             continue
-        if depths == other or (is_run(depths) and is_run(other) and len(depths) < len(other)):
+        if all(any(_outweighs(b, a, dimension) for b in below) for a in above):
             weaker.add((dimension, 1))
-        elif is_run(depths) and is_run(other):
+        elif all(any(_outweighs(a, b, dimension) for a in above) for b in below):
             weaker.add((dimension, -1))
     return frozenset(weaker)
+
+
+def _outweighs(strong: Request, weak: Request, dimension: int) -> bool:
+    """Return whether one request, from the other side of a dimension, is at least as large."""
+    if strong.wraps_after is not None or weak.wraps_after is not None:
+        return False
+    mine = {side.dimension: side for side in strong.sides}
+    for side in weak.sides:
+        own = mine.pop(side.dimension, None)
+        if own is None:
+            return False
+        deeper = is_run(own.depths) and is_run(side.depths) and len(own.depths) > len(side.depths)
+        if own.depths != side.depths and not (deeper and side.dimension == dimension):
+            return False
+        if own.sign != side.sign and side.dimension != dimension:
+            return False
+    across = [{d: frozenset(offsets) for d, offsets in r.across} for r in (strong, weak)]
+    return not mine and across[0] == across[1] and strong.ranges == weak.ranges

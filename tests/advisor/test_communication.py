@@ -388,3 +388,9 @@ def test_lines_of_messages(order: str, offsets: Offsets, dims: tuple[str, ...]) 
             assert len(sent) == len(counted)
             for lines in sent:
                 assert any(lines in options for options in counted)
+
+
+def test_a_corner_on_one_side_is_not_outweighed_by_a_face_on_the_other() -> None:
+    """On two by two ranks, found by the search above."""
+    layout = Layout((5, 3), (2, 2), ("block(x)", "block(y)"))
+    check_stencil(layout, ((1, 1), (-1, 0)), exact=False)
