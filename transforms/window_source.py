@@ -20,6 +20,7 @@ class _Names:
     """Pieces of source that the lines of one window are made of."""
 
     module: str
+    target: str
     running: str
     lag: str
     width: str
@@ -93,6 +94,7 @@ def _names(
     same = target_dtype == source_dtype
     return _Names(
         module=module,
+        target=_declared(window, context),
         running=running,
         lag=lags[width],
         width=width,
@@ -118,9 +120,25 @@ def _subscript(text: str, axis: int, dimensions: int) -> str:
     return ", ".join(text if d == axis else ":" for d in range(dimensions))
 
 
-def _assigned(window: Window, fresh: str, stored: str) -> str:
+def _declared(window: Window, context: SourceContext) -> str:
+    """Return the name of the sums as their first statement binds it, annotation included."""
+    if not isinstance(window.start, Bind):
+        return window.target
+    import ast  # only wanted where something is edited
+
+    text = context.text(window.start.span)
+    match ast.parse(text).body:
+        case [ast.AnnAssign(annotation=annotation)]:
+            segment = ast.get_source_segment(text, annotation)
+            if segment is None or "\n" in segment:
+                segment = ast.unparse(annotation)
+            return f"{window.target}: {segment}"
+    return window.target
+
+
+def _assigned(window: Window, names: _Names, fresh: str, stored: str) -> str:
     if isinstance(window.start, Bind):
-        return f"{window.target} = {fresh}"
+        return f"{names.target} = {fresh}"
     return f"{window.target}[...] = {stored}"
 
 
@@ -140,7 +158,7 @@ def _bounded(window: Window, names: _Names, dimensions: int) -> tuple[list[str],
     place, taken = (_subscript(text, window.axis, dimensions) for text in (place, taken))
     at_start = [
         _scanned(window, names, window.source, dimensions),
-        _assigned(window, f"{running}.copy()", running),
+        _assigned(window, names, f"{running}.copy()", running),
     ]
     return at_start, [
         f"{lag} = {names.width}",
@@ -156,12 +174,12 @@ def _periodic(window: Window, names: _Names, dimensions: int) -> tuple[list[str]
     comma = "," if dimensions == 1 else ""
     padded = f'{names.module}.pad({window.source}, ({widths}{comma}), mode="wrap")'
     extent = f"{window.source}.shape[{window.axis}]"
-    ends = (f"{lag}:", f":{extent}") if window.side < 0 else (f":{extent}", f"{lag}:")
+    ends = (f"{lag}:", f": {extent}") if window.side < 0 else (f": {extent}", f"{lag}:")
     more, less = (_subscript(text, window.axis, dimensions) for text in ends)
     difference = f"{running}[{more}] - {running}[{less}]"
     at_start = [
         f"{lag} = {names.width}",
         _scanned(window, names, padded, dimensions),
-        _assigned(window, difference, difference),
+        _assigned(window, names, difference, difference),
     ]
     return at_start, []

@@ -1,0 +1,17 @@
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(row=4, col=4)
+Plane = Annotated[NDArray[np.int32], Dist("N", "M", Block("row"), Block("col"), on=mesh)]
+
+
+@kernel(N=1000, M=900, b=3)
+def window(image: Plane, out: Plane, b: int) -> None:
+    running = np.cumsum(image, axis=0, dtype=image.dtype)
+    out[...] = running
+    lag = max(b, 1)
+    out[lag:, :] -= running[:-lag, :]
