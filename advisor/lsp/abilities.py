@@ -30,6 +30,8 @@ class Abilities:
         It refuses edits of a text that has changed.
     has_configuration, registers_configuration : bool
         It can be asked for settings, and says when they change.
+    watches_files : bool
+        It says when files change.
     """
 
     pulls: bool = False
@@ -44,6 +46,7 @@ class Abilities:
     versioned_edits: bool = False
     has_configuration: bool = False
     registers_configuration: bool = False
+    watches_files: bool = False
 
 
 def abilities_of(client: types.ClientCapabilities) -> Abilities:
@@ -71,6 +74,7 @@ def abilities_of(client: types.ClientCapabilities) -> Abilities:
         prefers=has("text_document.code_action.is_preferred_support"),
         versioned_edits=has("workspace.workspace_edit.document_changes"),
         has_configuration=has("workspace.configuration"),
+        watches_files=has("workspace.did_change_watched_files.dynamic_registration"),
         registers_configuration=has("workspace.did_change_configuration.dynamic_registration"),
     )
 

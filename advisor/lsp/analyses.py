@@ -15,8 +15,12 @@ from advisor.lsp.carried import carried
 from advisor.lsp.document import Change, Document
 from advisor.source import SourceProblem
 
-DEBOUNCE_S = 0.03
-"""How long a text must stay as it is before it is analysed; keys repeat about as fast."""
+DEBOUNCE_S = 0.015
+"""How long a text must stay as it is before it is analysed.
+
+Changes that a program makes in a row come within it, and so do keys that come in a burst. A key
+that comes later than this overtakes an analysis, whose result is then dropped.
+"""
 
 _log = logging.getLogger(__name__)
 

@@ -13,10 +13,6 @@ from advisor.source import Edit, ParseProblem, SourceProblem
 
 Check = Callable[[str, str, Options], FileResult]
 
-NO_MACHINE = (
-    "no machine chosen: set advise.machine, or run the command advise.setMachine; known: {known}"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
@@ -52,12 +48,10 @@ def analyse(
     path: str, source: str, options: Options, check: Check = engine.check_source
 ) -> Analysis:
     """Return what there is to say about a text, as `check` finds it."""
-    from costdb.machines import MachineError, machine_names
+    from costdb.machines import MachineError
 
     if not engine.needs_reading(source):
         return Analysis()
-    if not options.machine:
-        return Analysis(failure=NO_MACHINE.format(known=", ".join(machine_names())))
     if not _is_text(source):
         return Analysis(problem=ParseProblem(path, 1, 0, "holds half of a character"))
     try:

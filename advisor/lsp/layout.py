@@ -19,6 +19,18 @@ from advisor.edits import split_lines
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _REACHES_OUT = re.compile(r"\b(?:import|global)\b")
+_COMPOUND = (
+    ast.AsyncFor,
+    ast.AsyncWith,
+    ast.ClassDef,
+    ast.For,
+    ast.If,
+    ast.Match,
+    ast.Try,
+    ast.TryStar,
+    ast.While,
+    ast.With,
+)
 _MAY_HOLD_KERNEL = re.compile(r"@|advise")
 
 
@@ -53,14 +65,14 @@ class Layout:
         With their ends.
     parts : tuple of Part
         In order, the frame not among them.
-    frame : tuple of int
-        Lines of the other statements.
+    frame : tuple of (int, str)
+        Lines of the other statements: number and text, without a comment behind a statement.
     """
 
     source: str
     lines: tuple[str, ...]
     parts: tuple[Part, ...]
-    frame: tuple[int, ...]
+    frame: tuple[tuple[int, str], ...]
 
     @cached_property
     def _reaching_out(self) -> frozenset[int]:
@@ -75,7 +87,7 @@ class Layout:
     def with_kernels(self) -> Iterator[Part]:
         """Yield the parts that may hold a kernel, and the frame as a part if it may."""
         yield from (part for part in self.parts if _MAY_HOLD_KERNEL.search(self.text(part)))
-        frame = "".join(self.lines[line - 1] for line in self.frame)
+        frame = "".join(text for _, text in self.frame)
         if _MAY_HOLD_KERNEL.search(frame):
             yield Part("", 0, 0, 0)
 
@@ -93,8 +105,8 @@ class Layout:
             new = [n for n, one in enumerate(self.parts) if one.name in reached and n not in kept]
             kept.update(new)
             waiting += new
-        texts = [self.lines[line - 1] for line in self.frame]
-        lines = list(self.frame)
+        texts = [text for _, text in self.frame]
+        lines = [line for line, _ in self.frame]
         own = range(1, len(lines) + 1)
         used = frozenset(_IDENTIFIER.findall("".join(texts))).union(*(names[n] for n in kept))
         for number, one in enumerate(self.parts):
@@ -154,18 +166,28 @@ def layout_of(source: str) -> Layout | None:
         return None
     lines = tuple(split_lines(source))
     functions: list[tuple[int, int, ast.FunctionDef | ast.AsyncFunctionDef]] = []
-    frame: set[int] = set()
+    frame: dict[int, str] = {}
     for node in tree.body:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         last = node.end_lineno or first
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             functions.append((_above(lines, first), last, node))
         elif not _is_remark(node):
-            frame.update(range(first, last + 1))
+            frame.update((line, lines[line - 1]) for line in range(first, last + 1))
+            if not isinstance(node, _COMPOUND):
+                frame[last] = _without_comment(lines[last - 1], node)
     parts = tuple(
         Part(node.name, first, _below(lines, last), node.lineno) for first, last, node in functions
     )
-    return Layout(source, lines, parts, tuple(sorted(frame)))
+    return Layout(source, lines, parts, tuple(sorted(frame.items())))
+
+
+def _without_comment(line: str, node: ast.stmt) -> str:
+    """Return the last line of a simple statement without what only people read."""
+    # the tree counts bytes
+    end = len(line.encode()[: node.end_col_offset].decode())
+    rest = line[end:].strip()
+    return f"{line[:end]}\n" if not rest or rest.startswith("#") else line
 
 
 def _is_remark(node: ast.stmt) -> bool:

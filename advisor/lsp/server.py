@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
+from advisor.config.find import FILE_NAME
 from advisor.engine import Options
 from advisor.lsp.abilities import Abilities, abilities_of, encoding_of
 from advisor.lsp.actions import KINDS, Purpose, offers
@@ -38,6 +39,7 @@ from advisor.lsp.document import Document
 from advisor.lsp.hints import hints
 from advisor.lsp.hover import hover_markdown, hover_plain
 from advisor.lsp.memory import KernelMemory
+from advisor.lsp.options import OptionsError, OptionsOfFiles
 from advisor.lsp.pages import rule_pages
 from advisor.lsp.positions import Encoding
 from advisor.lsp.protocol import AdviseProtocol
@@ -84,6 +86,7 @@ class AdviseServer(LanguageServer):
         self.encoding = Encoding.UTF16
         self.was_shut_down = False
         self._told: set[str] = set()
+        self._lookup = OptionsOfFiles(default)
         self._memory = KernelMemory()
         self.analyses = Analyses(self._analyse, self._finished)
         cast(AdviseProtocol, self.protocol).documents = self
@@ -92,6 +95,7 @@ class AdviseServer(LanguageServer):
             (types.INITIALIZED, self._initialized, None),
             (types.SHUTDOWN, self._shut_down, None),
             (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._reconfigured, None),
+            (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, self._files_changed, None),
             (types.TEXT_DOCUMENT_HOVER, self._hover, None),
             (types.TEXT_DOCUMENT_INLAY_HINT, self._inlay_hints, None),
             (
@@ -129,16 +133,28 @@ class AdviseServer(LanguageServer):
 
     async def _initialized(self, params: types.InitializedParams) -> None:
         self.analyses.warm_up(_warm_up)
+        registrations = list(self._registrations())
+        if registrations:
+            asked = self.client_register_capability_async(types.RegistrationParams(registrations))
+            await _reply(asked, "registering for settings")
+        await self._ask_settings()
+        self._lookup = OptionsOfFiles(self.chosen.over(self.settings))
+        self.analyses.ready.set()
+
+    def _registrations(self) -> Iterator[types.Registration]:
         if self.abilities.registers_configuration:
-            registration = types.Registration(
-                id="configuration",
+            yield types.Registration(
+                id="settings",
                 method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
                 register_options={"section": SECTION},
             )
-            asked = self.client_register_capability_async(types.RegistrationParams([registration]))
-            await _reply(asked, "registering for settings")
-        await self._ask_settings()
-        self.analyses.ready.set()
+        if self.abilities.watches_files:
+            watcher = types.FileSystemWatcher(f"**/{FILE_NAME}")
+            yield types.Registration(
+                id="configurations",
+                method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+                register_options=types.DidChangeWatchedFilesRegistrationOptions([watcher]),
+            )
 
     def _shut_down(self, params: None) -> None:
         self.was_shut_down = True
@@ -175,7 +191,13 @@ class AdviseServer(LanguageServer):
     # -- diagnostics
 
     def _analyse(self, path: str, source: str) -> Analysis:
-        return analyse(path, source, self._options(), self._memory.check)
+        try:
+            options = self._lookup.of(path)
+        except OptionsError as error:
+            return Analysis(failure=str(error))
+        if options is None:
+            return Analysis()
+        return analyse(path, source, options, self._memory.check)
 
     def _finished(self, file: OpenFile) -> None:
         answer = file.answer
@@ -269,8 +291,13 @@ class AdviseServer(LanguageServer):
             raise JsonRpcContentModified("the finding is gone")
         make = rewrite_edits if data.get("purpose") == Purpose.REWRITE else suppression_edits
         stamp, document = file.stamp, file.document
-        work = partial(make, file.path, document.text, self._options(), finding)
-        edits: tuple[Edit, ...] | None = await self.analyses.in_worker(work)
+        path, text, lookup = file.path, document.text, self._lookup
+
+        def work() -> tuple[Edit, ...] | None:
+            options = lookup.of(path)
+            return None if options is None else make(path, text, options, finding)
+
+        edits = await self.analyses.in_worker(work)
         if file.stamp != stamp:
             raise JsonRpcContentModified("the file has changed")
         if edits is None:
@@ -289,17 +316,6 @@ class AdviseServer(LanguageServer):
 
     # -- settings and commands
 
-    def _options(self) -> Options:
-        settings = self.chosen.over(self.settings)
-        return Options(
-            machine=settings.machine,
-            sizes=settings.sizes,
-            select=(),
-            ignore=(),
-            min_speedup=settings.min_speedup,
-            size_origins=dict.fromkeys(settings.sizes, "editor"),
-        )
-
     def _use(self, given: object) -> None:
         self.settings, problems = read_settings(given, self.default)
         for problem in problems:
@@ -316,6 +332,9 @@ class AdviseServer(LanguageServer):
         self.analyses.ready.set()
         self._restart()
 
+    def _files_changed(self, params: types.DidChangeWatchedFilesParams) -> None:
+        self._restart()
+
     async def _ask_settings(self) -> None:
         if not self.abilities.has_configuration:
             return
@@ -327,6 +346,7 @@ class AdviseServer(LanguageServer):
 
     def _restart(self) -> None:
         self._told.clear()
+        self._lookup = OptionsOfFiles(self.chosen.over(self.settings))
         self.analyses.restart()
         if self.abilities.pulls and self.abilities.refreshes:
             self.workspace_diagnostic_refresh(None)

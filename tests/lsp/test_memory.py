@@ -101,6 +101,8 @@ LINES = (
     "# advise: ignore[ADV101]",
     "from advisor import *",
     "x = (",
+    "é = 'é'; width = 5  # é",
+    "depth = 3; \\",
 )
 
 
@@ -188,6 +190,7 @@ def test_a_kernel_that_nobody_touched_is_not_analysed_again(
         (FILE.replace("count: int", "counts: int"), everything),  # it imports, so it may matter
         (FILE.replace("row for row", "column for column"), ["not_understood"]),  # which calls it
         (FILE.replace("moved", "shifted"), ["commented"]),
+        (FILE.replace("width = 3\n", "width = 3  # 😀\r\n"), []),
         (FILE.replace("width = 3\n", "width = 4\n"), everything),
     ):
         ranked.clear()

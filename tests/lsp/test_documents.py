@@ -1,0 +1,130 @@
+"""Positions and texts against encoded bytes; findings that are carried to where their lines are."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from lsp_session import KERNEL
+
+from advisor.engine import Options, check_source
+from advisor.finding import Remark
+from advisor.lsp.carried import carried
+from advisor.lsp.document import Change, Document, Position
+from advisor.lsp.positions import Encoding, code_points, count_units
+from advisor.source import Span
+
+CODECS = {
+    Encoding.UTF8: ("utf-8", 1),
+    Encoding.UTF16: ("utf-16-le", 2),
+    Encoding.UTF32: ("utf-32-le", 4),
+}
+LETTERS = st.text(st.sampled_from("ab ä漢😀𝑓\u200d\t\f\u2028\x85"), max_size=12)
+PIECES = st.sampled_from(["a", "ä", "😀", "\n", "\r\n", "\r", "\f", "\u2028"])
+TEXTS = st.lists(PIECES, max_size=14).map("".join)
+ENCODINGS = st.sampled_from(list(Encoding))
+
+
+@given(LETTERS, ENCODINGS, st.data())
+def test_columns_are_code_units(line: str, encoding: Encoding, data: st.DataObject) -> None:
+    codec, width = CODECS[encoding]
+    place = data.draw(st.integers(0, len(line)))
+    column = len(line[:place].encode(codec)) // width
+    assert count_units(line[:place], encoding) == column
+    assert code_points(line, column, encoding) == place
+    assert code_points(line, column + 1000, encoding) == len(line)
+    if place < len(line):
+        inside = range(column, column + len(line[place].encode(codec)) // width)
+        assert {code_points(line, unit, encoding) for unit in inside} == {place}
+
+
+def model_lines(text: str) -> list[str]:
+    return re.split(r"\r\n|\n|\r", text)
+
+
+@given(TEXTS, TEXTS, ENCODINGS, st.data())
+@settings(max_examples=150)
+def test_changes_replace_what_lies_between_two_positions(
+    text: str, new: str, encoding: Encoding, data: st.DataObject
+) -> None:
+    codec, width = CODECS[encoding]
+
+    def position(offset: int) -> Position:
+        before = model_lines(text[:offset])
+        return Position(len(before) - 1, len(before[-1].encode(codec)) // width)
+
+    offsets = [n for n in range(len(text) + 1) if text[n - 1 : n + 1] != "\r\n" or n == 0]
+    first, last = sorted(data.draw(st.lists(st.sampled_from(offsets), min_size=2, max_size=2)))
+    document = Document("file:///a.py", encoding, 1, text)
+    document.mark()
+    document.apply(Change(new, position(first), position(last)))
+    assert document.text == text[:first] + new + text[last:]
+    assert "".join(document.lines) == document.text
+    assert [line.rstrip("\r\n") for line in document.lines] == model_lines(document.text)
+    # a line that claims to be an old one has its text, and order is kept
+    old = Document("file:///a.py", encoding, 1, text).lines
+    known = [(here, origin) for here, origin in enumerate(document.origins) if origin is not None]
+    assert len(document.origins) == len(document.lines)
+    assert all(document.lines[here] == old[origin] for here, origin in known)
+    assert [origin for _, origin in known] == sorted({origin for _, origin in known})
+
+
+@given(TEXTS, ENCODINGS, st.integers(-1, 20), st.integers(0, 30))
+@example("", Encoding.UTF16, 3, 3)
+def test_positions_outside_the_text_are_taken_to_its_nearest_end(
+    text: str, encoding: Encoding, line: int, column: int
+) -> None:
+    document = Document("file:///a.py", encoding, 1, text)
+    place = document.place(Position(max(0, line), column))
+    assert 1 <= place[0] <= len(document.lines)
+    assert 0 <= place[1] <= len(document.lines[place[0] - 1].rstrip("\r\n"))
+    if line >= len(document.lines):
+        assert document.position(*place) == document.position(len(document.lines), 10**6)
+
+
+def test_the_whole_text_can_be_replaced() -> None:
+    document = Document("file:///a.py", Encoding.UTF16, 1, "a\nb\n")
+    document.mark()
+    document.apply(Change("a\nc\nb\n"))
+    assert document.text == "a\nc\nb\n"
+    assert document.origins == [0, None, 1, 2]
+
+
+def test_halves_of_a_character_are_put_together() -> None:
+    document = Document("file:///a.py", Encoding.UTF16, 1, "x = '\ud83d'")
+    end = Position(0, 6)
+    document.apply(Change("\ude00", end, end))
+    assert document.text == "x = '😀'"
+    assert document.position(1, 6) == Position(0, 7)
+
+
+def test_findings_follow_their_lines_or_are_withheld() -> None:
+    (finding,) = check_source("a.py", KERNEL, Options("sp2", {}, (), (), 1.0)).findings
+    document = Document("file:///a.py", Encoding.UTF16, 1, KERNEL)
+    assert list(carried([finding], document.origins)) == []  # nothing is known of this text
+    document.mark()
+    assert list(carried([finding], document.origins)) == [finding]
+    top = Position(0, 0)
+    document.apply(Change("# 1\n# 2\n", top, top))
+    (moved,) = carried([finding], document.origins)
+    assert moved.span.start_line == finding.span.start_line + 2
+    assert moved.span.start_column == finding.span.start_column
+    line = Position(moved.span.start_line - 1, 0)
+    document.apply(Change(" ", line, line))
+    assert list(carried([finding], document.origins)) == []
+
+
+def test_a_finding_on_several_lines_needs_all_of_them_together() -> None:
+    text = "a\nb\nc\nd\n"
+    remark = Remark("a.py", "", Span(2, 0, 3, 1), "about two lines")
+    for change, kept in (
+        (Change("", Position(0, 0), Position(1, 0)), Span(1, 0, 2, 1)),
+        (Change("new\n", Position(2, 0), Position(2, 0)), None),
+        (Change("", Position(2, 0), Position(3, 0)), None),
+        (Change("new\n", Position(3, 0), Position(3, 0)), Span(2, 0, 3, 1)),
+    ):
+        document = Document("file:///a.py", Encoding.UTF8, 1, text)
+        document.mark()
+        document.apply(change)
+        assert [r.span for r in carried([remark], document.origins)] == ([kept] if kept else [])

@@ -1,0 +1,261 @@
+"""Settings, hovers, hints, offers, suppressions and rule pages: what needs no protocol."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lsp_session import KERNEL
+
+from advisor.edits import apply_edits
+from advisor.engine import Options, check_source
+from advisor.finding import Applicability, Finding
+from advisor.lsp.actions import KINDS, Purpose, offers
+from advisor.lsp.analysis import analyse, rewrite_edits, suppression_edits
+from advisor.lsp.hints import hints
+from advisor.lsp.hover import hover_markdown, hover_plain
+from advisor.lsp.markdown import plain, table
+from advisor.lsp.moved import moved_finding
+from advisor.lsp.options import OptionsError, OptionsOfFiles
+from advisor.lsp.pages import write_pages
+from advisor.lsp.settings import Chosen, SettingError, Settings, machine_name, read_settings, size
+from advisor.transform_registry import transforms
+
+OPTIONS = Options("sp2", {}, (), (), 1.0)
+
+
+@pytest.fixture(scope="module")
+def finding() -> Finding:
+    (found,) = check_source("a.py", KERNEL, OPTIONS).findings
+    return found
+
+
+def test_settings_of_an_editor() -> None:
+    default = Settings(machine="t3e")
+    assert read_settings(None, default) == (default, ())
+    given = {"machine": "sp2", "sizes": {"N": 5, "b": 2.0}, "minSpeedup": 2, "inlayHints": True}
+    wanted = Settings("sp2", {"N": 5, "b": 2}, 2.0, True)
+    assert read_settings(given, default) == (wanted, ())
+    assert read_settings({"advise": given}, default) == (wanted, ())
+    # what VS Code sends when nothing is set, and settings of its own
+    unset = {"machine": "", "sizes": {}, "minSpeedup": None, "server": {"command": ["advise"]}}
+    assert read_settings(unset, default) == (default, ())
+
+
+@pytest.mark.parametrize(
+    ("given", "part"),
+    [
+        ([], "must be an object"),
+        ({"machine": 3}, "machine: must be a name"),
+        ({"machine": "t3f"}, "t3f"),
+        ({"sizes": [1]}, "sizes: must be an object"),
+        ({"sizes": {"N": 0}}, "N = 0 is not a positive number"),
+        ({"sizes": {"N": True}}, "N = True is not a positive number"),
+        ({"sizes": {"N": float("inf")}}, "not a positive number"),
+        ({"sizes": {"1N": 1}}, "'1N' is not a name"),
+        ({"minSpeedup": "fast"}, "minSpeedup: 'fast'"),
+        ({"inlayHints": 1}, "inlayHints: 1 is neither true nor false"),
+        ({"hints": True}, "hints: unknown setting; known are machine, sizes"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_and_the_others_hold(given: object, part: str) -> None:
+    settings, (problem,) = read_settings(given, Settings(machine="t3e"))
+    assert settings == Settings(machine="t3e")
+    assert part in problem
+    assert "\n" not in problem
+
+
+def test_choices_of_a_session_go_over_settings() -> None:
+    settings = Settings("t3e", {"N": 1, "b": 2}, 1.5, True)
+    assert Chosen("sp2", {"N": 3}).over(settings) == Settings("sp2", {"N": 3, "b": 2}, 1.5, True)
+    assert Chosen().over(settings) == settings
+    assert machine_name(None) is None
+    assert size("message.alpha", 1e6) == ("message.alpha", 1_000_000)
+    with pytest.raises(SettingError):
+        size(3, 3)
+
+
+def test_a_hover_holds_all_that_a_prediction_rests_on(finding: Finding) -> None:
+    text = hover_markdown([finding], current=True)
+    prediction, evidence = finding.prediction, finding.evidence
+    assert text.startswith(f"**{plain(finding.message)}**")
+    assert f"{prediction.speedup:.2f}x" in text
+    for term in evidence.terms:
+        assert f"| {plain(term.label)} |" in text
+    for line in (*evidence.facts, *evidence.remarks, *evidence.coefficients, finding.reason):
+        assert f"- {plain(line)}" in text
+    for alternative in finding.alternatives:
+        assert plain(alternative.reason) in text
+    for crossover in finding.crossovers:
+        assert plain(crossover.pays) in text
+    assert "N = 1000 (line 11)" in text
+    assert "before the last edits" not in text
+    assert "before the last edits" in hover_markdown([finding], current=False)
+    assert text in hover_markdown([finding, finding], current=True)
+
+
+def test_a_hover_without_markdown_is_the_report(finding: Finding) -> None:
+    text = hover_plain([finding], current=True)
+    assert finding.message in text
+    assert "rests on" in text
+    assert "1 finding" not in text
+    assert hover_plain([finding], current=False).startswith(text)
+
+
+def test_text_of_users_cannot_become_markdown() -> None:
+    assert plain("a|b `c` *d* <e>\n[f](g)") == r"a\|b \`c\` \*d\* \<e\> \[f\](g)"
+    assert table(("", "n", "end"), [("a", "1", "b")]).splitlines() == [
+        "|  | n | end |",
+        "| :-- | --: | :-- |",
+        "| a | 1 | b |",
+    ]
+
+
+def test_hints_name_the_time_and_its_largest_part(finding: Finding) -> None:
+    line = finding.span.start_line
+    (hint,) = hints([finding], 1, 100)
+    assert hint.line == line
+    assert hint.label.startswith("~ ")
+    largest = max(finding.evidence.terms, key=lambda term: term.before_s or 0)
+    share = 100 * (largest.before_s or 0) / finding.prediction.before_s
+    assert hint.label.endswith(f", {share:.0f} % {largest.label}")
+    assert hints([finding], line + 1, 100) == ()
+    assert hints([finding], 1, line - 1) == ()
+    faster = replace(finding, prediction=replace(finding.prediction, speedup=9), message="9x")
+    assert [hint.tooltip for hint in hints([faster, finding], 1, 100)] == ["9x"]
+    timeless = replace(finding, evidence=replace(finding.evidence, terms=()))
+    assert "%" not in hints([timeless], 1, 100)[0].label
+
+
+def offered(finding: Finding, only: list[str] | None) -> list[tuple[str, str]]:
+    return [(str(offer.purpose), offer.kind) for offer in offers([finding], only)]
+
+
+def test_which_actions_are_offered(finding: Finding) -> None:
+    assert finding.fix is not None
+    quick, rewrite = KINDS
+    ignore = ("ignore", quick)
+    assert offered(finding, None) == [("rewrite", quick), ignore]
+    assert offered(finding, [quick]) == [("rewrite", quick), ignore]
+    assert offered(finding, ["refactor"]) == [("rewrite", rewrite)]
+    assert offered(finding, [""]) == [("rewrite", quick), ignore]
+    assert offered(finding, ["source.fixAll"]) == []
+    assert offered(finding, ["refact"]) == []
+    unsafe = replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE))
+    assert offered(unsafe, None) == [("rewrite", rewrite), ignore]
+    assert offered(unsafe, [quick]) == [ignore]
+    (title, *_) = (offer.title for offer in offers([unsafe], None))
+    assert title == f"{finding.message} (unsafe: results may differ)"
+    display = replace(finding, fix=replace(finding.fix, applicability=Applicability.DISPLAY))
+    assert offered(display, None) == [ignore]
+    assert offered(replace(finding, fix=None), None) == [ignore]
+    preferred = [offer.preferred for offer in offers([finding], None)]
+    assert preferred == [True, False]
+    assert {offer.purpose for offer in offers([finding], None)} == set(Purpose)
+
+
+SILENCED = {
+    "plain": (KERNEL, "on=ranks)],  # advise: ignore[ADV101]\n"),
+    "behind a comment": (
+        KERNEL.replace("on=ranks)],", "on=ranks)],  # wide"),
+        "on=ranks)],  # wide  # advise: ignore[ADV101]\n",
+    ),
+    "trailing blanks": (
+        KERNEL.replace("on=ranks)],", "on=ranks)],   "),
+        "on=ranks)],  # advise: ignore[ADV101]\n",
+    ),
+    "beside another": (
+        KERNEL.replace("on=ranks)],", "on=ranks)],  # advise: ignore[ADV501]"),
+        "# advise: ignore[ADV501]  # advise: ignore[ADV101]\n",
+    ),
+    "windows": (KERNEL.replace("\n", "\r\n"), "on=ranks)],  # advise: ignore[ADV101]\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", SILENCED)
+def test_ignore_here_silences_the_finding_and_nothing_else(name: str) -> None:
+    text, wanted = SILENCED[name]
+    (finding,) = analyse("a.py", text, OPTIONS).findings
+    edits = suppression_edits("a.py", text, OPTIONS, finding)
+    assert edits is not None
+    changed = apply_edits(text, edits)
+    assert wanted in changed
+    assert analyse("a.py", changed, OPTIONS).findings == ()
+    assert suppression_edits("a.py", changed, OPTIONS, finding) is None  # it is gone
+
+
+def test_ignore_here_where_no_comment_fits_behind_the_line() -> None:
+    array = 'Dist("N", "N", None, Block("rank"), on=ranks)'
+    text = KERNEL.replace(array, "by_columns").replace(
+        "@kernel", f"by_columns = \\\n    {array}\n\n\n@kernel", 1
+    )
+    (finding,) = analyse("a.py", text, OPTIONS).findings
+    edits = suppression_edits("a.py", text, OPTIONS, finding)
+    assert edits is not None
+    assert analyse("a.py", apply_edits(text, edits), OPTIONS).findings == ()
+
+
+def test_rewrites_are_made_by_the_engine(finding: Finding) -> None:
+    edits = rewrite_edits("a.py", KERNEL, OPTIONS, finding)
+    assert edits is not None
+    assert finding.fix is not None
+    assert edits == finding.fix.edits
+    changed = apply_edits(KERNEL, edits)
+    again = analyse("a.py", changed, OPTIONS)
+    assert again.understood
+    assert finding.message not in {found.message for found in again.findings}
+    assert rewrite_edits("a.py", changed, OPTIONS, finding) is None
+
+
+def test_what_cannot_be_analysed_is_a_value() -> None:
+    assert analyse("a.py", "x = 1", Options(None, {}, (), (), None)).understood
+    assert "nowhere" in analyse("a.py", KERNEL, replace(OPTIONS, machine="nowhere")).failure
+    assert analyse("a.py", KERNEL + "(", OPTIONS).half_typed
+    assert analyse("a.py", KERNEL + "# \ud83d", OPTIONS).half_typed
+    wrong = analyse("a.py", KERNEL.replace("N=1000", "N=0"), OPTIONS)
+    assert not wrong.half_typed
+    assert wrong.problem is not None
+
+
+def test_no_machine_is_said_with_those_that_there_are(tmp_path: Path) -> None:
+    with pytest.raises(OptionsError, match="no machine chosen.*t3e"):
+        OptionsOfFiles(Settings()).of(str(tmp_path / "a.py"))
+
+
+def test_a_configuration_file_counts_and_the_editor_goes_over_it(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.advise]\nmachine = "sp2"\nexclude = ["old"]\n[tool.advise.sizes]\nN = 5\nM = 6\n'
+    )
+    options = OptionsOfFiles(Settings(sizes={"N": 7})).of(str(tmp_path / "a.py"))
+    assert options is not None
+    assert options.machine == "sp2"
+    assert options.sizes == {"N": 7, "M": 6}
+    assert options.size_origins["N"] == "editor"
+    assert options.size_origins["M"] != "editor"
+    assert OptionsOfFiles(Settings()).of(str(tmp_path / "old" / "a.py")) is None
+
+
+def test_lines_named_in_texts_move_with_the_finding(finding: Finding) -> None:
+    texts = replace(finding, reason="as on lines 4, 5 and 16, and on line 5; 5 lines of 64 B")
+    moved = moved_finding(texts, lambda line: line + 10 if line > 4 else line)
+    assert moved.reason == "as on lines 4, 15 and 26, and on line 15; 5 lines of 64 B"
+    assert moved.span.start_line == finding.span.start_line + 10
+    assert moved.assumptions[0].origin == "line 21"
+    assert finding.fix is not None
+    assert moved.fix is not None
+    assert moved.fix.edits[0].span.start_line == finding.fix.edits[0].span.start_line + 10
+
+
+def test_rule_pages_are_files(tmp_path: Path) -> None:
+    pages = write_pages(tmp_path / "new" / "rules")
+    assert set(pages) == {rule.code for rule in transforms()}
+    for code, uri in pages.items():
+        assert uri.startswith("file:///")
+        text = (tmp_path / "new" / "rules" / f"{code}.md").read_text()
+        assert text.startswith(f"# {code} ")
+        assert "**Why it costs.**" in text
+    assert write_pages(tmp_path / "new" / "rules") == pages
+    occupied = tmp_path / "file"
+    occupied.write_text("")
+    assert write_pages(occupied / "rules") == {}
