@@ -2,8 +2,9 @@
 
 Step ``k`` subtracts multiples of row ``k`` from the rows below it, so the region that is worked on
 shrinks. Distributed by blocks of columns, the ranks that own the first columns soon have nothing to
-do; dealt out cyclically all stay busy to the end, at the price of a stride that grows with the
-number of ranks.
+do; dealt out cyclically all stay busy to the end. But in blocks ever fewer ranks need the pivot's
+column, and dealt out cyclically all of them do: with few ranks the balance decides, with many the
+broadcasts.
 """
 
 from __future__ import annotations

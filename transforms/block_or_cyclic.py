@@ -20,8 +20,8 @@ from transforms.entries import entry_edits, is_shared
 DOCUMENTATION = """\
 # ADV102 unbalanced-blocks
 
-**What it does.** Tries blocks and cyclic pieces of 1, 2, 4, ... elements for each distributed
-dimension, and names the best piece.
+**What it does.** Tries blocks, and cyclic pieces of 1 to 64 elements in powers of two, for each
+distributed dimension, and names the best piece.
 
 **Why it costs.** A region that shrinks from step to step, as in an elimination, leaves the ranks
 that own the first blocks with nothing to do; dealt out cyclically, every rank has work to the end.

@@ -278,8 +278,8 @@ class Arrays:
                 if placement.is_spread(axis):
                     raise NotPriced("a reversal along a distributed dimension")
                 made.append(operations.copy(source, found, placement, self.facts))
-            case Fourier(_, axis, _, _):
-                made += operations.fourier(axis, source, found, placement, self.facts)
+            case Fourier():
+                made += operations.fourier(value, source, found, placement, self.facts)
             case Sort(_, axis):
                 made.append(operations.sorting(axis, source, found, placement, self.facts))
         return made, Operand(None, found, placement, whole(found.extents))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.analysis.along import ONE, ZERO
+from advisor.analysis.butterflies import butterflies
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.operands import Operand, local_region
 from advisor.analysis.placement import Placement, local_extents, pitches_bytes
@@ -11,6 +12,7 @@ from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType
 from advisor.ir.signs import largest
+from advisor.ir.values import Fourier
 from costdb.expr import Expr, ceil_div, log2
 from costdb.process.terms import NOTHING, Branch, Leaf, Process
 from costdb.work import (
@@ -119,13 +121,16 @@ def reduction(axis: int | None, source: Operand, found: ArrayType, facts: Facts)
 
 
 def fourier(
-    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+    value: Fourier, source: Operand, found: ArrayType, placement: Placement, facts: Facts
 ) -> list[Process]:
     """Return transforms along one axis; a distributed one is transposed there and back."""
+    axis = value.axis
     each = 5 * log2(found.extents[axis])
     work = along_lines(source, found, placement, each, "Fourier transforms", facts)
     if not placement.is_spread(axis):
         return [work]
+    if value.butterflies:
+        return [butterflies(axis, found, placement, facts), work]
     counts = list(local_extents(placement, found.extents, facts))
     others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
     if not others:

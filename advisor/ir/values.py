@@ -148,12 +148,17 @@ class MatMul:
 
 @dataclass(frozen=True, slots=True)
 class Fourier:
-    """Discrete Fourier transforms along one axis (inverse ones where `inverse`)."""
+    """Discrete Fourier transforms along one axis (inverse ones where `inverse`).
+
+    Along a distributed axis, ranks transpose there and back, or exchange their whole parts step
+    by step where `butterflies`.
+    """
 
     operand: Value
     axis: int
     dtype: str
     inverse: bool
+    butterflies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

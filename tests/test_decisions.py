@@ -1,0 +1,217 @@
+"""The decisions that studies of data-parallel programs report, by the prices of this project.
+
+The examples are read as a user's file is; the machines are the built-in ones. Where coefficients
+are estimates, only what holds over sizes and ranks is asserted, never a certain time.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.analysis.lower import lower
+from advisor.finding import Finding
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Transform
+from advisor.ranking.compare import cost, time_s
+from advisor.ranking.rank import rank
+from advisor.ranking.sizes import bind_sizes
+from costdb.estimate import Missing
+from costdb.machines import load_machine
+from transforms.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
+from transforms.fourier import TRANSFORM as TRANSFORM_ACROSS
+from transforms.recurrence import TRANSFORM as RECURRENCE
+from transforms.replicated import TRANSFORM as REPLICATED
+from transforms.row_or_column import TRANSFORM as ROW_OR_COLUMN
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+LINES = ("t3e", "sp2")
+
+
+def example(name: str, kernel: str | None = None) -> Kernel:
+    text = (EXAMPLES / f"{name}.py").read_text()
+    found = [k for k in read_kernels(name, text) if kernel in (None, k.name)]
+    assert len(found) == 1
+    return found[0]
+
+
+def seconds(kernel: Kernel, machine: str, **sizes: int) -> float:
+    bound = bind_sizes(kernel, sizes).values
+    found = cost(at_sizes(kernel, bound), load_machine(machine))
+    assert not isinstance(found, Missing), found
+    return time_s(found, bound)
+
+
+def times(kernel: Kernel, rule: Transform, machine: str, **sizes: int) -> dict[str, float]:
+    """Return the time of a kernel as written, and of every variant of a rule."""
+    made = {"as written": seconds(kernel, machine, **sizes)}
+    for proposal in rule.propose(kernel):
+        made[proposal.title] = seconds(proposal.variant, machine, **sizes)
+    return made
+
+
+def finding(kernel: Kernel, rule: Transform, machine: str, **sizes: int) -> Finding | None:
+    ranked = rank("f.py", kernel, load_machine(machine), bind_sizes(kernel, sizes), [rule])
+    return ranked.findings[0] if ranked.findings else None
+
+
+# alternating directions
+
+
+@pytest.mark.parametrize("machine", LINES)
+@pytest.mark.parametrize(("sweep", "wanted"), [("sweep_rows", "by rows"), ("sweep_columns", None)])
+def test_a_sweep_wants_the_other_axis_distributed(
+    sweep: str, wanted: str | None, machine: str
+) -> None:
+    found = finding(example("adi", sweep), ROW_OR_COLUMN, machine)
+    if wanted is None:
+        assert found is None or "store" in found.message
+    else:
+        assert found is not None and wanted in found.message
+        # all ranks work instead of one
+        assert 12 < found.prediction.speedup < 20
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_a_pipeline_is_between_waiting_and_the_other_axis(machine: str) -> None:
+    sweep = example("adi", "sweep_rows")
+    chunks = times(sweep, RECURRENCE, machine)
+    other = min(times(sweep, ROW_OR_COLUMN, machine).values())
+    best = min(chunks.values())
+    assert other < best < chunks["as written"] / 4
+    # neither the smallest nor the largest chunks are the best
+    widths = [t for name, t in chunks.items() if "chunks" in name]
+    assert min(widths) < widths[-1] / 4
+
+
+def test_start_up_makes_chunks_larger() -> None:
+    """The machine with the dearer message wants fewer of them."""
+    sweep = example("adi", "sweep_rows")
+
+    def best(machine: str) -> int:
+        found = times(sweep, RECURRENCE, machine)
+        widths = {t: n for n, t in found.items() if "chunks" in n}
+        return int(widths[min(widths)].split("chunks of ")[1].split()[0])
+
+    assert best("t3e") <= best("sp2")
+
+
+# Gaussian elimination
+
+
+def gauss(machine: str, ranks: int, size: int = 1000) -> dict[str, float]:
+    kernel = example("gauss")
+    cyclic = next(p for p in BLOCK_OR_CYCLIC.propose(kernel) if p.title.endswith("cyclically"))
+    return {
+        "block": seconds(kernel, machine, N=size, P=ranks),
+        "cyclic": seconds(cyclic.variant, machine, N=size, P=ranks),
+    }
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_few_ranks_want_the_load_balanced(machine: str) -> None:
+    for ranks in (2, 4, 8, 16):
+        found = gauss(machine, ranks)
+        assert found["cyclic"] < 0.95 * found["block"]
+
+
+@pytest.mark.parametrize(("machine", "most"), [("t3e", 400), ("sp2", 200)])
+def test_many_ranks_want_fewer_of_them_in_each_broadcast(machine: str, most: int) -> None:
+    """The gain of cyclic columns shrinks with P until blocks are better."""
+    gains = []
+    for ranks in (4, 16, 64, most):
+        found = gauss(machine, ranks)
+        gains.append(found["block"] / found["cyclic"])
+    assert gains == sorted(gains, reverse=True)
+    assert gains[0] > 1.3
+    assert gains[-1] < 1
+
+
+def test_the_crossover_moves_out_with_the_size() -> None:
+    """More work in each step keeps the balance important for longer."""
+
+    def first_block(size: int) -> int:
+        return next(
+            p
+            for p in range(4, size, 4)
+            if gauss("sp2", p, size)["block"] < gauss("sp2", p, size)["cyclic"]
+        )
+
+    assert first_block(100) < first_block(200) < first_block(400)
+
+
+# matrix product
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_a_product_gathers_the_operand_once(machine: str) -> None:
+    """All of b goes to every rank: as much as if it were broadcast, and held it costs nothing."""
+    kernel = example("matmul")
+    text = repr(lower(kernel))
+    assert text.count("CollectiveKind.ALLGATHER") == 1
+    source = kernel.context.source
+    held = source.replace(
+        'b: Annotated[NDArray[np.float64], Dist("N", "N", None, Block("rank")',
+        'b: Annotated[NDArray[np.float64], Dist("N", "N", None, None',
+    )
+    assert held != source
+    (replicated,) = read_kernels("matmul.py", held)
+    gathered, at_hand = seconds(kernel, machine), seconds(replicated, machine)
+    assert at_hand < gathered
+    assert "Collective" not in repr(lower(replicated))
+
+
+# sample sort
+
+
+@pytest.mark.parametrize("machine", LINES)
+@pytest.mark.parametrize("ranks", [2, 4, 16])
+def test_replicated_indices_are_partitioned(machine: str, ranks: int) -> None:
+    found = finding(example("sample_sort"), REPLICATED, machine, P=ranks)
+    assert found is not None
+    assert "distribute axis 0 of `bucket`" in found.message
+    assert found.fix is not None
+
+
+def test_what_replicated_indices_cost_grows_with_all_keys() -> None:
+    """Each rank computes N*P of them: twice the ranks take twice as long for equal shares."""
+    kernel = example("sample_sort")
+    (partitioned, *_) = [p.variant for p in REPLICATED.propose(kernel)]
+    grown = [seconds(kernel, "t3e", P=p) for p in (16, 32, 64)]
+    shared = [seconds(partitioned, "t3e", P=p) for p in (16, 32, 64)]
+    assert grown[1] > 1.7 * grown[0] and grown[2] > 1.7 * grown[1]
+    assert shared[0] == shared[1] == shared[2]
+
+
+# transforms
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_transforms_by_ranks(machine: str) -> None:
+    """Few ranks with much data transpose, many with little exchange by butterflies."""
+    kernel = example("spectral")
+
+    def best(size: int, ranks: int) -> str:
+        found = times(kernel, TRANSFORM_ACROSS, machine, N=size, P=ranks)
+        return min(found, key=found.__getitem__)
+
+    assert "butterflies" not in best(1024, 8)
+    assert "butterflies" in best(64, 64)
+    wins = ["butterflies" in best(256, ranks) for ranks in (4, 8, 16, 32, 64, 128, 256)]
+    assert wins == sorted(wins) and wins[-1] and not wins[0]
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_the_axis_of_the_transforms_wants_to_be_whole(machine: str) -> None:
+    found = finding(example("spectral"), ROW_OR_COLUMN, machine)
+    assert found is not None and "by columns" in found.message
+
+
+@pytest.mark.parametrize(
+    "name", ["sample_sort", "spectral", "column_sort", "radix_sort", "gauss", "matmul", "fft2d"]
+)
+def test_examples_are_understood(name: str) -> None:
+    assert lower(example(name))

@@ -1,0 +1,209 @@
+"""ADV104 and ADV203: what is proposed for whole arrays, and what it sends."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from advisor.analysis.lower import lower
+from advisor.edits import apply_edits
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal
+from advisor.ranking.rank import rank
+from advisor.ranking.sizes import bind_sizes
+from costdb.expr import evaluate
+from costdb.machines import load_machine
+from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.work import Collective, Message
+from tests.transforms.checks import only_kernel
+from transforms.fourier import TRANSFORM as TRANSFORM_ACROSS
+from transforms.replicated import TRANSFORM as REPLICATED
+
+
+def annotated(entries: str, mesh: str = "r=4") -> str:
+    return f"""\
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh({mesh})
+
+
+@kernel(N=4096, M=64)
+def place(
+    keys: Annotated[NDArray[np.int64], Dist("N", "M", Block("r"), None, on=mesh)],
+    out: Annotated[NDArray[np.int64], Dist("N", "M", {entries}, on=mesh)],  # everywhere
+):
+    out[...] = keys // 7
+"""
+
+
+def commented(entries: str) -> str:
+    return f"""\
+import numpy as np
+
+# advise: kernel N=4096 M=64
+# advise: keys: i8[N, M] over (block(r), none) on mesh(r=4)
+# advise: out: i8[N, M] over ({entries}) on mesh(r=4)
+def place(keys, out):
+    out[...] = keys // 7
+"""
+
+
+def proposals(source: str) -> list[Proposal]:
+    return list(REPLICATED.propose(only_kernel(source)))
+
+
+@pytest.mark.parametrize("source", [annotated("None, None"), commented("none, none")])
+def test_partitions_as_written_are_those_proposed(source: str) -> None:
+    found = proposals(source)
+    assert [p.title.split(" in ")[0] for p in found] == [
+        "distribute axis 0 of `out`",
+        "distribute axis 1 of `out`",
+    ]
+    for proposal in found:
+        assert proposal.legality.applicability is Applicability.SAFE
+        again = only_kernel(apply_edits(source, proposal.edits()))
+        for name, array in proposal.variant.arrays.items():
+            assert again.arrays[name].spec == array.spec
+        assert lower(again) == lower(proposal.variant)
+        assert not list(REPLICATED.propose(again))
+
+
+def test_the_partition_beside_what_it_is_computed_from_is_best() -> None:
+    kernel = only_kernel(annotated("None, None"))
+    sizes = bind_sizes(kernel, {})
+    (found,) = rank("f.py", kernel, load_machine("t3e"), sizes, [REPLICATED]).findings
+    assert "axis 0" in found.message and found.fix is not None
+    assert 'Dist("N", "M", Block("r"), None, on=mesh)],  # everywhere' in apply_edits(
+        kernel.context.source, found.fix.edits
+    )
+
+
+@pytest.mark.parametrize("entries", ['Block("r"), None', 'None, Block("r")'])
+def test_partitioned_arrays_are_left_alone(entries: str) -> None:
+    assert not proposals(annotated(entries))
+
+
+def test_meshes_of_one_rank_hold_no_copies() -> None:
+    assert not proposals(annotated("None, None", mesh="r=1"))
+
+
+def test_axes_that_are_left_can_be_used() -> None:
+    found = proposals(annotated('Block("r"), None', mesh="r=4, s=2"))
+    assert {p.title.split(" in ")[1] for p in found} == {"blocks over `s`"}
+    assert all(p.edits() for p in found)
+
+
+def test_an_array_without_distribution_is_shown_only() -> None:
+    source = commented("none, none").replace(" over (none, none) on mesh(r=4)", "")
+    found = proposals(source)
+    assert found and not any(p.edits() for p in found)
+
+
+def test_what_is_only_read_whole_may_stay() -> None:
+    """A product with a matrix that every rank holds sends nothing."""
+    source = """\
+import numpy as np
+
+# advise: kernel N=512
+# advise: a: f8[N, N] over (block(r), none) on mesh(r=8)
+# advise: b: f8[N, N] over (none, none) on mesh(r=8)
+# advise: c: f8[N, N] over (block(r), none) on mesh(r=8)
+def product(a, b, c):
+    c[...] = a @ b
+"""
+    kernel = only_kernel(source)
+    found = rank("f.py", kernel, load_machine("t3e"), bind_sizes(kernel, {}), [REPLICATED])
+    assert not found.findings
+
+
+# ADV203
+
+TRANSFORMS = {
+    "one": ["y[...] = np.fft.fft(x, axis=0)"],
+    "there and back": ["w = np.fft.fft(x, axis=0)", "w *= x", "x[...] = np.fft.ifft(w, axis=0)"],
+    "nested": ["x[...] = np.fft.ifft(np.fft.fft(x, axis=0) * y, axis=0)"],
+    "returned": ["w = np.fft.fft(x, axis=1)", "return np.fft.fft(w, axis=0)"],
+}
+
+
+def transforming(body: list[str], entries: str = "block(r), none") -> Kernel:
+    text = "\n".join(f"    {line}" for line in body)
+    return only_kernel(f"""\
+import numpy as np
+
+# advise: kernel N=64 P=8
+# advise: x: c16[N, N] over ({entries}) on mesh(r=P)
+# advise: y: c16[N, N] over ({entries}) on mesh(r=P)
+def transform(x, y):
+{text}
+""")
+
+
+def sent(process: Process, sizes: dict[str, int]) -> tuple[int, int]:
+    """Return messages and elements that a rank receives."""
+    match process:
+        case Sequential(parts):
+            each = [sent(part, sizes) for part in parts]
+            return sum(m for m, _ in each), sum(e for _, e in each)
+        case SeqLoop(_, low, high, body):
+            trips = int(evaluate(high, sizes)) - int(evaluate(low, sizes)) + 1
+            messages, elements = sent(body, sizes)
+            return trips * messages, trips * elements
+        case Leaf(Message(region)):
+            return 1, math.prod(int(evaluate(c, sizes)) for c in region.counts)
+        case Leaf(Collective(_, ranks, region)):
+            others = int(evaluate(ranks, sizes)) - 1
+            return others, others * math.prod(int(evaluate(c, sizes)) for c in region.counts)
+    return 0, 0
+
+
+@pytest.mark.parametrize(
+    ("name", "across", "turned"), [("one", 1, 1), ("there and back", 2, 1), ("nested", 2, 2)]
+)
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+def test_what_each_way_sends(name: str, across: int, turned: int, ranks: int) -> None:
+    """Each transposition sends a part once to all, each butterfly step a part to one."""
+    kernel = transforming(TRANSFORMS[name])
+    sizes = {"N": 64, "P": ranks}
+    part = 64 * 64 // ranks
+    foreign = part - part // ranks
+    assert sent(lower(kernel), sizes) == (2 * across * (ranks - 1), 2 * across * foreign)
+    butterflies, once, back = TRANSFORM_ACROSS.propose(kernel)
+    steps = ranks.bit_length() - 1
+    assert sent(lower(butterflies.variant), sizes) == (across * steps, across * steps * part)
+    assert sent(lower(once.variant), sizes) == (turned * (ranks - 1), turned * foreign)
+    stored = 1
+    assert sent(lower(back.variant), sizes) == (
+        (turned + stored) * (ranks - 1),
+        (turned + stored) * foreign,
+    )
+
+
+def test_results_that_are_returned_are_brought_back() -> None:
+    kernel = transforming(TRANSFORMS["returned"])
+    _, once, back = TRANSFORM_ACROSS.propose(kernel)
+    sizes = {"N": 64, "P": 4}
+    assert sent(lower(once.variant), sizes)[0] == 3
+    assert sent(lower(back.variant), sizes)[0] == 6
+    assert all(
+        p.legality.applicability is Applicability.DISPLAY and not p.edits()
+        for p in TRANSFORM_ACROSS.propose(kernel)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "entries"),
+    [
+        (TRANSFORMS["one"], "none, block(r)"),
+        (TRANSFORMS["one"], "none, none"),
+        (["y[...] = np.fft.fft(x, axis=1)"], "block(r), none"),
+        (["y[...] = 2.0 * x"], "block(r), none"),
+    ],
+)
+def test_local_transforms_are_left_alone(body: list[str], entries: str) -> None:
+    assert not list(TRANSFORM_ACROSS.propose(transforming(body, entries)))
