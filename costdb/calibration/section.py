@@ -1,0 +1,179 @@
+"""What a part of the calibration is: points to time, how to do each, and how to fit them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from statistics import median
+from typing import TYPE_CHECKING, Protocol
+
+from costdb.machines.documents import Json
+
+if TYPE_CHECKING:
+    from mpi4py import MPI
+
+Feature = int | float | str
+
+
+class Need(StrEnum):
+    """What a section cannot be measured without, besides NumPy."""
+
+    MPI = "mpi"
+    NUMBA = "numba"
+
+
+class Effort(StrEnum):
+    """How much to measure: a first idea within a minute, or all of it."""
+
+    QUICK = "quick"
+    FULL = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One thing to time.
+
+    Attributes
+    ----------
+    operation : str
+        Such as ``"message.column"``; points of one operation are fitted together.
+    features : mapping of str to int, float or str
+        All that the action and the fit need, units in the names: ``bytes``, ``rows``,
+        ``pitch_bytes``, ``dtype``, ``ranks``.
+    held_out : bool
+        Kept from the fit; its error is what the profile publishes.
+    """
+
+    operation: str
+    features: Mapping[str, Feature]
+    held_out: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """All samples of one point.
+
+    Attributes
+    ----------
+    point : Point
+    launches_us : tuple of tuple of float
+        Raw samples in measured order, by launch of a fresh process.
+    """
+
+    point: Point
+    launches_us: tuple[tuple[float, ...], ...]
+
+    @property
+    def median_us(self) -> float:
+        """Median over launches of each launch's median."""
+        return median(median(samples) for samples in self.launches_us)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Who takes part: this rank of `size`, and how to talk to the others."""
+
+    rank: int = 0
+    size: int = 1
+    communicator: MPI.Intracomm | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What is timed.
+
+    Attributes
+    ----------
+    run : callable
+        One repetition. Collective where the section needs MPI: the slowest rank counts.
+    repetitions : int
+        How often `run` does the operation inside, so that short ones can be timed.
+    close : callable
+        Frees what the preparation took (windows, data types).
+    """
+
+    run: Callable[[], object]
+    repetitions: int = 1
+    close: Callable[[], object] = field(default=lambda: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Quality:
+    """How well a model does on points that were kept from its fit.
+
+    Attributes
+    ----------
+    operation, model : str
+        Such as ``"message.column"`` and ``"M1 in pieces"``.
+    r2 : float
+        Residual over total sum of squares: 0 is perfect, 1 no better than the mean.
+    median_error : float
+        Median of ``|predicted - measured| / measured``.
+    points : int
+        How many were held out.
+    chosen : bool
+        Whether the profile uses this model.
+    """
+
+    operation: str
+    model: str
+    r2: float
+    median_error: float
+    points: int
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """What came of a section.
+
+    Attributes
+    ----------
+    parts : mapping of str to JSON
+        Sections of the profile, by their top-level name (``lines``, ``smp``, ``arrays``); parts
+        of one name from several sections are merged by key.
+    qualities : tuple of Quality
+        The chosen models, and beside them the standard ones.
+    notes : tuple of str
+        What a reader of the profile must know.
+    """
+
+    parts: Mapping[str, Json]
+    qualities: tuple[Quality, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class Section(Protocol):
+    """One part of the calibration."""
+
+    @property
+    def name(self) -> str:
+        """Short, for the store and ``--only``: ``messages``."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """For the progress bar: "messages: rows, columns and strides"."""
+        ...
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What must be installed; the section is skipped without."""
+        ...
+
+    def points(self, effort: Effort) -> Sequence[Point]:
+        """Return what to time, the same list on every rank and every launch."""
+        ...
+
+    def action(self, point: Point, world: World) -> Action:
+        """Prepare buffers for a point and return what to time. Runs on every rank."""
+        ...
+
+    def fit(self, timings: Sequence[Timing]) -> Fitted:
+        """Fit the models to all timings.
+
+        Quantities have provenance ``measured`` and the source ``calibration``, which the harness
+        adds to the profile's sources.
+        """
+        ...
