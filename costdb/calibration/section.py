@@ -162,8 +162,15 @@ class Section(Protocol):
         """What must be installed; the section is skipped without."""
         ...
 
-    def points(self, effort: Effort) -> Sequence[Point]:
-        """Return what to time, the same list on every rank and every launch."""
+    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+        """Return what to time, the same list on every rank and every launch.
+
+        Parameters
+        ----------
+        effort : Effort
+        processors : int
+            Ranks of the world where the section needs MPI, else the cores that may be used.
+        """
         ...
 
     def action(self, point: Point, world: World) -> Action:
