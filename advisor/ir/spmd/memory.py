@@ -1,0 +1,253 @@
+"""Arrays of one rank, and the parts of them that are sent, copied or computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from advisor.source import Span
+from costdb.expr import Expr, ceil_div, num
+from costdb.expr.nodes import Num
+
+
+class Order(StrEnum):
+    """Which dimension is contiguous in memory: the last (C) or the first (F)."""
+
+    C = "C"
+    F = "F"
+    UNKNOWN = "unknown"
+
+
+class Origin(StrEnum):
+    """Where an array's memory comes from."""
+
+    NEW = "new"
+    """``np.zeros`` and the like: elements are written, or left undefined."""
+    COPY = "copy"
+    """``x.copy()``, ``np.ascontiguousarray(x)``, ``np.array(x)``, ``x.flatten()``, fancy
+    indexing: `Allocation.copied` says of what."""
+    COMPUTED = "computed"
+    """The result of arithmetic, a reduction along an axis, a product."""
+    PYTHON = "python"
+    """``np.array([...])`` of a list or of a loop over elements."""
+    PICKLED = "pickled"
+    """What a lower-case receive, broadcast or reduction returned."""
+    SHARED = "shared"
+    """The memory of a window."""
+    PARAMETER = "parameter"
+    """An argument that no call in the file gives, known from annotations or from its use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """All indices of a dimension, ``0 <= i < high``."""
+
+    high: Expr
+
+    @property
+    def count(self) -> Expr:
+        """How many."""
+        return self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Indices ``low <= i < high`` in steps of `step`. ``low`` may be negative only by mistake."""
+
+    low: Expr
+    high: Expr
+    step: int = 1
+
+    @property
+    def count(self) -> Expr:
+        """How many."""
+        extent = self.high - self.low
+        if self.step == 1:
+            return extent
+        return ceil_div(extent, num(abs(self.step)))
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One index; the dimension is not one of the view's."""
+
+    index: Expr
+
+    @property
+    def count(self) -> Expr:
+        """One."""
+        return num(1)
+
+
+Index = Whole | Part | At
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """How an array came to be.
+
+    Attributes
+    ----------
+    origin : Origin
+    text : str
+        The expression, as in the source.
+    span : Span
+    loop_depth : int
+        Loops around it within its function; above 0 it happens again and again.
+    copied : View or None
+        Of what it is a copy: the staging of a message.
+    sources : tuple of View
+        What it was computed from.
+    """
+
+    origin: Origin
+    text: str
+    span: Span
+    loop_depth: int = 0
+    copied: View | None = None
+    sources: tuple[View, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One array's memory.
+
+    Attributes
+    ----------
+    name : str
+        What the source first called it: ``u``, ``self.u``, ``halo['left']``; unnamed
+        intermediate results are called by their expression.
+    number : int
+        Tells apart arrays that have the same name at different times.
+    dtype : str or None
+        NumPy's full name of the element type.
+    extents : tuple of Expr or None
+        Shape; None where not even the number of dimensions is known.
+    order : Order
+    allocation : Allocation
+    """
+
+    name: str
+    number: int
+    dtype: str | None
+    extents: tuple[Expr, ...] | None
+    order: Order
+    allocation: Allocation
+
+
+class Contiguity(StrEnum):
+    """Whether a view is one stretch of memory, in the order in which it would be sent."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Part of an array's memory, or all of it.
+
+    Attributes
+    ----------
+    buffer : Buffer
+    region : tuple of Index or None
+        One entry for each dimension of the buffer; None where it is not known.
+    text : str
+        As in the source.
+    span : Span
+    transposed : bool
+        The view's dimensions are the buffer's in reverse order.
+    flat : bool
+        Reshaped or raveled without a copy: the shape is lost, elements and order are kept.
+    """
+
+    buffer: Buffer
+    region: tuple[Index, ...] | None
+    text: str
+    span: Span
+    transposed: bool = False
+    flat: bool = False
+
+    @property
+    def dtype(self) -> str | None:
+        """Element type."""
+        return self.buffer.dtype
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of its buffer."""
+        return self.region is not None and all(isinstance(i, Whole) for i in self.region)
+
+    @property
+    def order(self) -> Order:
+        """Storage order of the view's dimensions."""
+        order = self.buffer.order
+        if self.transposed and order is not Order.UNKNOWN:
+            return Order.F if order is Order.C else Order.C
+        return order
+
+    @property
+    def shape(self) -> tuple[Expr, ...] | None:
+        """Extents of the view's own dimensions; None where they are not known."""
+        if self.region is None:
+            return None
+        found = tuple(index.count for index in self.region if not isinstance(index, At))
+        if self.flat:
+            return (self.count or num(1),)
+        return found[::-1] if self.transposed else found
+
+    @property
+    def count(self) -> Expr | None:
+        """Elements; None where that is not known."""
+        if self.region is None:
+            return None
+        total = num(1)
+        for index in self.region:
+            total = total * index.count
+        return total
+
+    @property
+    def contiguity(self) -> Contiguity:
+        """Whether mpi4py would take it as it stands (C or Fortran contiguous, as it does)."""
+        return contiguity(self)
+
+    def strides(self) -> tuple[Expr, ...] | None:
+        """Return the distance in elements between neighbours, for each dimension of the buffer."""
+        if self.buffer.extents is None or self.buffer.order is Order.UNKNOWN:
+            return None
+        extents = self.buffer.extents
+        fastest_first = extents[::-1] if self.buffer.order is Order.C else extents
+        found = [num(1)]
+        for extent in fastest_first[:-1]:
+            found.append(found[-1] * extent)
+        found = found[: len(extents)]
+        return tuple(found[::-1] if self.buffer.order is Order.C else found)
+
+
+def contiguity(view: View) -> Contiguity:
+    """Return whether a view is one stretch of memory.
+
+    mpi4py takes arrays that are contiguous in C or in Fortran order, and refuses others. Sizes
+    are taken to be larger than 1 where nothing says otherwise.
+    """
+    region = view.region
+    if region is None:
+        return Contiguity.UNKNOWN
+    if len(region) > 1 and view.buffer.order is Order.UNKNOWN and not view.is_whole:
+        return Contiguity.UNKNOWN
+    fastest_first = region if view.buffer.order is Order.F else region[::-1]
+    partial = False
+    for index in fastest_first:
+        if isinstance(index, At) or _is_one(index.count):
+            # a later dimension that is more than one index would jump over the rest of this one
+            partial = True
+            continue
+        if partial or (isinstance(index, Part) and index.step != 1):
+            return Contiguity.NO
+        if isinstance(index, Part):
+            partial = True
+    return Contiguity.YES
+
+
+def _is_one(count: Expr) -> bool:
+    return isinstance(count, Num) and count.value == 1

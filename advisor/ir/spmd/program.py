@@ -1,0 +1,145 @@
+"""A file of an SPMD program: its functions, and what is known of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from advisor.ir.kernel import SourceContext
+from advisor.ir.spmd.memory import Buffer
+from advisor.ir.spmd.ranks import Communicator
+from advisor.ir.spmd.steps import Communicate, Step, Unknown, Visit, walk
+from advisor.source import Span
+
+RANKS = "P"
+"""The symbol of the number of ranks of ``COMM_WORLD``."""
+
+RANK = "rank"
+"""The symbol of the own rank in ``COMM_WORLD``."""
+
+MODULE = "<module>"
+"""The name of the function that the statements at the top of a file make up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SizeFact:
+    """What is known of a symbol.
+
+    Attributes
+    ----------
+    value : int, float or None
+        None: nothing binds it.
+    origin : str
+        What says so, for a report: ``"line 12"``, ``"default of --size, line 7"``,
+        ``"mpirun -n 4, line 3"``, ``"assert, line 9"``; where `value` is None, why.
+    span : Span or None
+    """
+
+    value: int | float | None
+    origin: str
+    span: Span | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """Where a function of the file is called.
+
+    Attributes
+    ----------
+    caller : str
+    span : Span
+    depth : int
+        Loops around the call, with those around its caller's own calls.
+    """
+
+    caller: str
+    span: Span
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpmdFunction:
+    """One function, as every rank runs it.
+
+    Attributes
+    ----------
+    name : str
+        ``solve``, ``Grid.exchange``, or `MODULE`.
+    span : Span
+        Its name where it is defined; line 1 for the module.
+    whole : Span
+        All of it.
+    body : tuple of Step
+    parameters : tuple of str
+    communicators : tuple of Communicator
+        In the order of their first use.
+    buffers : tuple of Buffer
+        Those that the function makes.
+    calls : tuple of CallSite
+        Where the file calls it; none for one that only others call.
+    depth : int
+        The most loops around any of its calls: what it does outside loops of its own may be
+        inside those.
+    returned : frozenset of str
+        Names that its ``return`` statements mention.
+    """
+
+    name: str
+    span: Span
+    whole: Span
+    body: tuple[Step, ...]
+    parameters: tuple[str, ...] = ()
+    communicators: tuple[Communicator, ...] = ()
+    buffers: tuple[Buffer, ...] = ()
+    calls: tuple[CallSite, ...] = ()
+    depth: int = 0
+    returned: frozenset[str] = frozenset()
+
+    def visits(self) -> Iterator[Visit]:
+        """Yield the function's own steps; functions that it calls have theirs."""
+        return walk(self.body)
+
+    def operations(self) -> Iterator[tuple[Visit, Communicate]]:
+        """Yield every communication operation with what is around it."""
+        for visit in self.visits():
+            if isinstance(visit.step, Communicate):
+                yield visit, visit.step
+
+    def unknowns(self) -> tuple[Unknown, ...]:
+        """Return what is not understood, calls included, in program order."""
+        found = walk(self.body, into_calls=True)
+        return tuple(visit.step for visit in found if isinstance(visit.step, Unknown))
+
+    def weight(self, visit: Visit) -> int:
+        """Return how many loops a step is in, with those around the function's calls."""
+        return visit.depth + self.depth
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A file.
+
+    Attributes
+    ----------
+    path : str
+    functions : tuple of SpmdFunction
+        Those that communicate, themselves or through what they call, and those with parallel
+        loops; in the order of the source, the module last.
+    sizes : mapping of str to SizeFact
+        Every symbol of the functions, `RANKS` included. A symbol is called as the source calls
+        the variable; a name with several meanings has a number after it.
+    context : SourceContext
+        The text around; `SourceContext.array_module` is what NumPy is imported as.
+    mpi_module : str or None
+        What ``mpi4py.MPI`` is imported as.
+    """
+
+    path: str
+    functions: tuple[SpmdFunction, ...]
+    sizes: Mapping[str, SizeFact]
+    context: SourceContext = field(repr=False)
+    mpi_module: str | None = None
+
+    def function(self, name: str) -> SpmdFunction | None:
+        """Return a function by its name."""
+        return next((f for f in self.functions if f.name == name), None)

@@ -1,0 +1,363 @@
+"""What a function of an SPMD program does, in order.
+
+A step that is a loop, a branch or a call holds further steps. :func:`walk` goes through them all
+and says what is around each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from advisor.ir.spmd.memory import Buffer, View
+from advisor.ir.spmd.payloads import Payload
+from advisor.ir.spmd.ranks import Communicator, Partner
+from advisor.source import Span
+from costdb.expr import Expr
+
+
+class Op(StrEnum):
+    """Operations of MPI, whatever their spelling: blocking or not, pickled or not."""
+
+    SEND = "send"
+    RECV = "recv"
+    SENDRECV = "sendrecv"
+    PROBE = "probe"
+    BARRIER = "barrier"
+    BCAST = "bcast"
+    REDUCE = "reduce"
+    ALLREDUCE = "allreduce"
+    REDUCE_SCATTER = "reduce_scatter"
+    SCAN = "scan"
+    EXSCAN = "exscan"
+    GATHER = "gather"
+    ALLGATHER = "allgather"
+    SCATTER = "scatter"
+    ALLTOALL = "alltoall"
+    NEIGHBOR_ALLGATHER = "neighbor_allgather"
+    NEIGHBOR_ALLTOALL = "neighbor_alltoall"
+    GET = "get"
+    PUT = "put"
+    ACCUMULATE = "accumulate"
+    FENCE = "fence"
+    LOCK = "lock"
+    UNLOCK = "unlock"
+    FLUSH = "flush"
+
+
+POINT_TO_POINT = frozenset({Op.SEND, Op.RECV, Op.SENDRECV, Op.PROBE})
+ONE_SIDED = frozenset({Op.GET, Op.PUT, Op.ACCUMULATE, Op.FENCE, Op.LOCK, Op.UNLOCK, Op.FLUSH})
+COLLECTIVE = frozenset(Op) - POINT_TO_POINT - ONE_SIDED
+
+
+@dataclass(frozen=True, slots=True)
+class Communicate:
+    """One call of a communicator's or a window's method.
+
+    Attributes
+    ----------
+    op : Op
+    method : str
+        As in the source: ``Isend``, ``allreduce``, ``Allgatherv``.
+    communicator : Communicator
+        Of a window: the one that it was made on.
+    span : Span
+        The call.
+    statement : Span
+        The whole statement that the call stands in.
+    pickled : bool
+        A lower-case method, which serialises Python objects.
+    blocking : bool
+    varying : bool
+        A ``v`` or ``w`` form: every rank may contribute another count.
+    mode : str
+        ``"synchronous"``, ``"buffered"`` or ``"ready"`` sends; ``""`` for the standard mode.
+    send, receive : Payload or None
+        A lower-case receive without a buffer has no `receive`; see `result`.
+        ``MPI.IN_PLACE`` leaves `send` None and sets `in_place`.
+    in_place : bool
+    dest, source : Partner or None
+    tag : Expr or None
+    root : Expr or None
+        0 where it is left out.
+    operation : str or None
+        ``"SUM"``, ``"MAX"``, ...; None where it is not known. Collectives only.
+    request : str or None
+        What a request is assigned to, as in the source.
+    result : str or None
+        What the returned value is assigned to, as in the source.
+    places : mapping of str to Span
+        Where each argument stands, by mpi4py's name of the parameter (``buf``, ``sendbuf``,
+        ``sendobj``, ``dest`` ...), with its keyword where it has one; ``"method"`` is the name
+        of the method, ``"receiver"`` what stands before its dot.
+    receiver : str
+        What stands before the dot.
+    window : str or None
+        Name of the window, for one-sided operations.
+    """
+
+    op: Op
+    method: str
+    communicator: Communicator
+    span: Span
+    statement: Span
+    pickled: bool = False
+    blocking: bool = True
+    varying: bool = False
+    mode: str = ""
+    send: Payload | None = None
+    receive: Payload | None = None
+    in_place: bool = False
+    dest: Partner | None = None
+    source: Partner | None = None
+    tag: Expr | None = None
+    root: Expr | None = None
+    operation: str | None = None
+    request: str | None = None
+    result: str | None = None
+    places: Mapping[str, Span] = field(default_factory=dict, compare=False)
+    receiver: str = ""
+    window: str | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.op, self.method, self.span, self.receiver))
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """``request.Wait()``, ``Waitall`` and their like; `requests` as in the source."""
+
+    requests: tuple[str, ...]
+    span: Span
+    all: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Elements move from one array to another of this rank: staging, unpacking, ``.copy()``.
+
+    `allocates` says that `target` is new memory each time.
+    """
+
+    target: View
+    source: View
+    span: Span
+    allocates: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Allocate:
+    """New memory without meaningful content, or filled with a constant."""
+
+    buffer: Buffer
+    span: Span
+    filled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """Arithmetic on arrays of this rank.
+
+    Attributes
+    ----------
+    target : View or None
+        What is written; None for a result that is a number.
+    reads : tuple of View
+    operations : Expr or None
+        Arithmetic operations; None where the shapes are not known.
+    what : str
+        ``"elementwise"``, ``"reduction"``, ``"product"``, ``"fill"``, ``"element"`` (a single
+        element, read or written by the interpreter), ``"call"`` (a library function of unknown
+        cost).
+    span : Span
+        Of the statement.
+    """
+
+    target: View | None
+    reads: tuple[View, ...]
+    operations: Expr | None
+    what: str
+    span: Span
+
+
+class ConditionKind(StrEnum):
+    """On what a branch depends."""
+
+    RANK = "rank"
+    """Different ranks may take different branches."""
+    UNIFORM = "uniform"
+    """The same on every rank, as far as can be seen: loop indices, options, constants."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The condition of a branch.
+
+    Attributes
+    ----------
+    kind : ConditionKind
+    text : str
+        As in the source.
+    span : Span
+    value : Expr or None
+        1 where it holds and 0 elsewhere, over ranks, sizes and loop indices; None where it
+        cannot be said.
+    single_rank : Expr or None
+        Set where `value` is ``rank == something``: one rank only.
+    probability : Expr or None
+        From a ``# advise: prob`` pragma.
+    """
+
+    kind: ConditionKind
+    text: str
+    span: Span
+    value: Expr | None = None
+    single_rank: Expr | None = None
+    probability: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """``if``; a chain of ``elif`` nests in `orelse`."""
+
+    condition: Condition
+    then: tuple[Step, ...]
+    orelse: tuple[Step, ...]
+    span: Span
+
+
+class LoopKind(StrEnum):
+    """What repeats."""
+
+    COUNTED = "counted"
+    """``for v in range(low, high, step)``."""
+    ELEMENTS = "elements"
+    """Over the elements of a sequence."""
+    WHILE = "while"
+    THREADS = "threads"
+    """numba's ``prange``: iterations are divided among threads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop.
+
+    Attributes
+    ----------
+    kind : LoopKind
+    variable : str
+        Symbol of its index in the body; ``""`` where it has none.
+    low, high : Expr
+        ``low <= variable < high``; for other loops 0 and the number of trips.
+    step : int
+    trips : Expr or None
+        How often the body runs; None where the source does not tell, with `why` saying so.
+    body : tuple of Step
+    span : Span
+        Its header.
+    why : str
+    by_rank : bool
+        Ranks run different iterations: ``range(rank, n, size)``, ``range(lo, hi)`` of a block.
+    timing : bool
+        Repeats the same to measure it.
+    """
+
+    kind: LoopKind
+    variable: str
+    low: Expr
+    high: Expr
+    step: int
+    trips: Expr | None
+    body: tuple[Step, ...]
+    span: Span
+    why: str = ""
+    by_rank: bool = False
+    timing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call of a function of the same file, with what it does there."""
+
+    function: str
+    body: tuple[Step, ...]
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """``return``, ``break``, ``continue``, ``raise``, ``sys.exit()``."""
+
+    how: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that is not understood; it may read or change every name that it mentions."""
+
+    reason: str
+    span: Span
+    mentions: frozenset[str] = frozenset()
+
+
+Step = Communicate | Wait | Copy | Allocate | Compute | Branch | Loop | Call | Leave | Unknown
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A step and what is around it.
+
+    Attributes
+    ----------
+    step : Step
+    loops : tuple of Loop
+        Around it, outermost first.
+    branches : tuple of (Branch, bool)
+        Around it, and whether it stands in the first part.
+    calls : tuple of Call
+        Around it, when calls are entered.
+    block : tuple of Step
+        The steps that it stands among.
+    position : int
+        Its place among them.
+    """
+
+    step: Step
+    loops: tuple[Loop, ...] = ()
+    branches: tuple[tuple[Branch, bool], ...] = ()
+    calls: tuple[Call, ...] = ()
+    block: tuple[Step, ...] = ()
+    position: int = 0
+
+    @property
+    def depth(self) -> int:
+        """Loops around the step; loops that only repeat a measurement do not count."""
+        return sum(1 for loop in self.loops if not loop.timing)
+
+
+def walk(steps: tuple[Step, ...], *, into_calls: bool = False) -> Iterator[Visit]:
+    """Yield all steps in program order, outer ones before those within them."""
+    yield from _walk(steps, Visit(Leave("", Span(1, 0, 1, 0))), into_calls)
+
+
+def _walk(steps: tuple[Step, ...], around: Visit, into_calls: bool) -> Iterator[Visit]:
+    for position, step in enumerate(steps):
+        here = Visit(step, around.loops, around.branches, around.calls, steps, position)
+        yield here
+        match step:
+            case Loop():
+                inner = Visit(step, (*here.loops, step), here.branches, here.calls)
+                yield from _walk(step.body, inner, into_calls)
+            case Branch():
+                for part, first in ((step.then, True), (step.orelse, False)):
+                    guarded = (*here.branches, (step, first))
+                    inner = Visit(step, here.loops, guarded, here.calls)
+                    yield from _walk(part, inner, into_calls)
+            case Call() if into_calls:
+                inner = Visit(step, here.loops, here.branches, (*here.calls, step))
+                yield from _walk(step.body, inner, into_calls)
+            case _:
+                pass
