@@ -32,3 +32,20 @@ def lacking(machine: Machine, what: str) -> Missing:
         else "advise calibrate, on this machine"
     )
     return Missing(f'machine "{machine.name}" has no {what}', remedy)
+
+
+def interval_of(machine: Machine, *path: str) -> tuple[float, float] | None:
+    """Return the ends of the range stated at `path`, None where none is.
+
+    Raises
+    ------
+    MachineError
+        Something other than two ordered numbers is there.
+    """
+    match machine.section(*path[:-1]).get(path[-1]):
+        case None:
+            return None
+        case [int() | float() as low, int() | float() as high] if low <= high:
+            return float(low), float(high)
+        case _:
+            raise MachineError(f"{machine.origin}: /{'/'.join(path)}: expected [low, high]")

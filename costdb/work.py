@@ -10,7 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from costdb.expr import Expr
+from costdb.expr import Expr, num
+
+ZERO = num(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +73,71 @@ class CollectiveKind(StrEnum):
     BROADCAST = "broadcast"
     ALLGATHER = "allgather"
     ALLTOALL = "alltoall"
+    GATHER = "gather"
+    SCATTER = "scatter"
 
 
 @dataclass(frozen=True, slots=True)
 class Collective:
     """A collective over `ranks`; `region` is what one rank contributes to one partner or step.
 
-    For ``allgather`` and ``alltoall`` that is one piece, sent (received) ``ranks - 1`` times.
+    For ``allgather`` and ``alltoall`` that is one piece, sent (received) ``ranks - 1`` times; for
+    ``gather`` and ``scatter`` one piece, of which the root receives (sends) ``ranks - 1``.
     """
 
     kind: CollectiveKind
     ranks: Expr
     region: Region
     label: str = "collective"
+
+
+@dataclass(frozen=True, slots=True)
+class PickledMessage:
+    """A Python object sent by mpi4py's lower-case calls: ``send``, ``isend``, ``sendrecv``.
+
+    One of it covers all of one message: serialisation at the sender, the transfer, and at the
+    receiver the allocation of a buffer and the making of new objects. Pickle model.
+
+    Attributes
+    ----------
+    region : Region
+        What the payload's arrays hold, or the bytes of its numbers (a region of as many double
+        words). Strided arrays are copied to one run before they are serialised.
+    objects : Expr
+        Python objects that are serialised one by one: the items of a list, say of ``tolist()``,
+        or the entries of a dictionary. A bare array, number or text has none besides itself.
+    """
+
+    region: Region
+    objects: Expr = ZERO
+    label: str = "pickled message"
+
+
+@dataclass(frozen=True, slots=True)
+class PickledCollective:
+    """A lower-case collective of mpi4py over `ranks`. Pickle model.
+
+    They are not the algorithms of the MPI library, but what mpi4py makes of them: ``allreduce``
+    sends pickled messages up a tree to rank 0, which combines by the Python operator, and
+    broadcasts a pickle of the result; ``bcast``, ``gather``, ``scatter``, ``allgather`` and
+    ``alltoall`` exchange sizes first, then the bytes.
+
+    Attributes
+    ----------
+    kind : CollectiveKind
+    ranks : Expr
+    region : Region
+        What one rank contributes (``reduce``, ``allreduce``, ``gather``, ``allgather``), what the
+        root has (``bcast``), or one piece (``scatter``, ``alltoall``).
+    objects : Expr
+        As for :class:`PickledMessage`, of that region.
+    """
+
+    kind: CollectiveKind
+    ranks: Expr
+    region: Region
+    objects: Expr = ZERO
+    label: str = "pickled collective"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +268,8 @@ Work = (
     Message
     | PrefixScan
     | Collective
+    | PickledMessage
+    | PickledCollective
     | Statement
     | Superstep
     | RemoteGroup

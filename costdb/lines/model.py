@@ -64,8 +64,9 @@ def price_collective(work: Collective, machine: Machine) -> Priced | Missing:
 
     Broadcast and reduce go up or down a binomial tree, ``ceil(log2 p)`` steps; allreduce doubles
     recursively, with one step more before and after when `p` is no power of two; allgather
-    (a ring) and alltoall (pairwise) take ``p - 1`` steps of one piece each. Reductions combine
-    element by element at every step, at the rate of local statements.
+    (a ring) and alltoall (pairwise) take ``p - 1`` steps of one piece each, and so do gather and
+    scatter at the root. Reductions combine element by element at every step, at the rate of
+    local statements.
     """
     bill = Bill(machine)
     match work.kind:
@@ -73,7 +74,12 @@ def price_collective(work: Collective, machine: Machine) -> Priced | Missing:
             steps = combined = _doubling_steps(work.ranks)
         case CollectiveKind.ALLREDUCE:
             steps, combined = _allreduce_steps(work.ranks)
-        case CollectiveKind.ALLGATHER | CollectiveKind.ALLTOALL:
+        case (
+            CollectiveKind.ALLGATHER
+            | CollectiveKind.ALLTOALL
+            | CollectiveKind.GATHER
+            | CollectiveKind.SCATTER
+        ):
             steps = combined = work.ranks - 1
     bill.charge_messages(steps, work.region)
     if work.kind in (CollectiveKind.REDUCE, CollectiveKind.ALLREDUCE):
