@@ -69,7 +69,7 @@ class AdviseServer(LanguageServer):
     version : str
         Shown to the editor.
     default : Settings
-        Hold until the editor says otherwise.
+        Hold where the editor says nothing else.
     """
 
     def __init__(self, version: str, default: Settings) -> None:
@@ -123,7 +123,10 @@ class AdviseServer(LanguageServer):
     def _initialize(self, params: types.InitializeParams) -> None:
         self.abilities = abilities_of(params.capabilities)
         self.encoding = encoding_of(self.workspace.position_encoding)
+        # what an editor says first holds beneath what it says later: some send no settings at all,
+        # or empty ones, once they have started
         self._use(params.initialization_options)
+        self.default = self.settings
         if self.abilities.pulls:
             # only now, because an editor that is pushed to must not see the other way offered
             options = types.DiagnosticOptions(

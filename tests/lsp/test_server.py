@@ -204,8 +204,24 @@ async def test_settings_and_commands() -> None:
         assert any("nowhere" in line for line in told)
         assert any("'x' is not a positive number" in line for line in told)
         assert any("advise.colour: unknown setting" in line for line in told)
-        assert any("no machine chosen" in line for line in told)
+        (found,) = await editor.pushed()
+        assert "on sp2" in found.message
+
+        await reconfigured(editor, {"machine": "t3e", "minSpeedup": 1.01})
+        (found,) = await editor.pushed()
+        assert "on t3e" in found.message
+        # what the editor said at first holds where it says nothing any more
+        await reconfigured(editor, {})
+        (found,) = await editor.pushed()
+        assert "on sp2" in found.message
+
+
+async def test_without_a_machine_there_is_one_line_and_no_finding() -> None:
+    async with session(capabilities(configuration=False), arguments=()) as editor:
+        editor.open()
         assert await editor.pushed() == []
+        (told,) = editor.client.messages
+        assert "no machine chosen" in told.message
 
 
 def whole_file() -> types.InlayHintParams:
