@@ -100,8 +100,10 @@ def test_an_output_without_unicode_gets_escapes(kernel: Path) -> None:
 def test_an_interrupt_is_quiet(kernel: Path) -> None:
     os.mkfifo(kernel / "pipe")
     process = subprocess.Popen(
-        [*PROGRAM, "pipe"], cwd=kernel, env=environment(), stderr=subprocess.PIPE, text=True
-    )
+        [*PROGRAM, "pipe"], cwd=kernel, env=environment(), stderr=subprocess.PIPE, text=True,
+        # whoever runs the tests in the background ignores interrupts, and hands that down
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
     # Once the reading end is open, the program waits in its own code for text.
     with (kernel / "pipe").open("wb"):
         time.sleep(0.05)

@@ -219,7 +219,7 @@ def test_what_cannot_be_analysed_is_a_value() -> None:
 
 
 def test_no_machine_is_said_with_those_that_there_are(tmp_path: Path) -> None:
-    with pytest.raises(OptionsError, match="no machine chosen.*t3e"):
+    with pytest.raises(OptionsError, match=r"no machine chosen.*t3e"):
         OptionsOfFiles(Settings()).of(str(tmp_path / "a.py"))
 
 

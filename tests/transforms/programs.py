@@ -124,6 +124,9 @@ class Writer:
     def started(self, target: str, source: str, first: int, dtype: str) -> list[str]:
         """Write the first value of sums: the first term, or zeros."""
         same = dtype == self.dtype_of(source)
+        # left alone, as yet: sums that get new arrays on the way, where something needs their
+        # shape and nothing else
+        like = "image" if source in self.rebound else source
         if first:
             values = [f"{source}.astype(np.{dtype})", f'{source}.astype("{dtype}")']
             values += [f"np.array({source}, dtype=np.{dtype})"]
@@ -131,16 +134,16 @@ class Writer:
                 copies = (f"{source}.copy()", f"np.copy({source})", f"np.array({source})")
                 values += [*copies, copies[0], copies[0], f"+{source}"]
         else:
-            shape = f"({', '.join(f'{source}.shape[{d}]' for d in range(self.dimensions))},)"
-            values = [f"np.zeros({source}.shape, dtype=np.{dtype})"]
+            shape = f"({', '.join(f'{like}.shape[{d}]' for d in range(self.dimensions))},)"
+            values = [f"np.zeros({like}.shape, dtype=np.{dtype})"]
             values += [f"np.zeros({shape}, np.{dtype})"]
-            values += [f"np.zeros_like({source}, dtype=np.{dtype})"]
+            values += [f"np.zeros_like({like}, dtype=np.{dtype})"]
             values += [f"np.full({shape}, 0, dtype=np.{dtype})"]
-            if same:
-                values += [f"np.zeros_like({source})"] * 2
+            if dtype == self.dtype_of(like):
+                values += [f"np.zeros_like({like})"] * 2
         value = self.pick(tuple(values))
         if self.draw(st.integers(0, 4)) == 0:
-            empty = f"{target} = np.empty({source}.shape, dtype=np.{dtype})"
+            empty = f"{target} = np.empty({like}.shape, dtype=np.{dtype})"
             place = self.pick(("[...]", "[:]"))
             stored = self.pick((f"{source}", value)) if first else self.pick(("0", value))
             return [empty, f"{target}{place} = {stored}{self.remark()}"]
@@ -155,7 +158,10 @@ class Writer:
             forms += [f"{target} = {target} + {value}", f"{target} = {value} + {target}"]
         forms += [f"{target}[...] += {value}", f"{target}[:] = {target} + {value}"]
         forms += [f"np.add({target}, {value}, out={target})"]
-        return self.pick(tuple(forms)) + self.remark()
+        form = self.pick(tuple(forms))
+        if form.startswith(f"{target} = "):
+            self.rebound.add(target)
+        return form + self.remark()
 
     def moved_by_slices(self, moved: str, axis: int, side: int) -> list[str]:
         n = f"{moved}.shape[{axis}]" if False else f"image.shape[{axis}]"
@@ -248,6 +254,7 @@ class Writer:
 
     def program(self) -> Program:
         self.types: dict[str, str] = {"image": self.dtype}
+        self.rebound: set[str] = set()
         out = self.draw(st.integers(0, 5)) == 0
         count = self.pick((1, 1, 2))
         timed = self.draw(st.integers(0, 3)) == 0
