@@ -11,6 +11,7 @@ from advisor.frontend import prefilter
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
+    from advisor.observed import Seen
 
 PLAIN_GAIN = 1.05
 """Predicted speed-up from which on a finding is reported."""
@@ -38,6 +39,8 @@ class Options:
         What bound the sizes, where it was not ``-D``.
     rule_min_speedup : mapping of str to float
         Goes over `min_speedup` for single rules, by code.
+    observed : tuple of Seen
+        What runs showed of the functions of the file; sizes go over those of the source.
     """
 
     machine: str | None
@@ -47,6 +50,7 @@ class Options:
     min_speedup: float | None
     size_origins: Mapping[str, str] = field(default_factory=dict)
     rule_min_speedup: Mapping[str, float] = field(default_factory=dict)
+    observed: tuple[Seen, ...] = ()
 
     def reports(self, code: str, speedup: float, low: float) -> bool:
         """Return whether a rule's gain is reported, by its middle and the low end of it."""
@@ -81,12 +85,13 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     MachineError
         The machine is unknown or its profile is wrong.
     """
-    if not prefilter.needs_reading(source):
+    if not options.observed and not prefilter.needs_reading(source):
         return FileResult(path, source, (), ())
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
     from advisor.frontend.kernels import read_kernels
 
-    return tell(rank_kernels(path, read_kernels(path, source), options), source, options)
+    kernels = read_kernels(path, source, options.observed)
+    return tell(rank_kernels(path, kernels, options), source, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,21 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
         ranked = rank(path, kernel, machine, sizes, wanted, options.reports)
         findings += ranked.findings
         remarks += ranked.remarks
-    return Ranked(path, tuple(findings), tuple(remarks))
+    return Ranked(path, _once(findings), tuple(dict.fromkeys(remarks)))
+
+
+def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return of findings about one place the greatest gain.
+
+    A function that was seen with several signatures is read as several kernels.
+    """
+    best: dict[object, Finding] = {}
+    for finding in findings:
+        key = (finding.code, finding.span, finding.fingerprint)
+        known = best.get(key)
+        if known is None or finding.prediction.speedup > known.prediction.speedup:
+            best[key] = finding
+    return tuple(best.values())
 
 
 def tell(ranked: Ranked, source: str, options: Options) -> FileResult:

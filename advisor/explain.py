@@ -26,11 +26,11 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 
-    if not needs_reading(source):
+    if not options.observed and not needs_reading(source):
         return ()
     machine = load_machine(options.machine or "")
     found: list[Judged] = []
-    for kernel in read_kernels(path, source):
+    for kernel in read_kernels(path, source, options.observed):
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
         found += rank(path, kernel, machine, sizes, transforms()).judged
     return tuple(sorted(found, key=lambda one: (one.finding.span, one.finding.code)))

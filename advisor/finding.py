@@ -11,6 +11,10 @@ UNUSED_SUPPRESSION = "ADV901"
 """Code of the remark that a comment suppresses nothing."""
 
 
+OBSERVED = "observed"
+"""How the origin of a size begins that a run of the program showed."""
+
+
 class Applicability(StrEnum):
     """Who may apply an edit: ``--fix``, ``--unsafe-fixes``, or only the reader."""
 

@@ -17,6 +17,7 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placement import Placement, local_extents, pitches_bytes
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
+from advisor.ir.kernel import COMPILERS
 from advisor.ir.nests import Nest, Reference, directions, may_meet, slopes
 from advisor.ir.signs import least_index
 from advisor.ir.statements import Loop, Store
@@ -41,7 +42,6 @@ from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import Access, Interpretation, Pattern, Region, RemoteElements, Statement
 
 LABEL = "element loops"
-COMPILERS = ("numba", "jit", "njit")
 
 
 def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:

@@ -71,6 +71,7 @@ def _name(question: Question) -> str:
             options.ignore,
             options.min_speedup,
             sorted(options.rule_min_speedup.items()),
+            [repr(seen) for seen in options.observed],
         ]
     )
     return digest(str(Path.cwd()), question.path, described)[:40]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from advisor.cache.answers import Answers
@@ -14,6 +14,7 @@ from advisor.config.find import Configurations
 from advisor.config.layer import ConfigError, Settings
 from advisor.engine import Options
 from advisor.finding import UNUSED_SUPPRESSION, Finding
+from advisor.observations import Observations
 from costdb.wording import nearest
 
 
@@ -45,10 +46,20 @@ class Effective:
 
 @dataclass(slots=True)
 class Resolver:
-    """Looks up what holds for files; every distinct combination is checked once."""
+    """Looks up what holds for files; every distinct combination is checked once.
+
+    Attributes
+    ----------
+    configurations : Configurations
+    answers : Answers or None
+        The cache.
+    observations : Observations or None
+        What runs showed; None where that is to be left out.
+    """
 
     configurations: Configurations
     answers: Answers | None
+    observations: Observations | None = None
     _known: tuple[tuple[str, str], ...] | None = None
     _done: dict[int, Effective] = field(default_factory=dict)
 
@@ -77,7 +88,11 @@ class Resolver:
         # settings are kept by the configurations, one object for each combination
         if id(settings) not in self._done:
             self._done[id(settings)] = self._resolved(settings)
-        return self._done[id(settings)]
+        effective = self._done[id(settings)]
+        seen = () if self.observations is None else self.observations.of_file(path)
+        if not seen:
+            return effective
+        return replace(effective, options=replace(effective.options, observed=seen))
 
     def _resolved(self, settings: Settings) -> Effective:
         machine, machine_digest = self._machine(settings)

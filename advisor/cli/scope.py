@@ -16,6 +16,7 @@ from advisor.config.find import Configurations, configurations
 from advisor.config.globs import matches
 from advisor.config.layer import ConfigError, Layer
 from advisor.config.read import Configuration
+from advisor.observations import Observations
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def make_scope(
     config : str or None
         The one configuration file to read.
     isolated : bool
-        Whether to read none.
+        Whether to read none, and to leave out what runs of the program showed.
     exclude : iterable of str
         Patterns, several in one by commas.
     cache : str or None
@@ -99,7 +100,8 @@ def make_scope(
             answers.cache.check()
         except (ForeignFolderError, OSError) as error:
             raise wrong_use(f"cache: {error}") from error
-    return Scope(Resolver(found, answers), here, split_codes(exclude))
+    observations = None if isolated else Observations()
+    return Scope(Resolver(found, answers, observations), here, split_codes(exclude))
 
 
 def _configurations(

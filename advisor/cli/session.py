@@ -166,10 +166,16 @@ def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
         content = _content(path, piped=piped)
         # python_files knows what is excluded; a name given to standard input went past it
         passed_over = piped and request.force_exclude and request.excluded(path)
-        if isinstance(content, Refusal) or (not passed_over and engine.needs_reading(content.text)):
+        if isinstance(content, Refusal) or (
+            not passed_over and _may_hold_kernels(content, effective)
+        ):
             yield _File(path, effective, content)
         elif request.fix and piped:
             write_out(content.text)
+
+
+def _may_hold_kernels(content: SourceFile, effective: Effective) -> bool:
+    return bool(effective.options.observed) or engine.needs_reading(content.text)
 
 
 def _content(path: str, *, piped: bool) -> SourceFile | Refusal:

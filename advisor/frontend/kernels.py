@@ -26,8 +26,10 @@ from advisor.frontend.names import array_module_name
 from advisor.frontend.pragmas import read_pragmas
 from advisor.frontend.prefilter import needs_reading
 from advisor.frontend.scope import Scope
+from advisor.frontend.seen import as_seen, compilers, seen_sizes, untold
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
+from advisor.observed import Seen
 from advisor.source import ParseProblem, SourceProblem, Span
 from costdb.expr import free_symbols, sym
 
@@ -37,15 +39,23 @@ _SEES_ALL = frozenset({"locals", "vars", "eval", "exec", "dir"})
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
-def read_kernels(path: str, source: str) -> tuple[Kernel, ...]:
+def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple[Kernel, ...]:
     """Return the kernels of a file, in the order in which they are defined.
+
+    Parameters
+    ----------
+    path, source : str
+    observed : sequence of Seen
+        Functions of the file that were seen to run: kernels too, once for each signature, with
+        the sizes, element types and storage orders of their arguments. What a run showed goes
+        over what annotations say.
 
     Raises
     ------
     SourceProblem
         When the file does not parse, or an annotation cannot be right.
     """
-    if not needs_reading(source):
+    if not observed and not needs_reading(source):
         return ()
     module = _parse(path, source)
     try:
@@ -59,7 +69,7 @@ def read_kernels(path: str, source: str) -> tuple[Kernel, ...]:
         found = positions[node]
         return Span(found.start.line, found.start.column, found.end.line, found.end.column)
 
-    reader = FileReader(path, span_of, directives)
+    reader = FileReader(path, span_of, directives, observed)
     module.visit(reader)
     reader.constants()
     context = SourceContext(
@@ -125,12 +135,23 @@ def _kernel(
     scope = Scope(imports=imports, span=span_of, not_builtin=lambda name: unsure or name in bound)
     sizes = _module_constants(reader, scope, bound_anywhere((*around, own_scope)))
     commented = _commented_arrays(path, own, own_scope)
-    for parameter in (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params):
+    parameters = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
+    for parameter in parameters:
         _parameter(parameter, reader.declarations, scope, commented, function.sizes)
     for name, array in commented.items():
         scope.declared.setdefault(name, array)
+    seen, decorators = function.seen, function.decorators
+    if seen is not None:
+        sizes |= function.sizes
+        as_seen(seen, function, scope, {p.name.value: span_of(p.name) for p in parameters})
+        sizes |= seen_sizes(seen, scope.declared, scope.scalars, span_of(node.name))
+        decorators = compilers(function, seen)
+    else:
+        sizes |= function.sizes
     texts = _scalar_texts(scope, own_scope)
     body = Body(scope, reader.declarations, read_pragmas(path, own)).block(node.body)
+    if seen is not None:
+        body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
     indices = {s: name for s, name in scope.loop_texts.items() if name not in own_scope.later}
     return Kernel(
         name=node.name.value,
@@ -139,7 +160,7 @@ def _kernel(
         locals=dict(scope.locals),
         aliases=frozenset(scope.renamed | scope.strided),
         observed=_observed(function, scope),
-        sizes={**sizes, **function.sizes},
+        sizes=sizes,
         body=body,
         context=replace(
             context,
@@ -147,7 +168,7 @@ def _kernel(
             scalar_texts={**texts, **indices},
             not_builtins=bound | _BUILTINS if unsure else bound,
             comments=tuple(s for s in reader.comments if span_of(node).contains(s)),
-            decorators=function.decorators,
+            decorators=decorators,
         ),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import libcst as cst
@@ -13,6 +13,7 @@ from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.scalars import literal_int
 from advisor.ir.kernel import SizeBinding
+from advisor.observed import Seen, by_signature
 from advisor.source import Span
 
 KERNEL_DECORATORS = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
@@ -46,6 +47,10 @@ class FoundKernel:
         The module's, those of what it is nested in, and its own.
     decorators : tuple of str
         Those that may do anything with it.
+    marked : bool
+        Whether the source calls it a kernel; otherwise it is one because it was seen to run.
+    seen : Seen or None
+        What a run showed of it.
     """
 
     node: cst.FunctionDef
@@ -53,19 +58,29 @@ class FoundKernel:
     first_line: int
     scopes: tuple[NameScope, ...]
     decorators: tuple[str, ...]
+    marked: bool = True
+    seen: Seen | None = None
 
 
 class FileReader(ScopeVisitor):
-    """Collects names, module-level constants and declarations, comments and kernels."""
+    """Collects names, module-level constants and declarations, comments and kernels.
+
+    A function that was seen to run with several signatures is as many kernels.
+    """
 
     def __init__(
         self,
         path: str,
         span_of: Callable[[cst.CSTNode], Span],
         directives: tuple[AnyDirective, ...],
+        observed: Iterable[Seen] = (),
     ) -> None:
         super().__init__()
         self.path = path
+        self._observed: dict[str, list[Seen]] = {}
+        for seen in observed:
+            self._observed.setdefault(seen.function, []).append(seen)
+        self._qualified: list[str] = []
         self.span_of = span_of
         self.kernels: list[FoundKernel] = []
         self.comments: list[Span] = []
@@ -110,8 +125,12 @@ class FileReader(ScopeVisitor):
 
     def entered(self, node: cst.CSTNode) -> None:
         """Note a function that is a kernel."""
+        if isinstance(node, cst.ClassDef):
+            self._qualified.append(node.name.value)
         if not isinstance(node, cst.FunctionDef):
             return
+        qualified = ".".join((*self._qualified, node.name.value))
+        self._qualified += (node.name.value, "<locals>")
         sizes: dict[str, SizeBinding] = {}
         is_kernel = False
         others: list[str] = []
@@ -137,9 +156,21 @@ class FileReader(ScopeVisitor):
                 for name, value in comment.sizes:
                     sizes[name] = SizeBinding(value, comment.span)
             above -= 1
-        if is_kernel:
-            found = FoundKernel(node, sizes, above + 1, tuple(self.scopes), tuple(others))
-            self.kernels.append(found)
+        runs: tuple[Seen | None, ...] = by_signature(self._observed.get(qualified, ()))
+        if is_kernel and not runs:
+            runs = (None,)
+        self.kernels += (
+            FoundKernel(node, sizes, above + 1, tuple(self.scopes), tuple(others), is_kernel, seen)
+            for seen in runs
+        )
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        """Leave the name of a class or function."""
+        super().on_leave(original_node)
+        if isinstance(original_node, cst.ClassDef):
+            self._qualified.pop()
+        elif isinstance(original_node, cst.FunctionDef):
+            del self._qualified[-2:]
 
     def _is_harmless(self, function: cst.BaseExpression, full: str | None) -> bool:
         if full is not None:

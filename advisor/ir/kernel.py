@@ -11,6 +11,9 @@ from advisor.ir.statements import Statement
 from advisor.source import Span
 from costdb.expr import Expr
 
+COMPILERS = ("numba", "jit", "njit")
+"""Parts of the names of decorators that compile a function."""
+
 # form feeds and the other marks at which str.splitlines cuts end no line of Python
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
@@ -65,10 +68,19 @@ class LocalArray:
 
 @dataclass(frozen=True, slots=True)
 class SizeBinding:
-    """A default value for a size, and the place that gives it."""
+    """A default value for a size, and the place that gives it.
+
+    Attributes
+    ----------
+    value : int or float
+    span : Span
+    origin : str
+        What gave it, where that is not the line of `span`: a run, say.
+    """
 
     value: int | float
     span: Span
+    origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

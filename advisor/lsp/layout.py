@@ -84,11 +84,19 @@ class Layout:
         """Return the lines of a part."""
         return "".join(self.lines[part.first - 1 : part.last])
 
-    def with_kernels(self) -> Iterator[Part]:
-        """Yield the parts that may hold a kernel, and the frame as a part if it may."""
-        yield from (part for part in self.parts if _MAY_HOLD_KERNEL.search(self.text(part)))
+    def with_kernels(self, named: frozenset[str] = frozenset()) -> Iterator[Part]:
+        """Yield the parts that may hold a kernel, and the frame as a part if it may.
+
+        Parameters
+        ----------
+        named : frozenset of str
+            Top-level names that are known to be kernels, or to hold some, whatever they say.
+        """
+        for part in self.parts:
+            if part.name in named or _MAY_HOLD_KERNEL.search(self.text(part)):
+                yield part
         frame = "".join(text for _, text in self.frame)
-        if _MAY_HOLD_KERNEL.search(frame):
+        if named - {part.name for part in self.parts} or _MAY_HOLD_KERNEL.search(frame):
             yield Part("", 0, 0, 0)
 
     def excerpt(self, part: Part) -> Excerpt:

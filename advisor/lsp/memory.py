@@ -11,6 +11,7 @@ from advisor.engine import FileResult, Options, Ranked
 from advisor.ir.kernel import Kernel
 from advisor.lsp.layout import Excerpt, Layout, layout_of
 from advisor.lsp.moved import moved_finding, moved_remark
+from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 
 _MOST_ENTRIES = 400
@@ -42,14 +43,15 @@ class KernelMemory:
         SourceProblem, MachineError
             As the engine does.
         """
-        if not engine.needs_reading(source):
+        if not options.observed and not engine.needs_reading(source):
             return FileResult(path, source, (), ())
         layout = layout_of(source)
         if layout is None or not self._is_readable(layout):
             return engine.check_source(path, source, options)
-        excerpts = [layout.excerpt(part) for part in layout.with_kernels()]
+        named = frozenset(seen.function.partition(".")[0] for seen in options.observed)
+        excerpts = [layout.excerpt(part) for part in layout.with_kernels(named)]
         try:
-            kernels = [self._read(path, excerpt) for excerpt in excerpts]
+            kernels = [self._read(path, excerpt, options.observed) for excerpt in excerpts]
             uses = Counter(
                 one
                 for excerpt, own in zip(excerpts, kernels, strict=True)
@@ -81,13 +83,13 @@ class KernelMemory:
                 return False
         return True
 
-    def _read(self, path: str, excerpt: Excerpt) -> tuple[Kernel, ...]:
+    def _read(self, path: str, excerpt: Excerpt, observed: tuple[Seen, ...]) -> tuple[Kernel, ...]:
         """Return the kernels of a part, with lines as the excerpt has them."""
         from advisor.frontend.kernels import read_kernels
 
-        key = excerpt.key
+        key = (excerpt.key, observed)
         if key not in self._kernels:
-            found = read_kernels(path, excerpt.source)
+            found = read_kernels(path, excerpt.source, observed)
             own = tuple(kernel for kernel in found if kernel.span.start_line in excerpt.own)
             _remember(self._kernels, key, own)
         self._kernels.move_to_end(key)
@@ -157,6 +159,7 @@ def _options_key(options: Options) -> object:
         options.ignore,
         options.min_speedup,
         tuple(sorted(options.rule_min_speedup.items())),
+        options.observed,
     )
 
 

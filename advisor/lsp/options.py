@@ -10,6 +10,7 @@ from advisor.config.find import Configurations
 from advisor.config.layer import ConfigError, Layer
 from advisor.engine import Options
 from advisor.lsp.settings import Settings
+from advisor.observations import Observations
 
 EDITOR = "editor"
 """Named as what bound a size, where others are bound by a line or by ``-D``."""
@@ -43,7 +44,7 @@ class OptionsOfFiles:
             sizes=self.settings.sizes,
             min_speedup=self.settings.min_speedup,
         )
-        self._resolver = Resolver(Configurations(layer), None)
+        self._resolver = Resolver(Configurations(layer), None, Observations())
 
     def of(self, path: str) -> Options | None:
         """Return the options for a file; None for one that its configuration excludes.

@@ -20,7 +20,7 @@ class Sizes:
     ----------
     values : mapping of str to number
     origins : mapping of str to str
-        What bound each: a line of the source, a configuration file, or ``-D``.
+        What bound each: a line of the source, an observed run, a configuration file, or ``-D``.
     """
 
     values: Mapping[str, Number]
@@ -49,7 +49,7 @@ def bind_sizes(
     origins: dict[str, str] = {}
     for name, binding in kernel.sizes.items():
         values[name] = binding.value
-        origins[name] = f"line {binding.span.start_line}"
+        origins[name] = binding.origin or f"line {binding.span.start_line}"
     for name, value in given.items():
         values[name] = value
         origins[name] = (given_by or {}).get(name, "-D")

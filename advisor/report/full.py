@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from advisor.finding import Applicability, Confidence, Finding, Prediction
+from advisor.finding import OBSERVED, Applicability, Assumption, Confidence, Finding, Prediction
 from advisor.report.concise import remark_line
 from advisor.report.excerpt import excerpt
 from advisor.report.model import Report, fix_mark
@@ -128,10 +128,20 @@ def _reasons(finding: Finding) -> Iterable[tuple[str, list[str]]]:
     yield "why", [finding.reason, *evidence.facts]
     yield "rejected", [_alternative(a.title, a.time_s, a.reason) for a in finding.alternatives]
     yield "pays", [_crossover(c.pays) for c in finding.crossovers]
-    yield "rests on", [", ".join(f"{a.name} = {a.value} ({a.origin})" for a in finding.assumptions)]
+    yield "rests on", _sizes(finding.assumptions)
     yield "machine", [_provenance(finding)]
     yield "caution", [*_doubts(finding.prediction), *evidence.remarks]
     yield "fix", [_fix(finding)]
+
+
+def _sizes(assumptions: Sequence[Assumption]) -> list[str]:
+    """Return the sizes, those of an observed run by themselves: a line of source says less."""
+    stated = [a for a in assumptions if not a.origin.startswith(OBSERVED)]
+    lines = [", ".join(f"{a.name} = {a.value} ({a.origin})" for a in stated)]
+    for origin in dict.fromkeys(a.origin for a in assumptions if a not in stated):
+        sizes = ", ".join(f"{a.name} = {a.value}" for a in assumptions if a.origin == origin)
+        lines.append(f"{OBSERVED}: {sizes}{origin.removeprefix(OBSERVED)}")
+    return lines
 
 
 def _alternative(title: str, time_s: float | None, reason: str) -> str:

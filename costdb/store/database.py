@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from costdb.store.place import StoreError
-from costdb.store.tables import APPLICATION_ID, SCHEMA_VERSION, TABLES
+from costdb.store.tables import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, TABLES
 
 _BUSY_TIMEOUT_S = 30.0
 _DAMAGE = frozenset((sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT))
@@ -136,7 +136,7 @@ def _open_for_reading(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
             _refuse_foreign(connection, path)
-            begun = _version(connection) == SCHEMA_VERSION
+            begun = _version(connection) > 0
         except BaseException:
             connection.close()
             raise
@@ -168,9 +168,12 @@ def _open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def _create(connection: sqlite3.Connection) -> None:
-    if _version(connection) == SCHEMA_VERSION:
+    """Make the tables, or bring those of an older version up to date."""
+    version = _version(connection)
+    if version == SCHEMA_VERSION:
         return  # another process was first
-    for statement in TABLES:
+    steps = [MIGRATIONS[old] for old in range(version, SCHEMA_VERSION)] if version else [TABLES]
+    for statement in (statement for step in steps for statement in step):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 STORE_FILE_NAME = "advise.sqlite3"
@@ -17,6 +18,10 @@ def data_directory() -> Path:
     stated = os.environ.get("ADVISE_DATA_DIR")
     if stated:
         return Path(stated)
+    if sys.platform.startswith("linux"):
+        # as platformdirs says, which a linter has no time to import
+        home = os.environ.get("XDG_DATA_HOME", "")
+        return Path(home if home.strip() else "~/.local/share").expanduser() / "kernel-advisor"
     from platformdirs import user_data_dir
 
     return Path(user_data_dir("kernel-advisor", appauthor=False))

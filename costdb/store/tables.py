@@ -2,8 +2,27 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 APPLICATION_ID = 0x41445653  # "ADVS"
+
+_OBSERVATIONS = (
+    # What runs of programs showed; a name is that of a function, or the place of a call.
+    """
+    CREATE TABLE observations (
+        id INTEGER PRIMARY KEY,
+        path TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        document TEXT NOT NULL,
+        program TEXT NOT NULL,
+        stored_at TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX observations_of_path ON observations (path, kind, name)",
+)
+
+MIGRATIONS = {1: _OBSERVATIONS}
+"""By version: what makes the tables of the next one of them."""
 
 TABLES = (
     """
@@ -70,4 +89,5 @@ TABLES = (
     ) STRICT
     """,
     "CREATE INDEX evidence_of_machine ON evidence (machine, kernel)",
+    *_OBSERVATIONS,
 )

@@ -1,0 +1,186 @@
+"""What a run of a program showed of its functions: the facts that annotations would have stated.
+
+A compiler, a decorated call or a hook makes these; the front end reads source by them, and the
+store keeps them between runs. They are values, so that answers can be kept by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Literal
+
+from advisor.finding import OBSERVED
+
+Layout = Literal["C", "F", "A"]
+"""Contiguous by rows, contiguous by columns, or with strides that the type does not tell."""
+
+Source = Literal["numba", "call"]
+"""Who saw it: the compiler's pass, or the call of a decorated function."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenArray:
+    """An array argument.
+
+    Attributes
+    ----------
+    name : str
+        Of the parameter.
+    dtype : str
+        NumPy's name of the element type.
+    ndim : int
+    layout : {"C", "F", "A"}
+    shape : tuple of int or None
+        None where only the type was seen.
+    strides_bytes : tuple of int or None
+    """
+
+    name: str
+    dtype: str
+    ndim: int
+    layout: Layout
+    shape: tuple[int, ...] | None = None
+    strides_bytes: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenNumber:
+    """A numeric argument.
+
+    Attributes
+    ----------
+    name : str
+    dtype : str
+        NumPy's name; ``int64`` for Python's whole numbers.
+    value : int or None
+        Of a whole number that was seen.
+    """
+
+    name: str
+    dtype: str
+    value: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenLoop:
+    """A loop that the compiler made parallel.
+
+    Attributes
+    ----------
+    line : int
+    depth : int
+        Loops that became one parallel loop nest.
+    schedule : str
+        How iterations are dealt to threads.
+    """
+
+    line: int
+    depth: int
+    schedule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One function with arguments of one kind and one set of sizes.
+
+    Attributes
+    ----------
+    function : str
+        Qualified name within its file.
+    line : int
+        Where its definition began then.
+    source : {"numba", "call"}
+    arrays : tuple of SeenArray
+    numbers : tuple of SeenNumber
+    loops : tuple of SeenLoop
+    calls : int
+        How often it was called so; 1 where only the first call is seen.
+    ranks : int
+        Processes that took part in the run.
+    """
+
+    function: str
+    line: int
+    source: Source
+    arrays: tuple[SeenArray, ...] = ()
+    numbers: tuple[SeenNumber, ...] = ()
+    loops: tuple[SeenLoop, ...] = ()
+    calls: int = 1
+    ranks: int = 1
+
+    @property
+    def typed(self) -> Seen:
+        """The same without sizes: what a compiler's signature tells apart."""
+        return replace(
+            self,
+            arrays=tuple(replace(a, shape=None, strides_bytes=None) for a in self.arrays),
+            numbers=tuple(replace(n, value=None) for n in self.numbers),
+            loops=(),
+            calls=1,
+            ranks=1,
+        )
+
+    @property
+    def weight(self) -> int:
+        """Elements passed in all calls together; 0 where no size was seen."""
+        return self.calls * sum(prod(a.shape) for a in self.arrays if a.shape is not None)
+
+    @property
+    def origin(self) -> str:
+        """What a report names as having bound a size."""
+        return OBSERVED if self.ranks == 1 else f"{OBSERVED} on {self.ranks} ranks"
+
+
+def by_signature(observed: Iterable[Seen]) -> tuple[Seen, ...]:
+    """Return for each signature the one that weighs most: the sizes that advice is for."""
+    heaviest: dict[Seen, Seen] = {}
+    for seen in observed:
+        best = heaviest.get(seen.typed)
+        if best is None or (seen.weight, seen.ranks) > (best.weight, best.ranks):
+            heaviest[seen.typed] = seen
+    return tuple(heaviest.values())
+
+
+def to_document(seen: Seen) -> dict[str, Any]:
+    """Return a value of JSON from which :func:`from_document` makes the same again."""
+    return {
+        "function": seen.function,
+        "line": seen.line,
+        "source": seen.source,
+        "arrays": [
+            [a.name, a.dtype, a.ndim, a.layout, a.shape, a.strides_bytes] for a in seen.arrays
+        ],
+        "numbers": [[n.name, n.dtype, n.value] for n in seen.numbers],
+        "loops": [[loop.line, loop.depth, loop.schedule] for loop in seen.loops],
+        "calls": seen.calls,
+        "ranks": seen.ranks,
+    }
+
+
+def from_document(document: Mapping[str, Any]) -> Seen:
+    """Return what :func:`to_document` was given.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        The document has another form.
+    """
+    return Seen(
+        function=str(document["function"]),
+        line=int(document["line"]),
+        source=document["source"],
+        arrays=tuple(
+            SeenArray(name, dtype, ndim, layout, _extents(shape), _extents(strides))
+            for name, dtype, ndim, layout, shape, strides in document["arrays"]
+        ),
+        numbers=tuple(SeenNumber(name, dtype, value) for name, dtype, value in document["numbers"]),
+        loops=tuple(SeenLoop(line, depth, how) for line, depth, how in document["loops"]),
+        calls=int(document["calls"]),
+        ranks=int(document["ranks"]),
+    )
+
+
+def _extents(values: Iterable[int] | None) -> tuple[int, ...] | None:
+    return None if values is None else tuple(values)

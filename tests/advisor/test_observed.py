@@ -1,0 +1,266 @@
+"""What a run showed binds what annotations would have said, in the front end, store and cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.engine import FileResult, Options, check_source
+from advisor.frontend.kernels import read_kernels
+from advisor.lsp.memory import KernelMemory
+from advisor.observations import FUNCTION, Observations
+from advisor.observed import (
+    Seen,
+    SeenArray,
+    SeenLoop,
+    SeenNumber,
+    by_signature,
+    from_document,
+    to_document,
+)
+from costdb.store.database import reading, writing
+from costdb.store.observations import (
+    Observation,
+    add_observations,
+    forget_observations,
+    observations,
+)
+from costdb.store.place import store_path
+from costdb.store.tables import TABLES
+
+ROWS = """\
+import numpy as np
+
+
+def scale(a, out, factor):
+    n, m = a.shape
+    for i in range(n):
+        for j in range(m):
+            out[i, j] = factor * a[i, j]
+"""
+
+MARKED = """\
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(row="P")
+
+
+class Image:
+    @kernel(N=10, b=3)
+    def smooth(
+        self,
+        image: Annotated[NDArray[np.float64], Dist("N + 1", "N", Block("row"), None, on=mesh)],
+        b: int,
+    ):
+        moved = image.copy()
+        for _ in range(b - 1):
+            moved[1:, :] = moved[:-1, :]
+        return moved
+"""
+
+
+def scale(layout: str, shape: tuple[int, int] | None = (4096, 512), **more: object) -> Seen:
+    arrays = tuple(SeenArray(name, "float64", 2, layout, shape, None) for name in ("a", "out"))
+    return Seen("scale", 4, "numba", arrays, (SeenNumber("factor", "float64"),), **more)
+
+
+def check(source: str, *observed: Seen, memory: bool = False) -> FileResult:
+    options = Options("t3e", {}, (), (), None, observed=observed)
+    return (KernelMemory().check if memory else check_source)("f.py", source, options)
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_only_the_layout_that_was_compiled_makes_a_walk_by_rows_wrong(memory: bool) -> None:
+    found = check(ROWS, scale("F"), memory=memory)
+    assert "ADV501" in {f.code for f in found.findings}
+    for finding in found.findings:
+        assert {(a.name, a.value, a.origin) for a in finding.assumptions} == {
+            ("n", 4096, "observed"),
+            ("m", 512, "observed"),
+        }
+        assert finding.fix is None or finding.fix.applicability == "display"
+    plain = check(ROWS, scale("C"), memory=memory)
+    assert (plain.findings, plain.remarks) == ((), ())
+    assert check(ROWS, memory=memory).findings == ()
+
+
+def test_strides_that_a_type_does_not_tell_are_named_as_the_reason() -> None:
+    found = check(ROWS, scale("A"))
+    assert not found.findings
+    (remark,) = found.remarks
+    assert "`a` came with strides that its type does not tell" in remark.message
+
+
+def test_several_signatures_are_each_advised_on_and_told_once() -> None:
+    both = check(ROWS, scale("C"), scale("F"), scale("F", (64, 64)))
+    alone = check(ROWS, scale("F"))
+    assert both.findings == alone.findings
+
+
+def test_a_run_goes_over_annotations_and_ranks_over_the_mesh() -> None:
+    seen = Seen(
+        "Image.smooth",
+        12,
+        "call",
+        (SeenArray("image", "float32", 2, "F", (4097, 4096)),),
+        (SeenNumber("b", "int64", 7),),
+        ranks=16,
+    )
+    (kernel,) = read_kernels("f.py", MARKED, [seen])
+    assert {n: (b.value, b.origin) for n, b in kernel.sizes.items()} == {
+        "N": (4096, "observed on 16 ranks"),
+        "b": (7, "observed on 16 ranks"),
+        "P": (16, "observed on 16 ranks"),
+    }
+    array = kernel.arrays["image"]
+    assert (array.dtype, array.spec.order) == ("float32", "F")
+    assert array.spec.dims == read_kernels("f.py", MARKED)[0].arrays["image"].spec.dims
+
+
+def test_sizes_that_arguments_disagree_on_stay_as_the_source_says() -> None:
+    seen = Seen("Image.smooth", 12, "call", (SeenArray("image", "float64", 2, "C", (41, 50)),))
+    (kernel,) = read_kernels("f.py", MARKED, [seen])
+    assert (kernel.sizes["N"].value, kernel.sizes["N"].origin) == (10, "")
+
+
+def test_a_function_of_another_name_or_parameters_is_left_alone() -> None:
+    assert read_kernels("f.py", MARKED, [replace(scale("F"), function="other")])
+    assert check(ROWS, replace(scale("F"), function="Image.scale")).findings == ()
+    renamed = check(ROWS.replace("out", "result"), scale("F"))
+    assert not renamed.findings
+    assert renamed.remarks
+
+
+shapes = st.none() | st.tuples(st.integers(0, 9), st.integers(0, 9))
+seen_values = st.builds(
+    Seen,
+    st.sampled_from(["f", "A.g"]),
+    st.integers(1, 99),
+    st.sampled_from(["numba", "call"]),
+    st.lists(
+        st.builds(
+            SeenArray, st.sampled_from("ab"), st.just("f8"), st.just(2), st.just("C"), shapes
+        ),
+        max_size=2,
+    ).map(tuple),
+    st.lists(
+        st.builds(SeenNumber, st.just("n"), st.just("int64"), st.none() | st.integers()), max_size=1
+    ).map(tuple),
+    st.lists(st.builds(SeenLoop, st.integers(1, 9), st.integers(1, 3), st.just("static"))).map(
+        tuple
+    ),
+    st.integers(1, 9),
+    st.integers(1, 64),
+)
+
+
+@given(st.lists(seen_values, max_size=4))
+def test_documents_keep_everything_and_signatures_keep_the_heaviest(many: list[Seen]) -> None:
+    assert [from_document(json.loads(json.dumps(to_document(one)))) for one in many] == many
+    kept = by_signature(many)
+    assert {one.typed for one in kept} == {one.typed for one in many}
+    assert len(kept) == len({one.typed for one in kept})
+    for one in kept:
+        assert one.weight == max(other.weight for other in many if other.typed == one.typed)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path
+
+
+def keep(path: Path, *observed: Seen) -> None:
+    with writing(store_path()) as connection:
+        add_observations(
+            connection,
+            [
+                Observation(str(path), FUNCTION, s.function, to_document(s), "p.py")
+                for s in observed
+            ],
+        )
+
+
+def test_a_later_run_replaces_what_it_saw_and_nothing_else(data: Path) -> None:
+    known = Observations()
+    file, other = data / "f.py", data / "g.py"
+    assert known.of_file(str(file)) == ()
+    keep(file, scale("C"), scale("F"))
+    keep(other, scale("C"))
+    assert known.of_file(str(file)) == (scale("C"), scale("F"))
+    keep(file, scale("F", (8, 8)))
+    assert known.of_file(str(file)) == (scale("F", (8, 8)),)
+    assert known.of_file(str(other)) == (scale("C"),)
+    with writing(store_path()) as connection:
+        assert forget_observations(connection, str(file)) == 1
+        assert forget_observations(connection) == 1
+    assert known.of_file(str(other)) == ()
+
+
+def test_a_store_of_the_first_version_is_read_and_then_brought_up_to_date(data: Path) -> None:
+    import sqlite3
+
+    store_path().parent.mkdir()
+    with sqlite3.connect(store_path()) as old:
+        for statement in TABLES:
+            if "observations" not in statement:
+                old.execute(statement)
+        old.execute(f"PRAGMA application_id = {0x41445653}")
+        old.execute("PRAGMA user_version = 1")
+        old.execute("INSERT INTO profiles VALUES ('mine', '{}', 'o', 'd')")
+    old.close()
+    with reading(store_path()) as connection:
+        assert observations(connection, FUNCTION) == ()
+    keep(data / "f.py", scale("C"))
+    assert Observations().of_file(str(data / "f.py")) == (scale("C"),)
+    with reading(store_path()) as connection:
+        assert connection.execute("SELECT name FROM profiles").fetchall() == [("mine",)]
+
+
+def test_the_command_line_knows_the_sizes_of_the_last_run(data: Path) -> None:
+    file = data / "f.py"
+    file.write_text(ROWS)
+
+    def advise(*more: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "advisor", str(file), "--machine", "t3e", *more],
+            cwd=data,
+            env={**os.environ, "ADVISE_DATA_DIR": str(data / "data")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        return done.stdout
+
+    assert "ADV" not in advise()
+    keep(file, scale("F", ranks=16))
+    first = advise("--select", "ADV501")
+    assert "observed: m = 512, n = 4096 on 16 ranks" in " ".join(first.split())
+    assert advise("--select", "ADV501") == first
+    assert "n = 64 (-D)" in advise("-D", "n=64")
+    assert "ADV" not in advise("--isolated")
+    keep(file, scale("C"))
+    assert "ADV" not in advise()
+
+
+def test_the_store_is_where_the_platform_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from platformdirs import user_data_dir
+
+    monkeypatch.delenv("ADVISE_DATA_DIR", raising=False)
+    for home in ("", " ", "/somewhere"):
+        monkeypatch.setenv("XDG_DATA_HOME", home)
+        assert str(store_path().parent) == user_data_dir("kernel-advisor", appauthor=False)
