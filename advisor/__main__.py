@@ -1,6 +1,13 @@
-"""``python -m advisor``: the command line."""
+"""Lets ``python -m advisor`` stand for ``advise``."""
 
-from advisor.cli.app import run
+import sys
+from pathlib import Path
 
 if __name__ == "__main__":
+    # Python puts the current folder first, whose files are to be read and never imported: a
+    # string.py there would stand for the standard library's.
+    if not sys.flags.safe_path and Path(sys.path[0]) != Path(__file__).parents[1]:
+        del sys.path[0]
+    from advisor.cli.app import run
+
     run()

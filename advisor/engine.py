@@ -75,6 +75,11 @@ def needs_reading(source: str) -> bool:
     return prefilter.needs_reading(source)
 
 
+def needs_decoding(data: bytes) -> bool:
+    """Return whether the bytes of a file may be a text that needs reading; cheaper still."""
+    return prefilter.needs_decoding(data)
+
+
 def check_source(path: str, source: str, options: Options) -> FileResult:
     """Return the findings of one file, greatest gain first.
 
@@ -88,10 +93,12 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     if not options.observed and not prefilter.needs_reading(source):
         return FileResult(path, source, (), ())
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
+    from advisor.frontend.guard import deep_nesting_refused
     from advisor.frontend.kernels import read_kernels
 
-    kernels = read_kernels(path, source, options.observed)
-    return tell(rank_kernels(path, kernels, options), source, options)
+    with deep_nesting_refused(path):
+        kernels = read_kernels(path, source, options.observed)
+        return tell(rank_kernels(path, kernels, options), source, options)
 
 
 @dataclass(frozen=True, slots=True)

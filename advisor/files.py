@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import re
 import stat
@@ -13,6 +14,10 @@ from pathlib import Path, PurePath
 from advisor.source import SourceProblem
 
 _DECLARATION = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
+_HOW = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+LARGEST_BYTES = 1 << 26
+"""Larger files are not read: the largest programs that people keep in one are a hundredth."""
+
 _BLANK_OR_COMMENT = re.compile(rb"[ \t\f]*(?:#.*)?$")
 
 
@@ -51,9 +56,62 @@ def decode_source(path: str, data: bytes) -> SourceFile:
         ) from error
 
 
+def read_bytes(path: str) -> bytes:
+    """Return the content of a file, or of a pipe that somebody writes to.
+
+    Raises
+    ------
+    OSError
+        The system refuses, or there is no file to read: devices may never end, a pipe without
+        a writer would be waited for, and more than `LARGEST_BYTES` are no program.
+    """
+    # without waiting, because opening a pipe that nobody writes to would never return
+    handle = os.open(path, _HOW)
+    try:
+        status = os.fstat(handle)
+        if stat.S_ISREG(status.st_mode):
+            if status.st_size > LARGEST_BYTES:
+                raise OSError(errno.EFBIG, "File too large", path)
+            # a file that grows or shrinks meanwhile is read as far as it goes
+            data = os.read(handle, status.st_size + 1)
+            if len(data) == status.st_size:
+                return data
+            return data + _rest(handle, path)
+        if stat.S_ISFIFO(status.st_mode):
+            return _pipe(handle, path)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise OSError(errno.EINVAL, "Not a regular file", path)
+    finally:
+        os.close(handle)
+
+
+def _pipe(handle: int, path: str) -> bytes:
+    """Return what comes through a pipe; nothing where nobody writes to it."""
+    try:
+        first = os.read(handle, 1)
+    except BlockingIOError:
+        first = None  # there is a writer, who has not begun
+    if first == b"":
+        return b""
+    os.set_blocking(handle, True)
+    return (first or b"") + _rest(handle, path)
+
+
+def _rest(handle: int, path: str) -> bytes:
+    parts: list[bytes] = []
+    total = 0
+    while part := os.read(handle, 1 << 20):
+        parts.append(part)
+        total += len(part)
+        if total > LARGEST_BYTES:
+            raise OSError(errno.EFBIG, "File too large", path)
+    return b"".join(parts)
+
+
 def read_source(path: str) -> SourceFile:
     """Read a Python file; raises OSError besides what `decode_source` raises."""
-    return decode_source(path, Path(path).read_bytes())
+    return decode_source(path, read_bytes(path))
 
 
 def relative_path(path: str) -> str:

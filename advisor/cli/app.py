@@ -18,7 +18,14 @@ from typing import Annotated, NoReturn, cast
 import typer
 from typer.main import get_command
 
-from advisor.cli.common import INTERRUPTED, WRONG_USE, CommandError, complain, write_out
+from advisor.cli.common import (
+    INTERRUPTED,
+    RECURSION_LIMIT,
+    WRONG_USE,
+    CommandError,
+    complain,
+    write_out,
+)
 
 PROGRAM = "advise"
 DEFAULT_COMMAND = "check"
@@ -47,6 +54,7 @@ def run() -> NoReturn:
     sys.excepthook = _internal_error
     # Most of what a run makes lives to its end, so looking for cycles among it is time lost.
     gc.set_threshold(_ALLOCATIONS_PER_COLLECTION)
+    sys.setrecursionlimit(RECURSION_LIMIT)
     sys.exit(main(sys.argv[1:]))
 
 

@@ -17,6 +17,10 @@ FINDINGS = 1
 WRONG_USE = 2
 INTERRUPTED = 130
 
+RECURSION_LIMIT = 5000
+"""Frames of Python. A visitor takes three for each level of an expression, and a thousand
+levels are read; the compiled parser does not count here, so a guard stands before it."""
+
 MACHINE_VARIABLE = "ADVISE_MACHINE"
 STANDARD_STREAM = "-"
 

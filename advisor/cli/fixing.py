@@ -6,7 +6,8 @@ from advisor import engine
 from advisor.cli.common import CommandError, system_error, write_out, wrong_use
 from advisor.cli.fix import SAFE, SAFE_AND_UNSAFE, Fixed, FixError, fix_until_stable
 from advisor.engine import FileResult, Options
-from advisor.files import SourceFile, replace_file
+from advisor.files import SourceFile, read_source, replace_file
+from advisor.source import SourceProblem
 
 
 def apply_fixes(result: FileResult, options: Options, *, unsafe: bool) -> Fixed:
@@ -48,7 +49,8 @@ def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
     Raises
     ------
     CommandError
-        It does not fit into the file's encoding, or the system refuses; the file is as it was.
+        It does not fit into the file's encoding, the file has changed since it was read, or the
+        system refuses; the file is as it was.
     """
     path, text = fixed.result.path, fixed.result.source
     try:
@@ -59,6 +61,10 @@ def write_back(fixed: Fixed, file: SourceFile, *, to_output: bool) -> None:
         write_out(text)
     elif fixed.applied:
         try:
+            if read_source(path).text != file.text:
+                raise wrong_use(f"{path}: has changed since it was read; not fixed")
             replace_file(path, data)
+        except SourceProblem as problem:
+            raise CommandError(str(problem)) from problem
         except OSError as error:
             raise system_error(error, path) from error

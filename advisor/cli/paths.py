@@ -40,31 +40,44 @@ def python_files(
         Whether `excluded` is asked about `paths` too.
     """
     seen: set[str] = set()
+    folders: dict[str, str] = {}
     for path in paths:
         if force and excluded(path):
             continue
         folder = Path(path).is_dir()
         found = _files_under(path, complain, excluded) if folder else iter((path,))
         for file in found:
-            identity = os.path.realpath(file)
+            identity = _identity(file, folders)
             if identity not in seen:
                 seen.add(identity)
                 yield file
+
+
+def _identity(file: str, folders: dict[str, str]) -> str:
+    """Return the path of a file without symbolic links; those of its folder resolved once."""
+    # making a Path of every file would cost as much as reading it
+    if os.path.islink(file):  # noqa: PTH114
+        return os.path.realpath(file)
+    folder, name = os.path.split(file)
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    return f"{folders[folder]}{os.sep}{name}"
 
 
 def _files_under(root: str, complain: Complain, excluded: Excluded) -> Iterator[str]:
     refusals: list[OSError] = []
     empty = True
     for folder, subfolders, files in os.walk(root, onerror=refusals.append):
+        shown = Path(folder).as_posix()
         walked = sorted(name for name in subfolders if _is_walked(folder, name))
         subfolders[:] = [name for name in walked if not excluded(str(Path(folder, name)))]
         empty = empty and len(subfolders) == len(walked)
         for name in sorted(files):
-            path = Path(folder, name)
-            if name.endswith(_SUFFIX) and not name.startswith(".") and path.is_file():
+            if name.endswith(_SUFFIX) and not name.startswith("."):
                 empty = False
-                if not excluded(str(path)):
-                    yield path.as_posix()
+                path = name if shown == "." else f"{shown.rstrip('/')}/{name}"
+                if not excluded(path):
+                    yield path
     for error in refusals:
         complain(system_error(error, str(error.filename)))
     if empty and not refusals:

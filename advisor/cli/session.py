@@ -27,7 +27,7 @@ from advisor.cli.progress import watched
 from advisor.cli.workers import Refusal, Task, answers
 from advisor.edits import unified_diff
 from advisor.engine import FileResult
-from advisor.files import SourceFile, decode_source, read_source
+from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import Finding, Remark
 from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
 from advisor.report.style import detect_style
@@ -163,7 +163,9 @@ def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
         effective = request.resolver.effective(path)
         outcome.machines[effective.options.machine or ""] = None
         outcome.checked.append(path)
-        content = _content(path, piped=piped)
+        content = _content(path, effective, piped=piped)
+        if content is None:
+            continue
         # python_files knows what is excluded; a name given to standard input went past it
         passed_over = piped and request.force_exclude and request.excluded(path)
         if isinstance(content, Refusal) or (
@@ -178,11 +180,15 @@ def _may_hold_kernels(content: SourceFile, effective: Effective) -> bool:
     return bool(effective.options.observed) or engine.needs_reading(content.text)
 
 
-def _content(path: str, *, piped: bool) -> SourceFile | Refusal:
+def _content(path: str, effective: Effective, *, piped: bool) -> SourceFile | Refusal | None:
+    """Return what a file holds; None for one that can be told from its bytes to hold no kernel."""
     try:
-        if not piped:
-            return read_source(path)
-        return decode_source(path, sys.stdin.buffer.read() if sys.stdin is not None else b"")
+        if piped:
+            return decode_source(path, sys.stdin.buffer.read() if sys.stdin is not None else b"")
+        data = read_bytes(path)
+        if not effective.options.observed and not engine.needs_decoding(data):
+            return None
+        return decode_source(path, data)
     except SourceProblem as problem:
         return Refusal(str(problem))
     except OSError as error:

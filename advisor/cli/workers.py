@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from advisor import engine
 from advisor.cache.codec import Answer
+from advisor.cli.common import RECURSION_LIMIT
 from advisor.engine import Options
 from advisor.source import SourceProblem
 
@@ -75,11 +77,29 @@ def _side_by_side(tasks: Sequence[Task], workers: int) -> Iterator[Answer | Refu
 
     # not "fork": threads of whoever imported this would be copied in mid-air
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, initializer=_ignore_interrupts) as pool:
+    with (
+        _safe_path(),
+        ProcessPoolExecutor(workers, context, initializer=_begin_work) as pool,
+    ):
         try:
             yield from pool.map(answer, tasks)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep new processes from importing out of the current folder, whose files are only read."""
+    name = "PYTHONSAFEPATH"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _worth(count: int) -> int:
@@ -95,8 +115,10 @@ def _processors() -> int:
     return os.cpu_count() or 1
 
 
-def _ignore_interrupts() -> None:
-    """Leave it to the parent to say that the user has interrupted the run."""
+def _begin_work() -> None:
+    """Set a worker up: the parent is to say that the user has interrupted the run."""
     import signal
+    import sys
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.setrecursionlimit(RECURSION_LIMIT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class Configurations:
     command_line: Layer
     fixed: Configuration | None = None
     _resolved: dict[str, Path] = field(default_factory=dict)
+    _by_name: dict[str, Configuration] = field(default_factory=dict)
     _by_folder: dict[Path, Configuration] = field(default_factory=dict)
     _settled: dict[tuple[str, tuple[int, ...]], Settings] = field(default_factory=dict)
 
@@ -40,6 +42,8 @@ class Configurations:
         """
         if self.fixed is not None:
             return self.fixed
+        if folder in self._by_name:
+            return self._by_name[folder]
         passed = []
         place = self._resolve(folder)
         while (found := self._by_folder.get(place)) is None:
@@ -54,11 +58,12 @@ class Configurations:
             place = place.parent
         for one in passed:
             self._by_folder[one] = found
+        self._by_name[folder] = found
         return found
 
     def of_file(self, path: str) -> Settings:
         """Return the settings for a file, overrides by path and command line included."""
-        configuration = self.of_folder(str(Path(path).parent))
+        configuration = self.of_folder(os.path.split(path)[0] or ".")
         matching: tuple[int, ...] = ()
         if configuration.overrides:
             below = self._below(path, configuration.root)
@@ -75,7 +80,7 @@ class Configurations:
 
     def excludes(self, path: str) -> bool:
         """Return whether the configuration for a file or folder leaves it out."""
-        configuration = self.of_folder(str(Path(path).parent))
+        configuration = self.of_folder(os.path.split(path)[0] or ".")
         if not configuration.exclude:
             return False
         return matches(self._below(path, configuration.root), configuration.exclude)
@@ -87,8 +92,6 @@ class Configurations:
 
     def _below(self, path: str, root: str) -> str:
         """Return a path as seen from the folder of a configuration, with forward slashes."""
-        import os
-
         whole = self._resolve(str(Path(path).parent)) / Path(path).name
         return os.path.relpath(whole, root).replace(os.sep, "/")
 

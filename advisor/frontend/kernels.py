@@ -23,6 +23,7 @@ from advisor.frontend.declarations import Declarations, declaration
 from advisor.frontend.directives import AnyDirective, ArrayComment, CommentError
 from advisor.frontend.module import FileReader, FoundKernel
 from advisor.frontend.names import array_module_name
+from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import read_pragmas
 from advisor.frontend.prefilter import needs_reading
 from advisor.frontend.scope import Scope
@@ -30,7 +31,7 @@ from advisor.frontend.seen import as_seen, compilers, seen_sizes, untold
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.observed import Seen
-from advisor.source import ParseProblem, SourceProblem, Span
+from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym
 
 _BUILTINS = frozenset({"len", "max", "min", "range"})
@@ -57,7 +58,7 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     """
     if not observed and not needs_reading(source):
         return ()
-    module = _parse(path, source)
+    module = parse(path, source)
     try:
         directives = read_comments(source)
     except CommentError as error:
@@ -102,17 +103,6 @@ def _knowing_shared(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
     return tuple(
         replace(kernel, context=replace(kernel.context, shared=shared)) for kernel in kernels
     )
-
-
-def _parse(path: str, source: str) -> cst.Module:
-    try:
-        return cst.parse_module(source)
-    except cst.ParserSyntaxError as error:
-        # raw_line counts from 1, raw_column from 0
-        message = f"does not parse: {error.message.splitlines()[0]}"
-        raise ParseProblem(path, error.raw_line, error.raw_column, message) from error
-    except RecursionError as error:
-        raise ParseProblem(path, 1, 0, "is nested too deeply to be read") from error
 
 
 def _kernel(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from advisor.analysis.lower import Unpriced
 from advisor.files import read_source
+from advisor.frontend.guard import deep_nesting_refused
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed, cost
@@ -31,7 +32,8 @@ def load_kernel(path: str, name: str | None) -> Kernel:
     OSError
         It cannot be read.
     """
-    kernels = read_kernels(path, read_source(path).text)
+    with deep_nesting_refused(path):
+        kernels = read_kernels(path, read_source(path).text)
     names = tuple(kernel.name for kernel in kernels)
     if not kernels:
         raise SubjectError(f"{path}: there is no kernel: mark a function with @kernel")

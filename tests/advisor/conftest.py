@@ -20,6 +20,7 @@ def advise(
     """Return a function that runs the program in an empty directory on a made-up engine."""
     monkeypatch.setattr(engine, "check_source", marker_engine.check_source, raising=False)
     monkeypatch.setattr(engine, "needs_reading", marker_engine.needs_reading, raising=False)
+    monkeypatch.setattr(engine, "needs_decoding", marker_engine.needs_decoding, raising=False)
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("ADVISE_")]:
         monkeypatch.delenv(name)

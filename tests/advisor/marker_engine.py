@@ -35,6 +35,10 @@ def needs_reading(source: str) -> bool:
     return "kernel" in source
 
 
+def needs_decoding(data: bytes) -> bool:
+    return b"kernel" in data
+
+
 def check_source(path: str, source: str, options: Options) -> FileResult:
     findings = []
     remarks = []
@@ -75,6 +79,7 @@ def _finding(path: str, word: str, gain: float, span: Span) -> Finding:
 def install() -> None:
     engine.check_source = check_source
     engine.needs_reading = needs_reading
+    engine.needs_decoding = needs_decoding
 
 
 if __name__ == "__main__":
