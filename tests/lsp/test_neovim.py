@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-from lsp_session import KERNEL
+from real_editor import REWRITTEN, TEXT, environment, setup
 
-PAGE = Path(__file__).parents[2] / "docs" / "editors" / "neovim.md"
 NVIM = shutil.which("nvim")
 
 # What a user does by hand: wait for the diagnostic, put the cursor there, take the first action,
@@ -63,44 +60,24 @@ def configuration() -> str:
     shown = subprocess.run([NVIM, "--version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"NVIM v(\d+)\.(\d+)", shown)
     assert found is not None
-    name = "init-0.7.lua" if (int(found[1]), int(found[2])) < (0, 8) else "init.lua"
-    block = re.search(rf"<!-- config: {name} -->\n```lua\n(.*?)```", PAGE.read_text(), re.DOTALL)
-    assert block is not None
-    return block[1]
+    old = (int(found[1]), int(found[2])) < (0, 8)
+    return setup("neovim.md", "init-0.7.lua" if old else "init.lua")
 
 
 @pytest.mark.skipif(NVIM is None, reason="Neovim is not installed: apt-get install neovim")
 def test_neovim_shows_the_finding_and_applies_the_rewrite(tmp_path: Path) -> None:
     assert NVIM is not None
-    text = KERNEL.replace("    field: Ann", "    fäld: Ann").replace("field", "fäld")
-    kernel = tmp_path / "smooth.py"
-    kernel.write_text(text, encoding="utf-8")
+    kernel, report = tmp_path / "smooth.py", tmp_path / "report.json"
+    kernel.write_text(TEXT, encoding="utf-8")
     options = '{ machine = "sp2", minSpeedup = 1.01, sizes = { N = 4096 } }'
-    setup = re.sub(r"init_options = .*,\n", f"init_options = {options},\n", configuration())
-    assert "minSpeedup" in setup
-    (tmp_path / "init.lua").write_text(setup, encoding="utf-8")
+    text = re.sub(r"init_options = .*,\n", f"init_options = {options},\n", configuration())
+    assert "minSpeedup" in text
+    (tmp_path / "init.lua").write_text(text, encoding="utf-8")
     (tmp_path / "script.lua").write_text(SCRIPT, encoding="utf-8")
-    report = tmp_path / "report.json"
-    commands = tmp_path / "bin"
-    commands.mkdir()
-    # the program's own entry point is not on the path of every environment that runs tests
-    program = commands / "advise"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m advisor "$@"\n')
-    program.chmod(0o755)
-    root = Path(__file__).parents[2]
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("ADVISE_")},
-        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")]),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "XDG_CACHE_HOME": str(tmp_path / "cache"),
-        "ADVISE_TEST_FILE": str(kernel),
-        "ADVISE_TEST_REPORT": str(report),
-    }
     done = subprocess.run(
         [NVIM, "--headless", "-n", "-u", str(tmp_path / "init.lua"), "-S", "script.lua"],
         cwd=tmp_path,
-        env=environment,
+        env=environment(tmp_path, ADVISE_TEST_FILE=str(kernel), ADVISE_TEST_REPORT=str(report)),
         capture_output=True,
         text=True,
         timeout=150,
@@ -113,7 +90,7 @@ def test_neovim_shows_the_finding_and_applies_the_rewrite(tmp_path: Path) -> Non
     (found,) = said["found"]
     assert found["code"] == "ADV101"
     assert "faster on sp2" in found["message"]
-    line = text.splitlines()[12]
+    line = TEXT.splitlines()[12]
     assert found["line"] == 12
     # Neovim turns the columns of the protocol into bytes
     assert found["column"] == len(line[: line.index("Dist(")].encode())
@@ -122,6 +99,5 @@ def test_neovim_shows_the_finding_and_applies_the_rewrite(tmp_path: Path) -> Non
     assert said["titles"][1].startswith("Ignore ADV101")
     assert said["applied"]
     assert said["cleared"]
-    wanted = text.replace('None, Block("rank")', 'Block("rank"), None')
-    assert "\n".join(said["lines"]) + "\n" == wanted
-    assert kernel.read_text(encoding="utf-8") == wanted
+    assert "\n".join(said["lines"]) + "\n" == REWRITTEN
+    assert kernel.read_text(encoding="utf-8") == REWRITTEN

@@ -1,0 +1,43 @@
+"""What tests with a real editor share: its page, a program to start, an environment of its own."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+
+from lsp_session import KERNEL
+
+ROOT = Path(__file__).parents[2]
+PAGES = ROOT / "docs" / "editors"
+# The kernel with a letter of several bytes before what the finding is about.
+TEXT = KERNEL.replace("field", "fäld")
+REWRITTEN = TEXT.replace('None, Block("rank")', 'Block("rank"), None')
+
+
+def setup(page: str, name: str) -> str:
+    """Return the configuration that a page names so."""
+    text = (PAGES / page).read_text(encoding="utf-8")
+    block = re.search(rf"<!-- config: {re.escape(name)} -->\n```\w+\n(.*?)```", text, re.DOTALL)
+    assert block is not None, f"{page} has no {name}"
+    return block[1]
+
+
+def environment(folder: Path, **added: str) -> dict[str, str]:
+    """Return an environment with `advise` on the path, and nobody's settings."""
+    commands = folder / "bin"
+    commands.mkdir()
+    # the program's own entry point is not on the path of every environment that runs tests
+    program = commands / "advise"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m advisor "$@"\n')
+    program.chmod(0o755)
+    return {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ADVISE_")},
+        "PATH": f"{commands}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
+        "HOME": str(folder),
+        "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        **added,
+    }
