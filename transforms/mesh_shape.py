@@ -11,12 +11,15 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Family, Legality, Proposal
 from advisor.source import Edit
+from transforms.factors import factorisations
+from transforms.mesh_axes import spreadings
 
 DOCUMENTATION = """\
 # ADV103 mesh-shape
 
 **What it does.** Tries every arrangement of the same number of ranks as a mesh with the same
-axes: 16 ranks as 4 x 4, 2 x 8, 8 x 2, 16 x 1 and 1 x 16.
+axes: 16 ranks as 4 x 4, 2 x 8, 8 x 2, 16 x 1 and 1 x 16. Where a mesh has one axis, so that arrays
+are cut into slabs, it also tries to cut them along more dimensions, into pencils or blocks.
 
 **Why it costs.** The faces that blocks exchange are as long as the blocks are, so a square mesh
 sends the fewest bytes. But a face across the storage order is packed element by element from as
@@ -57,7 +60,8 @@ class MeshShape:
     documentation: str = DOCUMENTATION
 
     def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield every other factorisation of the number of ranks over the axes of each mesh."""
+        """Yield every other factorisation of the number of ranks, over the same axes or more."""
+        yield from spreadings(kernel)
         for mesh in dict.fromkeys(a.spec.mesh for a in kernel.arrays.values()):
             extents = _numbers(mesh)
             if extents is None or len(extents) < 2:
@@ -95,17 +99,6 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
             edits=partial(_edits, users, chosen),
             family=Family(general, {symbols[axis]: n for axis, n in chosen.items()}),
         )
-
-
-def factorisations(number: int, parts: int) -> Iterator[tuple[int, ...]]:
-    """Yield all ordered ways to write a number as a product of `parts` factors."""
-    if parts == 1:
-        yield (number,)
-        return
-    for first in range(1, number + 1):
-        if number % first == 0:
-            for rest in factorisations(number // first, parts - 1):
-                yield (first, *rest)
 
 
 def _with_mesh(kernel: Kernel, users: Mapping[str, DeclaredArray], mesh: MeshSpec) -> Kernel:

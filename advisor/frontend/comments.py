@@ -9,7 +9,8 @@
                 | "cost" EXPR ( "us" | "ms" | "s" )
                 | ( "ignore" | "ignore-file" | "ignore-start" | "ignore-end" ) [ codes ]
     distributed = "over" "(" dim { "," dim } ")" "on" "mesh" "(" axis { "," axis } ")"
-    dim         = "none" | NAME | "block" "(" names ")" | "cyclic" "(" names [ "," INTEGER ] ")"
+    dim         = "none" | "None" | NAME | "block" "(" names ")"
+                | "cyclic" "(" names [ "," INTEGER ] ")"
     names       = NAME { "*" NAME }
     axis        = NAME "=" ( INTEGER | NAME )
     option      = "order" "=" ( "C" | "F" )
@@ -255,7 +256,7 @@ def _distribution(reader: DirectiveReader) -> AxisMap:
     what = "block(axis), cyclic(axis, k), a mesh axis or none"
     word = reader.name(what)
     if word not in ("block", "cyclic"):
-        return NotDistributed() if word == "none" else BlockDim((word,))
+        return NotDistributed() if word in ("none", "None") else BlockDim((word,))
     reader.expect("(")
     axes = [reader.name("a mesh axis")]
     while reader.accept("*"):
