@@ -34,6 +34,7 @@ COMMANDS = {
     "predict": "advisor.cli.predict",
     "choose": "advisor.cli.choose",
     "machine": "advisor.cli.machine",
+    "calibrate": "advisor.cli.calibrate",
     "rule": "advisor.cli.rule",
     "lsp": "advisor.cli.lsp",
     "explain": "advisor.cli.explain",

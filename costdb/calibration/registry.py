@@ -37,17 +37,30 @@ def find_section(name: str) -> Section:
     CalibrationError
         There is none of that name.
     """
-    place = SECTIONS.get(name, name if ":" in name else "")
-    if not place:
-        known = ", ".join(SECTIONS)
-        raise CalibrationError(f'the calibration has no section "{name}", only {known}')
-    module, _, attribute = place.partition(":")
+    if ":" not in name:
+        check_names((name,))
+    module, _, attribute = SECTIONS.get(name, name).partition(":")
     try:
         found = getattr(import_module(module), attribute or "SECTION")
     except (ImportError, AttributeError) as error:
         raise CalibrationError(f"section {name} cannot be loaded: {error}") from error
     section: Section = found
     return section
+
+
+def check_names(names: Collection[str]) -> None:
+    """Refuse names that are in no list; ``module:ATTRIBUTE`` is for programs, not for people.
+
+    Raises
+    ------
+    CalibrationError
+        There is none of a name.
+    """
+    for name in names:
+        if name not in SECTIONS:
+            raise CalibrationError(
+                f'the calibration has no section "{name}", only {", ".join(SECTIONS)}'
+            )
 
 
 def sections(names: Collection[str] = ()) -> Iterator[Section | Skipped]:

@@ -58,7 +58,7 @@ class Sample:
     """Raw repetitions at one point: sizes by name, times in microseconds in measured order."""
 
     launch: int
-    point: Mapping[str, float]
+    point: Mapping[str, float | str]
     microseconds: tuple[float, ...]
 
 

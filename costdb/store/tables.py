@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 APPLICATION_ID = 0x41445653  # "ADVS"
 
-_OBSERVATIONS = (
-    # What runs of programs showed; a name is that of a function, or the place of a call.
-    """
-    CREATE TABLE observations (
-        id INTEGER PRIMARY KEY,
-        path TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        name TEXT NOT NULL,
-        document TEXT NOT NULL,
-        program TEXT NOT NULL,
-        stored_at TEXT NOT NULL
-    ) STRICT
-    """,
-    "CREATE INDEX observations_of_path ON observations (path, kind, name)",
-)
-
-MIGRATIONS = {1: _OBSERVATIONS}
-"""By version: what makes the tables of the next one of them."""
-
-TABLES = (
+FIRST_TABLES = (
     """
     CREATE TABLE profiles (
         name TEXT PRIMARY KEY,
@@ -89,5 +70,51 @@ TABLES = (
     ) STRICT
     """,
     "CREATE INDEX evidence_of_machine ON evidence (machine, kernel)",
-    *_OBSERVATIONS,
 )
+
+_OBSERVATIONS = (
+    # What runs of programs showed; a name is that of a function, or the place of a call.
+    """
+    CREATE TABLE observations (
+        id INTEGER PRIMARY KEY,
+        path TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        name TEXT NOT NULL,
+        document TEXT NOT NULL,
+        program TEXT NOT NULL,
+        stored_at TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX observations_of_path ON observations (path, kind, name)",
+)
+
+_RUNS = (
+    # Calibrations, so that one that was interrupted can be resumed.
+    """
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY,
+        machine TEXT NOT NULL,
+        effort TEXT NOT NULL,
+        ranks INTEGER NOT NULL,
+        code_version TEXT NOT NULL,
+        sections TEXT NOT NULL,
+        finished INTEGER NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX runs_of_machine ON runs (machine)",
+    """
+    CREATE TABLE launches (
+        run TEXT NOT NULL REFERENCES runs (id),
+        section TEXT NOT NULL,
+        launch INTEGER NOT NULL,
+        setting TEXT NOT NULL,
+        finished INTEGER NOT NULL,
+        PRIMARY KEY (run, section, launch)
+    ) STRICT
+    """,
+)
+
+MIGRATIONS = {1: _OBSERVATIONS, 2: _RUNS}
+"""By version: what makes the tables of the next one of them."""
+
+TABLES = (*FIRST_TABLES, *_OBSERVATIONS, *_RUNS)

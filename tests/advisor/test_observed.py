@@ -34,7 +34,7 @@ from costdb.store.observations import (
     observations,
 )
 from costdb.store.place import store_path
-from costdb.store.tables import TABLES
+from costdb.store.tables import FIRST_TABLES
 
 ROWS = """\
 import numpy as np
@@ -215,9 +215,8 @@ def test_a_store_of_the_first_version_is_read_and_then_brought_up_to_date(data: 
 
     store_path().parent.mkdir()
     with sqlite3.connect(store_path()) as old:
-        for statement in TABLES:
-            if "observations" not in statement:
-                old.execute(statement)
+        for statement in FIRST_TABLES:
+            old.execute(statement)
         old.execute(f"PRAGMA application_id = {0x41445653}")
         old.execute("PRAGMA user_version = 1")
         old.execute("INSERT INTO profiles VALUES ('mine', '{}', 'o', 'd')")

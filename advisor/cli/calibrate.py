@@ -1,0 +1,124 @@
+"""``advise calibrate``: measure this machine, and keep what was found as a profile."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import complain, wrong_use
+
+_REFRESH_S = 0.2
+_BAR = 24
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("calibrate", help="Measure this machine and store its profile.")(_calibrate)
+
+
+def _calibrate(
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Name of the machine in the store.")
+    ] = "here",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first idea within a minute; else ten minutes.")
+    ] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
+    ] = None,
+    ranks: Annotated[
+        int,
+        typer.Option(
+            "--ranks",
+            "-n",
+            min=0,
+            metavar="K",
+            help="MPI ranks to start; one for each core where 0.",
+        ),
+    ] = 0,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Begin anew instead of resuming what was interrupted.")
+    ] = False,
+) -> None:
+    from advisor.cli.subjects import problems_in_one_line
+    from costdb.calibration.campaign import Request, calibrate
+    from costdb.calibration.registry import CalibrationError, check_names
+    from costdb.calibration.section import Effort
+    from costdb.store.place import store_path
+
+    effort = Effort.QUICK if quick else Effort.FULL
+    watcher = _Lines() if not sys.stderr.isatty() else _Bar()
+    request = Request(name, effort, tuple(only or ()), ranks, fresh)
+    try:
+        check_names(request.only)
+        with problems_in_one_line():
+            made = calibrate(request, watcher)
+    except CalibrationError as error:
+        raise wrong_use(str(error)) from error
+    except KeyboardInterrupt:
+        watcher.clear()
+        complain("interrupted: what was measured is kept; the same command resumes it")
+        raise
+    finally:
+        watcher.clear()
+    for left_out in made.skipped:
+        complain(f"skipped {left_out.name}: {left_out.reason}")
+    if any(left_out.reason.endswith(" missing") for left_out in made.skipped):
+        complain("pip install 'kernel-advisor[calibrate]' brings what is missing")
+    complain(f"stored machine {name} in {store_path()}; use it with --machine {name}")
+
+
+class _Lines:
+    """Progress where no person watches: a line for each launch."""
+
+    def resumed(self, run: str) -> None:
+        complain(f"resuming the calibration of {run.split('.')[0]} UTC")
+
+    def measuring(self, title: str, launch: int, launches: int) -> None:
+        complain(f"measuring {title} ({launch} of {launches})")
+
+    def progress(self, share: float) -> None:
+        pass
+
+    def failed(self, reason: str) -> None:
+        complain(f"advise: {reason}")
+
+    def clear(self) -> None:
+        pass
+
+
+class _Bar(_Lines):
+    """Progress on a terminal: one line with a bar."""
+
+    def __init__(self) -> None:
+        self._title = ""
+        self._due = 0.0
+
+    def resumed(self, run: str) -> None:
+        self.clear()
+        super().resumed(run)
+
+    def measuring(self, title: str, launch: int, launches: int) -> None:
+        self._title = f"{title} ({launch} of {launches})"
+        self._due = 0.0
+        self.progress(0.0)
+
+    def progress(self, share: float) -> None:
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + _REFRESH_S
+            full = round(share * _BAR)
+            bar = "#" * full + "." * (_BAR - full)
+            sys.stderr.write(f"\r\x1b[K[{bar}] {round(100 * share):3d} % {self._title}")
+            sys.stderr.flush()
+
+    def failed(self, reason: str) -> None:
+        self.clear()
+        super().failed(reason)
+
+    def clear(self) -> None:
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()

@@ -1,0 +1,199 @@
+"""A calibration from beginning to end: launches of sections, into the store, resumable."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Protocol
+
+from costdb.calibration.launch import launch
+from costdb.calibration.library import code_version, launched_ranks, usable_cores
+from costdb.calibration.measure import PACES
+from costdb.calibration.profile import Made, make_profile
+from costdb.calibration.recording import record
+from costdb.calibration.registry import CalibrationError, Skipped, sections
+from costdb.calibration.section import Effort, Need, Section
+from costdb.calibration.worker import Job
+from costdb.store.database import writing
+from costdb.store.place import store_path
+from costdb.store.runs import (
+    Launch,
+    Run,
+    alone,
+    begin_launch,
+    begin_run,
+    finish_launch,
+    finish_run,
+    launches_of,
+    unfinished_run,
+)
+
+# What all sections together may take, starting processes included; fitting comes on top.
+TOTAL_SECONDS = {Effort.QUICK: 46.0, Effort.FULL: 540.0}
+LAUNCHES = {Effort.QUICK: 2, Effort.FULL: 3}
+RESUMED_WITHIN = timedelta(hours=12)
+
+_MOST_RANKS = 8
+
+
+class Watcher(Protocol):
+    """Who is told how far a calibration is."""
+
+    def resumed(self, run: str) -> None:
+        """An unfinished run is taken up again."""
+        ...
+
+    def measuring(self, title: str, launch: int, launches: int) -> None:
+        """A launch of a section begins."""
+        ...
+
+    def progress(self, share: float) -> None:
+        """So much of the launch is done, from 0 to 1."""
+        ...
+
+    def failed(self, reason: str) -> None:
+        """A launch ended early; what it had measured is kept."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to calibrate.
+
+    Attributes
+    ----------
+    machine : str
+        Name of the profile.
+    effort : Effort
+    only : tuple of str
+        Names of sections; all where empty.
+    ranks : int
+        How many to start; 0 means one for each core, at least 2.
+    fresh : bool
+        Begin anew even where an unfinished run could be resumed.
+    seconds : float or None
+        For all sections together; None for what the effort allows.
+    """
+
+    machine: str = "here"
+    effort: Effort = Effort.FULL
+    only: tuple[str, ...] = ()
+    ranks: int = 0
+    fresh: bool = False
+    seconds: float | None = None
+
+
+@dataclass(slots=True)
+class _Budget:
+    """Time by section: what one leaves over goes to those that follow."""
+
+    seconds: float
+    sections: int
+    begun: float = field(default_factory=time.monotonic)
+
+    def next_section(self) -> float:
+        left = self.seconds - (time.monotonic() - self.begun)
+        share = left / max(self.sections, 1)
+        self.sections -= 1
+        return share
+
+
+def calibrate(request: Request, watcher: Watcher) -> Made:
+    """Measure, keep every sample, and make the profile of all that the store has.
+
+    Raises
+    ------
+    CalibrationError
+        Nothing can be measured, or what was measured makes no profile.
+    StoreError
+        The store cannot be used, or another calibration uses it.
+    """
+    found = list(sections(request.only))
+    wanted = [one for one in found if not isinstance(one, Skipped)]
+    skipped = [one for one in found if isinstance(one, Skipped)]
+    if not wanted:
+        reasons = "; ".join(f"{one.name}: {one.reason}" for one in skipped)
+        raise CalibrationError(f"nothing can be measured here: {reasons}")
+    with ExitStack() as held:
+        held.enter_context(alone())
+        connection = held.enter_context(writing(store_path()))
+        run = _run(connection, request, wanted, watcher)
+        measured = _measure(connection, run, request, wanted, watcher)
+        if measured:
+            finish_run(connection, run)
+        return make_profile(connection, run, skipped)
+
+
+def ranks_of(request: Request) -> int:
+    """Return how many ranks take part where a section needs MPI."""
+    return request.ranks or max(launched_ranks(), min(usable_cores(), _MOST_RANKS), 2)
+
+
+def _run(
+    connection: sqlite3.Connection, request: Request, wanted: Sequence[Section], watcher: Watcher
+) -> Run:
+    names = tuple(section.name for section in wanted)
+    asked = Run("", request.machine, request.effort, ranks_of(request), code_version(), names)
+    if not request.fresh:
+        begun = unfinished_run(connection, asked, RESUMED_WITHIN)
+        if begun is not None:
+            watcher.resumed(begun.id)
+            return begun
+    return begin_run(
+        connection, asked.machine, asked.effort, asked.ranks, asked.code_version, names
+    )
+
+
+def _measure(
+    connection: sqlite3.Connection,
+    run: Run,
+    request: Request,
+    wanted: Sequence[Section],
+    watcher: Watcher,
+) -> bool:
+    launches = LAUNCHES[request.effort]
+    budget = _Budget(request.seconds or TOTAL_SECONDS[request.effort], len(wanted))
+    complete = True
+    for section in wanted:
+        share = budget.next_section()
+        done = sum(one.finished for one in launches_of(connection, run.id, section.name))
+        ends = time.monotonic() + share * (launches - done) / launches
+        for number in range(done, launches):
+            watcher.measuring(section.title, number + 1, launches)
+            seconds = (ends - time.monotonic()) / (launches - number)
+            job = Job(section.name, request.effort, seconds, random.randrange(2**32))
+            try:
+                _launch(connection, run, section, job, watcher)
+            except CalibrationError as error:
+                watcher.failed(str(error))
+                complete = False
+                break
+    return complete
+
+
+def _launch(
+    connection: sqlite3.Connection, run: Run, section: Section, job: Job, watcher: Watcher
+) -> None:
+    with_mpi = Need.MPI in section.needs
+    points = section.points(job.effort, run.ranks if with_mpi else usable_cores())
+    expected = PACES[job.effort].rounds * len(points)
+    began = time.monotonic()
+    place: Launch | None = None
+    done = 0
+    for message in launch(job, run.ranks if with_mpi else 0):
+        if "setting" in message:
+            number = begin_launch(connection, run, section.name, message["setting"])
+            place = Launch(run.id, section.name, number, message["setting"], finished=False)
+        elif "visits" in message and place is not None:
+            visits = [(points[index], taken) for index, taken in message["visits"]]
+            record(connection, run, place, visits)
+            done += len(visits)
+            elapsed = (time.monotonic() - began) / max(job.seconds, 1e-9)
+            watcher.progress(min(max(done / max(expected, 1), elapsed), 1.0))
+    if place is not None:
+        finish_launch(connection, run, section.name, place.number)

@@ -1,0 +1,185 @@
+"""The profile of a machine, from the newest measurement of each section in the store."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from costdb.calibration.hardware import (
+    SYSTEM_CITATION,
+    SYSTEM_SOURCE,
+    hardware_facts,
+    machine_title,
+)
+from costdb.calibration.library import NO_LIBRARY
+from costdb.calibration.recording import circumstances, timings_of
+from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, find_section
+from costdb.calibration.section import Fitted, Need, Quality, Timing
+from costdb.machines.checks import PROFILE_SCHEMA_VERSION
+from costdb.machines.documents import Json
+from costdb.profile_check import check_profile
+from costdb.store.profiles import store_profile
+from costdb.store.records import Fit, add_fit
+from costdb.store.runs import Launch, Run, launches_of, newest_run_of
+
+SOURCE = "calibration"
+
+_STEADY = (
+    "Times are those of a process that has run a while: first touches of memory and first "
+    "messages were dropped as warm-ups. A fresh process is slower."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FittedSection:
+    """A section, whether it needs MPI, when it was measured, and what came of it."""
+
+    name: str
+    with_mpi: bool
+    run: Run
+    launches: tuple[Launch, ...]
+    timings: tuple[Timing, ...]
+    fitted: Fitted
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A profile as it was stored.
+
+    Attributes
+    ----------
+    document : mapping
+    sections : tuple of FittedSection
+    skipped : tuple of Skipped
+        What could not be measured or fitted, and why.
+    """
+
+    document: Mapping[str, Json]
+    sections: tuple[FittedSection, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def make_profile(
+    connection: sqlite3.Connection, newest: Run, skipped: Iterable[Skipped] = ()
+) -> Made:
+    """Fit all sections that the store has of the machine of `newest`, and keep the profile.
+
+    Raises
+    ------
+    CalibrationError
+        Nothing was measured, or the profile contradicts its schema, physics, or itself.
+    """
+    sections, failed = fit_sections(connection, newest)
+    left_out = (*skipped, *failed)
+    if not sections:
+        reasons = "; ".join(f"{one.name}: {one.reason}" for one in left_out)
+        raise CalibrationError(
+            f"no section was measured to its end{': ' if reasons else ''}{reasons}"
+        )
+    document = document_of(newest, sections, left_out)
+    problems = check_profile(document, f"calibration of {newest.machine}")
+    if problems:
+        raise CalibrationError(problems[0])
+    for one in sections:
+        if one.run.id == newest.id:
+            for quality in one.fitted.qualities:
+                _keep(connection, one, quality)
+    store_profile(document, f"calibration {newest.id}", replace=True)
+    return Made(document, sections, left_out)
+
+
+def fit_sections(
+    connection: sqlite3.Connection, newest: Run
+) -> tuple[tuple[FittedSection, ...], tuple[Skipped, ...]]:
+    """Fit what was measured; a section whose measurements admit no fit is reported instead."""
+    fitted, failed = [], []
+    for name in dict.fromkeys((*SECTIONS, *newest.sections)):
+        run = newest_run_of(connection, newest.machine, name)
+        if run is None:
+            continue
+        timings = timings_of(connection, run, name)
+        launches = launches_of(connection, run.id, name)
+        section = find_section(name)
+        try:
+            found = section.fit(timings)
+        except (ValueError, KeyError) as error:
+            failed.append(Skipped(name, f"measured, but not fitted: {error}"))
+        else:
+            with_mpi = Need.MPI in section.needs
+            fitted.append(FittedSection(name, with_mpi, run, launches, timings, found))
+    return tuple(fitted), tuple(failed)
+
+
+def document_of(
+    newest: Run, sections: Sequence[FittedSection], skipped: Sequence[Skipped]
+) -> dict[str, Json]:
+    """Return the profile, not yet checked."""
+    sources: dict[str, Json] = {SYSTEM_SOURCE: SYSTEM_CITATION}
+    parts: dict[str, Json] = {"hardware": hardware_facts()}
+    notes: list[Json] = [_STEADY]
+    for one in sections:
+        source = SOURCE if one.run.id == newest.id else f"{SOURCE}.{one.name}"
+        sources[source] = _citation(one.run)
+        for key, part in one.fitted.parts.items():
+            parts[key] = _merged(parts.get(key), _cited(part, source), f"/{key}", one.name)
+        notes += [f"{one.name}: {note}" for note in one.fitted.notes]
+    notes += [f"{one.name}: left out: {one.reason}" for one in skipped]
+    return {
+        "schema_version": PROFILE_SCHEMA_VERSION,
+        "name": newest.machine,
+        "title": machine_title(),
+        "library": _library(sections),
+        "date": newest.id[:10],
+        "notes": notes,
+        "sources": sources,
+        **parts,
+    }
+
+
+def _citation(run: Run) -> str:
+    effort = " --quick" if run.effort == "quick" else ""
+    return f"advise calibrate --name {run.machine}{effort}, {run.id}, code {run.code_version}"
+
+
+def _library(sections: Sequence[FittedSection]) -> str:
+    for one in sections:
+        if one.with_mpi and one.launches:
+            setting = one.launches[-1].setting
+            return f"{setting['library']} {setting['library_version']}"
+    return NO_LIBRARY
+
+
+def _cited(part: Json, source: str) -> Json:
+    if isinstance(part, list):
+        return [_cited(inner, source) for inner in part]
+    if not isinstance(part, dict):
+        return part
+    if part.get("source") == SOURCE and "value" in part:
+        return {**part, "source": source}
+    return {key: _cited(inner, source) for key, inner in part.items()}
+
+
+def _merged(known: Json, added: Json, place: str, section: str) -> Json:
+    if known is None:
+        return added
+    if not isinstance(known, dict) or not isinstance(added, dict) or "value" in known:
+        raise CalibrationError(f"section {section} states {place} again")
+    merged = dict(known)
+    for key, inner in added.items():
+        merged[key] = _merged(known.get(key), inner, f"{place}/{key}", section)
+    return merged
+
+
+def _keep(connection: sqlite3.Connection, one: FittedSection, quality: Quality) -> None:
+    timing = next((t for t in one.timings if t.point.operation == quality.operation), None)
+    if timing is None or not one.launches:
+        return
+    place = circumstances(one.run, one.launches[-1].setting, timing.point)
+    statistics = {
+        "r2": quality.r2,
+        "median_error": quality.median_error,
+        "points": float(quality.points),
+        "chosen": float(quality.chosen),
+    }
+    add_fit(connection, place, Fit(quality.model, {}, {}, statistics, ()))

@@ -1,0 +1,69 @@
+"""Samples of a launch on their way into the store, and back out as timings."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from costdb.calibration.section import Feature, Point, Timing
+from costdb.store.records import Circumstances, Sample, add_samples, recorded, samples_of
+from costdb.store.runs import Launch, Run
+
+_HELD_OUT = "held_out"
+_SECTION = "section"
+_UNSTATED = "-"
+
+
+def record(
+    connection: sqlite3.Connection,
+    run: Run,
+    launch: Launch,
+    visits: Iterable[tuple[Point, Sequence[float]]],
+) -> None:
+    """Append visits to the records of their circumstances."""
+    batches: dict[Circumstances, list[Sample]] = {}
+    for point, taken in visits:
+        stated = {**point.features, _HELD_OUT: int(point.held_out), _SECTION: launch.section}
+        sample = Sample(launch.number, stated, tuple(taken))
+        batches.setdefault(circumstances(run, launch.setting, point), []).append(sample)
+    for place, samples in batches.items():
+        add_samples(connection, place, samples)
+
+
+def circumstances(run: Run, setting: Mapping[str, Any], point: Point) -> Circumstances:
+    """Return the record that samples of a point belong to."""
+    return Circumstances(
+        machine=run.machine,
+        library=setting["library"],
+        library_version=setting["library_version"],
+        dtype=str(point.features.get("dtype", _UNSTATED)),
+        ranks=setting["ranks"],
+        nodes=setting["nodes"],
+        operation=point.operation,
+        pinning=setting["pinning"],
+        stride=str(point.features.get("stride", _UNSTATED)),
+        date=run.id,
+        code_version=run.code_version,
+    )
+
+
+def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[Timing, ...]:
+    """Return what a run has of a section, in a fixed order, unfinished launches included."""
+    found: dict[tuple[str, tuple[tuple[str, Feature], ...], bool], dict[int, list[float]]] = {}
+    for place in recorded(connection, machine=run.machine, date=run.id):
+        for sample in samples_of(connection, place):
+            stated = dict(sample.point)
+            if stated.pop(_SECTION) != section:
+                continue
+            held_out = bool(stated.pop(_HELD_OUT))
+            key = (place.operation, tuple(sorted(stated.items())), held_out)
+            launches = found.setdefault(key, {})
+            launches.setdefault(sample.launch, []).extend(sample.microseconds)
+    return tuple(
+        Timing(
+            Point(operation, dict(features), held_out),
+            tuple(tuple(samples) for _, samples in sorted(launches.items())),
+        )
+        for (operation, features, held_out), launches in found.items()
+    )

@@ -1,0 +1,125 @@
+"""The process that measures: one launch of one section, its samples as lines of JSON.
+
+``python -m costdb.calibration.worker JOB``, with a job as JSON, under ``mpiexec -n K`` where the
+section needs MPI. Rank 0 writes: first the setting, then samples, last that it is done. It ends
+when its standard input does, so that it does not outlive the process that reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from dataclasses import asdict, dataclass
+
+from costdb.calibration.library import setting_of, usable_cores
+from costdb.calibration.measure import PACES, measure
+from costdb.calibration.registry import find_section
+from costdb.calibration.section import Effort, Need, Section, World
+
+_BATCH_S = 1.0
+_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One launch: which section, how thoroughly, for how long, and in which order."""
+
+    section: str
+    effort: Effort
+    seconds: float
+    seed: int
+
+
+class _Output:
+    """Lines to the reader, a second's worth at a time: writing would disturb the measurement."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._stream = os.fdopen(descriptor, "w", encoding="utf-8")
+        self._visits: list[tuple[int, tuple[float, ...]]] = []
+        self._due = time.monotonic() + _BATCH_S
+
+    def visit(self, index: int, taken: tuple[float, ...]) -> None:
+        self._visits.append((index, taken))
+        if time.monotonic() >= self._due:
+            self.write(visits=self._visits)
+            self._visits = []
+            self._due = time.monotonic() + _BATCH_S
+
+    def write(self, **message: object) -> None:
+        self._stream.write(json.dumps(message) + "\n")
+        self._stream.flush()
+
+    def end(self) -> None:
+        self.write(visits=self._visits)
+        self.write(done=True)
+
+
+def work(job: Job, output: _Output) -> None:
+    """Measure one launch."""
+    begun = time.monotonic()
+    section = find_section(job.section)
+    world = world_of(section)
+    points = section.points(job.effort, processors(section, world))
+    setting = setting_of(section, world)
+    if world.rank == 0:
+        output.write(setting=asdict(setting))
+    measure(
+        section,
+        points,
+        world,
+        PACES[job.effort],
+        seconds=job.seconds - (time.monotonic() - begun),
+        seed=job.seed,
+        emit=output.visit,
+    )
+    if world.rank == 0:
+        output.end()
+
+
+def world_of(section: Section) -> World:
+    """Return all ranks for a section that needs MPI, else this process alone."""
+    if Need.MPI not in section.needs:
+        return World()
+    from mpi4py import MPI
+
+    everyone = MPI.COMM_WORLD
+    return World(everyone.Get_rank(), everyone.Get_size(), everyone)
+
+
+def processors(section: Section, world: World) -> int:
+    """Return what the section's points are made for: ranks, or cores."""
+    return world.size if Need.MPI in section.needs else usable_cores()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job that the only argument describes."""
+    stated = json.loads(arguments[0])
+    job = Job(**{**stated, "effort": Effort(stated["effort"])})
+    # What a section or a library prints must not get between the lines of the protocol.
+    descriptor = os.dup(1)
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with_reader, daemon=True).start()
+    try:
+        work(job, _Output(descriptor))
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)  # the launcher then ends the other ranks, which wait for this one
+    return 0
+
+
+def _end_with_reader() -> None:
+    # Only rank 0 has the reader's pipe; the launcher gives the others nothing to read.
+    ranks = [os.environ[name] for name in _RANK_VARIABLES if name in os.environ]
+    if not ranks or ranks[0] == "0":
+        while os.read(0, 4096):
+            pass
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

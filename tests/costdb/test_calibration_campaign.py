@@ -1,0 +1,286 @@
+"""Calibrations with real processes: kept, resumed, alone, and a profile in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+from costdb.calibration.campaign import LAUNCHES, Request, calibrate
+from costdb.calibration.measure import PACES
+from costdb.calibration.profile import document_of
+from costdb.calibration.recording import timings_of
+from costdb.calibration.registry import SECTIONS, CalibrationError, check_names, find_section
+from costdb.calibration.section import Effort
+from costdb.machines import load_machine
+from costdb.profile_check import check_profile
+from costdb.store import StoreError, store_path
+from costdb.store.database import reading, writing
+from costdb.store.records import Circumstances, Sample, add_samples, fits_of, recorded, samples_of
+from costdb.store.runs import alone, launches_of, newest_run_of
+from costdb.store.tables import SCHEMA_VERSION
+
+HERE = Path(__file__).parent
+ALONE, TOGETHER = "calibration_fake:ALONE", "calibration_fake:TOGETHER"
+BROKEN, UNFIT = "calibration_fake:BROKEN", "calibration_fake:UNFIT"
+
+DRIVER = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+from costdb.calibration.campaign import Request, calibrate
+from costdb.calibration.section import Effort
+import test_calibration_campaign as here
+print("begun", flush=True)
+calibrate(Request("here", Effort.QUICK, ({ALONE!r},), seconds=6), here.Told())
+print("stored", flush=True)
+"""
+
+
+@dataclass
+class Told:
+    lines: list = field(default_factory=list)
+    stop_at: int = 0
+
+    def resumed(self, run):
+        self.lines.append("resumed")
+
+    def measuring(self, title, launch, launches):
+        self.lines.append(f"{title} {launch}/{launches}")
+        if len(self.lines) == self.stop_at:
+            raise KeyboardInterrupt
+
+    def progress(self, share):
+        assert 0 <= share <= 1
+
+    def failed(self, reason):
+        self.lines.append(reason)
+
+
+@pytest.fixture(autouse=True)
+def data_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    return tmp_path / "data"
+
+
+def quick(*sections, **options):
+    return Request("here", Effort.QUICK, sections, seconds=8, ranks=2, **options)
+
+
+def all_records():
+    with reading(store_path()) as connection:
+        return {known: samples_of(connection, known) for known in recorded(connection)}
+
+
+def test_samples_of_all_launches_are_kept_and_make_a_checked_profile():
+    told = Told()
+    made = calibrate(quick(ALONE, TOGETHER), told)
+    assert told.lines == [f"sums of lists {at}/2" for at in (1, 2, 1, 2)]
+    assert check_profile(dict(made.document), "here") == []
+    records = all_records()
+    pace = PACES[Effort.QUICK]
+    for known, samples in records.items():
+        together = known.operation == f"{TOGETHER}.sum"
+        assert (known.ranks, known.library) == ((2, "MPICH") if together else (1, "numpy"))
+        assert len(samples) == LAUNCHES[Effort.QUICK] * pace.rounds * 4
+        assert {sample.launch for sample in samples} == {1, 2}
+        assert {sample.point["elements"] for sample in samples} == {100, 200, 300, 400}
+    machine = load_machine("here")
+    assert machine.library.startswith("MPICH ")
+    slope = machine.quantity("hardware", "sum_together_us")
+    assert slope is not None
+    assert "advise calibrate --name here --quick" in slope.source
+    with reading(store_path()) as connection:
+        for known in records:
+            (fit,) = fits_of(connection, known)
+            assert fit.model == "proportional"
+            assert fit.statistics == {"r2": 0.1, "median_error": 0.05, "points": 1, "chosen": 1}
+
+
+def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
+    made = calibrate(quick(ALONE), Told())
+    (section,) = made.sections
+    by_size = {timing.point.features["elements"]: timing for timing in section.timings}
+    assert [size for size, timing in by_size.items() if timing.point.held_out] == [300]
+    pace = PACES[Effort.QUICK]
+    for timing in section.timings:
+        assert [len(taken) for taken in timing.launches_us] == [pace.rounds * pace.samples] * 2
+        assert timing.point.features["ranks"] == len(os.sched_getaffinity(0))
+
+
+def test_an_interrupted_run_keeps_what_is_done_and_is_resumed():
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(quick(ALONE, TOGETHER), Told(stop_at=2))
+    kept = [sample for samples in all_records().values() for sample in samples]
+    assert kept
+    told = Told()
+    made = calibrate(quick(ALONE, TOGETHER), told)
+    assert told.lines == ["resumed", *(f"sums of lists {at}/2" for at in (2, 1, 2))]
+    assert {one.run.id for one in made.sections} == {known.date for known in all_records()}
+    assert len({one.run.id for one in made.sections}) == 1
+    now = [sample for samples in all_records().values() for sample in samples]
+    assert all(sample in now for sample in kept)
+    # A finished run is not resumed, and neither is one that asked for something else.
+    told = Told()
+    calibrate(quick(ALONE, TOGETHER), told)
+    assert "resumed" not in told.lines
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(quick(ALONE), Told(stop_at=2))
+    for other in (quick(TOGETHER), quick(ALONE, fresh=True)):
+        told = Told()
+        calibrate(other, told)
+        assert "resumed" not in told.lines
+
+
+def test_sections_measured_at_other_times_keep_their_own_source():
+    (older,) = calibrate(quick(ALONE), Told()).sections
+    (newer,) = calibrate(quick(TOGETHER), Told()).sections
+    both = [replace(older, name="alone"), replace(newer, name="together")]
+    document = document_of(newer.run, both, [])
+    sources = document["sources"]
+    assert older.run.id in sources["calibration.alone"]
+    assert newer.run.id in sources["calibration"]
+    facts = document["hardware"]
+    assert facts["sum_alone_us"]["source"] == "calibration.alone"
+    assert facts["sum_together_us"]["source"] == "calibration"
+    assert check_profile(document, "here") == []
+    with pytest.raises(CalibrationError, match="/hardware/sum_alone_us again"):
+        document_of(newer.run, [both[0], both[0]], [])
+
+
+def test_a_section_that_fails_leaves_the_others_and_says_why():
+    told = Told()
+    made = calibrate(quick(ALONE, BROKEN, UNFIT), told)
+    failures = [line for line in told.lines if "ended early" in line]
+    assert len(failures) == 1
+    assert "RuntimeError: the sensor is broken" in failures[0]
+    assert [(one.name, one.reason) for one in made.skipped] == [
+        (UNFIT, "measured, but not fitted: no model fits")
+    ]
+    assert any("no model fits" in note for note in made.document["notes"])
+    told = Told()
+    with pytest.raises(CalibrationError, match="no section was measured"):
+        calibrate(quick(BROKEN), told)
+
+
+def test_two_at_once_do_not_mix():
+    with alone(), pytest.raises(StoreError, match="another calibration is running"):
+        calibrate(quick(ALONE), Told())
+    assert not store_path().exists()
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", DRIVER],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    ends = [process.communicate(timeout=60) for process in processes]
+    stored = [output for output, _ in ends if "stored" in output]
+    refused = [errors for _, errors in ends if "another calibration is running" in errors]
+    assert len(stored) >= 1
+    assert len(stored) + len(refused) == 2
+    dates = {known.date for known in all_records()}
+    assert len(dates) == len(stored)
+    for samples in all_records().values():
+        assert len(samples) == LAUNCHES[Effort.QUICK] * PACES[Effort.QUICK].rounds * 4
+
+
+def test_kills_at_any_moment_leave_a_clean_store_that_is_resumed():
+    source = random.Random(os.environ.get("PYTEST_XDIST_WORKER", "kills"))
+    acknowledged: set[tuple[str, int, str]] = set()
+    for _ in range(8):
+        process = subprocess.Popen(
+            [sys.executable, "-c", DRIVER], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(source.uniform(0, 0.6))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        if store_path().exists():
+            kept = {
+                (known.date, at, json.dumps(sample.microseconds))
+                for known, samples in all_records().items()
+                for at, sample in enumerate(samples)
+            }
+            assert acknowledged <= kept
+            acknowledged = kept
+            with sqlite3.connect(store_path()) as connection:
+                assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+            connection.close()
+    made = calibrate(quick(ALONE), Told())
+    assert check_profile(dict(made.document), "here") == []
+    assert not list(store_path().parent.glob("*.damaged-*"))
+
+
+def test_the_measuring_process_ends_with_its_reader():
+    job = json.dumps(
+        {"section": "calibration_fake:SLOW", "effort": "full", "seconds": 60, "seed": 1}
+    )
+    worker = subprocess.Popen(
+        [sys.executable, "-P", "-m", "costdb.calibration.worker", job],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert worker.stdout is not None
+    assert worker.stdin is not None
+    assert "setting" in json.loads(worker.stdout.readline())
+    worker.stdin.close()
+    assert worker.wait(timeout=30) == 1
+    worker.stdout.close()
+
+
+def test_a_store_of_the_second_version_gains_what_it_lacks():
+    place = Circumstances("m", "l", "1", "f8", 1, 1, "op", "none", "row", "d", "v")
+    with writing(store_path()) as connection:
+        add_samples(connection, place, [Sample(1, {"n": 1}, (1.0,))])
+        connection.execute("DROP TABLE launches")
+        connection.execute("DROP TABLE runs")
+        connection.execute("PRAGMA user_version = 2")
+    with reading(store_path()) as connection:
+        assert recorded(connection) == (place,)
+    with writing(store_path()) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        assert newest_run_of(connection, "m", "s") is None
+        assert launches_of(connection, "r", "s") == ()
+        assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
+
+
+def test_names_of_sections_are_checked():
+    with pytest.raises(CalibrationError, match='no section "mesages"'):
+        check_names(["mesages"])
+    with pytest.raises(CalibrationError, match="no section"):
+        check_names([ALONE])
+    for name in SECTIONS:
+        section = find_section(name)
+        assert section.name == name
+
+
+def test_no_two_sections_share_an_operation():
+    seen: dict[str, str] = {}
+    for name in SECTIONS:
+        operations = {
+            point.operation for effort in Effort for point in find_section(name).points(effort, 2)
+        }
+        for operation in operations:
+            assert operation not in seen, f"{name} and {seen[operation]} both have {operation}"
+            seen[operation] = name
+
+
+def test_timings_of_an_unknown_run_are_empty():
+    made = calibrate(quick(ALONE), Told())
+    with reading(store_path()) as connection:
+        assert timings_of(connection, made.sections[0].run, TOGETHER) == ()
