@@ -230,6 +230,8 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
             f"{path}: store version {version} was written by a newer advise "
             f"(this one knows version {SCHEMA_VERSION})"
         )
+    if version < 0:
+        raise StoreError(f"{path}: store version {version} is none that was ever written")
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     empty = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
     if not (empty and version == 0) and application != APPLICATION_ID:
