@@ -7,8 +7,8 @@ rates are: caches and protocols bend the line without breaking it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from costdb.expr import Expr, minimum
 from costdb.machines import Json, Machine, MachineError, quantity_of
@@ -31,12 +31,21 @@ class Grade:
 
     above: float
     limit: float | None
-    quantities: Mapping[str, Quantity]
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
 
     def part(self, amount: Expr) -> Expr:
         """Return the part of `amount` that lies in this grade."""
         most = amount if self.limit is None else minimum(amount, self.limit)
         return most if self.above == 0 else most - minimum(amount, self.above)
+
+
+def grades_of(limits: Sequence[float]) -> Iterator[Grade]:
+    """Yield grades that end at growing `limits`, and one for the rest, without any rates."""
+    above: float = 0
+    for limit in limits:
+        yield Grade(above, limit)
+        above = limit
+    yield Grade(above, None)
 
 
 def grades(machine: Machine, *path: str) -> tuple[Grade, ...]:
@@ -58,7 +67,7 @@ def _grades(listed: Json, machine: Machine, place: str) -> Iterator[Grade]:
     where = f"{machine.origin}: {place}"
     if not isinstance(listed, list) or not listed:
         raise MachineError(f"{where}: expected a list of at least one grade")
-    above = 0.0
+    above: float = 0
     for number, item in enumerate(listed):
         stated = item.get("max_bytes") if isinstance(item, dict) else None
         last = number == len(listed) - 1

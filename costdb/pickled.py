@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ceil, conditional, less_equal, log2, num, sym
 from costdb.graded import grades
-from costdb.lines.coefficients import bytes_of
+from costdb.lines.regions import bytes_of
 from costdb.machines import Machine
 from costdb.profile_parts import interval_of, lacking
 from costdb.quantity import Quantity

@@ -125,7 +125,7 @@ def _section_problems(document: dict[str, Json]) -> Iterator[str]:
     for name, ends in _object(lines.get("range")).items():
         if isinstance(ends, list) and _number(ends[0]) > _number(ends[1]):
             yield f"{place_of(('lines', 'range', name))}: the range is empty"
-    yield from _piece_problems(_object(lines.get("message")).get("pieces"))
+    yield from _every_grade_problem(document, ())
     applications = _object(_object(document.get("phases")).get("applications"))
     for application, described in applications.items():
         for label, stated in _object(_object(described).get("ranges")).items():
@@ -133,18 +133,25 @@ def _section_problems(document: dict[str, Json]) -> Iterator[str]:
             yield from _range_problems(_object(stated), place)
 
 
-def _piece_problems(pieces: Json) -> Iterator[str]:
-    if not isinstance(pieces, list):
-        return
-    limits = [_object(piece).get("max_bytes") for piece in pieces]
+def _every_grade_problem(value: Json, path: tuple[str, ...]) -> Iterator[str]:
+    """Check every list, wherever it is, whose items hold up to ``max_bytes``."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _every_grade_problem(inner, (*path, key))
+    elif isinstance(value, list) and any("max_bytes" in _object(item) for item in value):
+        yield from _grade_problems(value, place_of(path))
+
+
+def _grade_problems(graded: list[Json], place: str) -> Iterator[str]:
+    limits = [_object(piece).get("max_bytes") for piece in graded]
     if limits[-1] is not None:
-        yield "/lines/message/pieces: the last piece has max_bytes null"
+        yield f"{place}: the last piece has max_bytes null"
     if None in limits[:-1]:
-        yield "/lines/message/pieces: only the last piece has max_bytes null"
+        yield f"{place}: only the last piece has max_bytes null"
         return
     sizes = [_number(limit) for limit in limits[:-1]]
     if any(left >= right for left, right in pairwise(sizes)):
-        yield "/lines/message/pieces: max_bytes must grow from piece to piece"
+        yield f"{place}: max_bytes must grow from piece to piece"
 
 
 def _range_problems(stated: Mapping[str, Json], place: str) -> Iterator[str]:

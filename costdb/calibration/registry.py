@@ -12,7 +12,11 @@ from costdb.calibration.section import Need, Section
 
 # In the order of measuring. The module has the section as SECTION, and imports what the section
 # needs only inside functions.
-SECTIONS: Mapping[str, str] = MappingProxyType({})
+SECTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "messages": "costdb.calibration.messages",
+    }
+)
 
 _MODULES: Mapping[Need, str] = MappingProxyType({Need.MPI: "mpi4py", Need.NUMBA: "numba"})
 

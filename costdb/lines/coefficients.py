@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less_equal, num, sym
+from costdb.lines.graded import amounts, coefficient_at, is_graded, scale_in
+from costdb.lines.regions import bytes_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import BUILT_IN, Json, Machine, MachineError, quantity_of
 from costdb.quantity import Provenance, Quantity
@@ -63,6 +65,12 @@ class Bill:
         if times == num(0):
             return
         size = bytes_of(region)
+        # Nothing is sent where there is nobody to send to, so nothing is out of range there.
+        sent = conditional(less_equal(1, times), size, self._lowest("message_bytes"))
+        self.within("message_bytes", sent)
+        if is_graded(self.machine.section(MODEL, "message")):
+            self._charge_graded(times, region)
+            return
         for label, key, amount in (
             ("start-up", "alpha_us", num(1)),
             ("bytes", "beta_us_per_byte", size),
@@ -71,9 +79,6 @@ class Bill:
             each = amount * self._message_coefficient(key, size) * self._residual("message")
             if each != num(0):
                 self.terms.append(Term(label, MODEL, times * each))
-        # Nothing is sent where there is nobody to send to, so nothing is out of range there.
-        sent = conditional(less_equal(1, times), size, self._lowest("message_bytes"))
-        self.within("message_bytes", sent)
 
     def lines(self, region: Region) -> Expr:
         """Return the lines that a region touches, `lines.slack` of the way between bounds."""
@@ -129,6 +134,27 @@ class Bill:
         if self.machine.quantity(MODEL, section, "residual") is None:
             return num(1)
         return self.coefficient(section, "residual")
+
+    def _charge_graded(self, times: Expr, region: Region) -> None:
+        """Add messages priced by grades, amounts of one label as one term."""
+        if self._states_no_line():
+            self._lacks("hardware.cache_line_bytes")
+            return
+        together: dict[str, Expr] = {}
+        for amount in amounts(region, scale_in(self.machine)):
+            if amount.units == num(0):
+                continue
+            quantity = coefficient_at(self.machine, amount.place)
+            if quantity is None:
+                self._lacks(".".join(map(str, (MODEL, "message", *amount.place))))
+                continue
+            symbol = _without_unit(f"{MODEL}.message.{amount.name}")
+            self.coefficients[symbol] = quantity
+            so_far = together.get(amount.label, num(0))
+            together[amount.label] = so_far + amount.units * sym(symbol)
+        residual = self._residual("message")
+        for label, each in together.items():
+            self.terms.append(Term(label, MODEL, times * each * residual))
 
     def _message_coefficient(self, key: str, size: Expr) -> Expr:
         pieces = self.machine.section(MODEL, "message").get("pieces")
@@ -186,19 +212,6 @@ class Bill:
                 raise MachineError(
                     f"{self.machine.origin}: /{MODEL}/range/{what}: expected [low, high]"
                 )
-
-
-def elements_of(region: Region) -> Expr:
-    """Return the number of elements of a region."""
-    elements = num(1)
-    for count in region.counts:
-        elements = elements * count
-    return elements
-
-
-def bytes_of(region: Region) -> Expr:
-    """Return the bytes of a region's elements, without what lies between them."""
-    return elements_of(region) * region.itemsize_bytes
 
 
 def _without_unit(key: str) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ceil, conditional, floor, less, log2, minimum, num
-from costdb.lines.coefficients import Bill, elements_of
+from costdb.lines.coefficients import Bill
+from costdb.lines.regions import elements_of
 from costdb.machines import Machine
 from costdb.work import Collective, CollectiveKind, Message, PrefixScan, Statement
 

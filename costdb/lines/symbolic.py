@@ -81,14 +81,14 @@ def region_line_bounds(
             continue
         # Offsets along any dimension keep the addresses aligned to its pitch at best.
         aligned = _common_divisor(pitch, aligned)
-        size = _magnitude(pitch)
+        size = magnitude(pitch)
         if start is not None and size != pitch:
             start = start + (count - 1) * minimum(pitch, 0)
         dimensions.append((count, size))
     if start is not None:
         aligned = _common_divisor(start, aligned)
     block = _Block(num(line_bytes), aligned, start)
-    lower, upper = block.bounds(num(region.itemsize_bytes), _by_pitch(dimensions))
+    lower, upper = block.bounds(num(region.itemsize_bytes), by_pitch(dimensions))
     unknown = [count for count in dict.fromkeys(region.counts) if not isinstance(count, Num)]
     if unknown:
         filled = less(0, minimum(*unknown))
@@ -198,7 +198,7 @@ def _constant_bounds(region: Region, line_bytes: int, alignment: int) -> Bounds 
     return None
 
 
-def _by_pitch(dimensions: _Dimensions) -> _Dimensions:
+def by_pitch(dimensions: _Dimensions) -> _Dimensions:
     """Sort by pitch; where only sizes can tell, exchange neighbours by conditionals."""
     ordered = list(dimensions)
     for end in range(len(ordered) - 1, 0, -1):
@@ -255,7 +255,8 @@ def _remainder(size: Expr, unit: Expr) -> Expr:
     return _ZERO if _is_multiple(size, unit) else size % unit
 
 
-def _magnitude(pitch: Expr) -> Expr:
+def magnitude(pitch: Expr) -> Expr:
+    """Return the absolute value of a pitch, without a maximum where its sign is known."""
     coefficient, rest = split_coefficient(pitch)
     if isinstance(pitch, Num):
         return pitch if pitch.value >= 0 else -pitch

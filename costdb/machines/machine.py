@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from costdb.machines.checks import cheap_problems
@@ -61,6 +61,16 @@ class Machine:
         MachineError
             Something other than a quantity is there.
         """
+        return self.quantity_at(path)
+
+    def quantity_at(self, path: Sequence[str | int]) -> Quantity | None:
+        """Return the quantity at a `path` that may go through lists, by number.
+
+        Raises
+        ------
+        MachineError
+            Something other than a quantity is there.
+        """
         found = self._at(path)
         if found is None:
             return None
@@ -88,12 +98,15 @@ class Machine:
                 return int(stated.value)
         raise MachineError(f'machine "{self.name}" states no cache_line_bytes')
 
-    def _at(self, path: tuple[str, ...]) -> Json:
+    def _at(self, path: Sequence[str | int]) -> Json:
         found: Json = dict(self.document)
         for key in path:
-            if not isinstance(found, dict):
+            if isinstance(found, dict) and isinstance(key, str):
+                found = found.get(key)
+            elif isinstance(found, list) and isinstance(key, int) and key < len(found):
+                found = found[key]
+            else:
                 return None
-            found = found.get(key)
         return found
 
 

@@ -1,0 +1,131 @@
+"""Fits and their statistics, as all sections make them: relative, not negative, held out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from costdb.calibration.section import Quality, Timing
+from costdb.lines.regression import unexplained
+from costdb.machines.documents import Json
+
+Vector = NDArray[np.float64]
+Columns = Mapping[str, Vector]
+
+SOURCE = "calibration"
+
+# No memory or network moves a byte faster than a terabyte a second: a fit that finds less has
+# explained the bytes by something else.
+LEAST_US_PER_BYTE = 1e-6
+
+_QUANTILES = (0.04, 0.96)
+
+
+def fit_above(
+    columns: Columns, times_us: Vector, floors: Mapping[str, float] | None = None
+) -> dict[str, float]:
+    """Return the coefficients, none below its floor, with the least relative squared errors.
+
+    Parameters
+    ----------
+    columns : mapping of str to array, shape (n,)
+        Units of each coefficient in each sample; a column of zeros gets its floor.
+    times_us : array, shape (n,)
+        Above zero.
+    floors : mapping of str to float, optional
+        0 where none is given.
+    """
+    # scipy.optimize takes a third of a second to import.
+    from scipy.optimize import nnls
+
+    names = list(columns)
+    matrix = np.stack([columns[name] for name in names], axis=-1) / times_us[:, np.newaxis]
+    least = np.array([(floors or {}).get(name, 0.0) for name in names])
+    norms = np.linalg.norm(matrix, axis=0)
+    norms[norms == 0] = 1.0
+    scaled, _ = nnls(matrix / norms, 1.0 - matrix @ least)
+    return dict(zip(names, (scaled / norms + least).tolist(), strict=True))
+
+
+def predict(columns: Columns, coefficients: Mapping[str, float]) -> Vector:
+    """Return predicted microseconds, shape (n,)."""
+    total: Vector = np.sum([columns[name] * each for name, each in coefficients.items()], axis=0)
+    return total
+
+
+def part(columns: Columns, chosen: Vector) -> Columns:
+    """Return the samples that `chosen`, a mask or indices, selects."""
+    return {name: column[chosen] for name, column in columns.items()}
+
+
+def medians_us(timings: Sequence[Timing]) -> Vector:
+    """Return the time of each point, shape (n,)."""
+    return np.array([timing.median_us for timing in timings])
+
+
+def held_out(timings: Sequence[Timing]) -> NDArray[np.bool_]:
+    """Return which points were kept from the fit, shape (n,)."""
+    return np.array([timing.point.held_out for timing in timings], dtype=bool)
+
+
+def quality(
+    operation: str, model: str, times_us: Vector, predicted_us: Vector, *, chosen: bool
+) -> Quality:
+    """Return how well a model predicts points that were kept from its fit."""
+    errors = np.abs(predicted_us - times_us) / times_us
+    spread = times_us.size > 1 and bool(np.ptp(times_us) > 0)
+    r2 = unexplained(times_us, predicted_us) if spread else 0.0
+    return Quality(operation, model, r2, float(np.median(errors)), times_us.size, chosen)
+
+
+def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
+    """Return the factor that holds nine in ten samples of these points around the prediction.
+
+    Every raw sample of every launch counts, outliers and all, each point alike.
+    """
+    ratios, weights = [], []
+    for timing, predicted in zip(timings, predicted_us.tolist(), strict=True):
+        taken = [sample / predicted for samples in timing.launches_us for sample in samples]
+        ratios += taken
+        weights += [1 / len(taken)] * len(taken)
+    order = np.argsort(ratios)
+    reached = np.cumsum(np.array(weights)[order]) / sum(weights)
+    low, high = (
+        ratios[order[min(int(np.searchsorted(reached, share)), len(ratios) - 1)]]
+        for share in _QUANTILES
+    )
+    note = "holds nine in ten single samples of the points that were kept from the fit"
+    return measured(1.0, "1", min(low, 1.0), max(high, 1.0), note)
+
+
+def measured(
+    value: float,
+    unit: str,
+    low: float | None = None,
+    high: float | None = None,
+    note: str | None = None,
+) -> dict[str, Json]:
+    """Return a measured quantity as a profile states it."""
+    stated: dict[str, Json] = {"value": _rounded(value), "unit": unit}
+    if low is not None and high is not None:
+        stated |= {
+            "low": min(_rounded(low), _rounded(value)),
+            "high": max(_rounded(high), _rounded(value)),
+        }
+    stated |= {"provenance": "measured", "source": SOURCE}
+    return stated if note is None else {**stated, "note": note}
+
+
+def spread_over_launches(timings: Sequence[Timing]) -> tuple[float, float]:
+    """Return the least and the greatest median of a launch over that of all launches."""
+    ratios = [
+        median(samples) / timing.median_us for timing in timings for samples in timing.launches_us
+    ]
+    return min(ratios), max(ratios)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")

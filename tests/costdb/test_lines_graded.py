@@ -1,0 +1,231 @@
+"""Messages by grades: marshalling against enumeration, prices against direct evaluation."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costdb.estimate import Missing, Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import evaluate, free_symbols, num, sym
+from costdb.lines.regions import marshalling_of
+from costdb.lines.symbolic import region_line_bounds
+from costdb.machines import Json, Machine, MachineError, machine_of
+from costdb.pricing import price_work
+from costdb.profile_check import check_profile
+from costdb.work import Collective, CollectiveKind, Message, Region
+
+LINE, WAY = 64, 4096
+N = sym("N")
+
+
+def quantity(value: float, unit: str) -> Json:
+    return {"value": value, "unit": unit, "provenance": "measured", "source": "test"}
+
+
+def graded(limits: list[int], key: str, unit: str, rates: list[float]) -> Json:
+    return [
+        {"max_bytes": limit, key: quantity(rate, unit)}
+        for limit, rate in zip([*limits, None], rates, strict=True)
+    ]
+
+
+BYTE_LIMITS, BYTE_RATES = [1000, 50_000], [0.001, 0.0002, 0.0005]
+LINE_LIMITS, LINE_RATES = [4096, 100_000], [0.001, 0.002, 0.004]
+STEP_BYTES = 2000
+
+
+def document() -> dict[str, Any]:
+    return {
+        "schema_version": 1,
+        "name": "test",
+        "title": "Test",
+        "library": "none",
+        "sources": {"test": "made up"},
+        "hardware": {"cache_line_bytes": quantity(LINE, "byte")},
+        "lines": {
+            "message": {
+                "alpha_us": quantity(2, "us"),
+                "protocols": [{"above_bytes": STEP_BYTES, "extra_us": quantity(3, "us")}],
+                "bytes": graded(BYTE_LIMITS, "beta_us_per_byte", "us/byte", BYTE_RATES),
+                "staging": {
+                    "call_us": quantity(0.3, "us"),
+                    "loop_us": quantity(0.006, "us"),
+                    "element_us": quantity(0.0001, "us"),
+                    "copy_us_per_byte": quantity(0.00007, "us/byte"),
+                    "way_bytes": quantity(WAY, "byte"),
+                    "lines": graded(LINE_LIMITS, "gamma_us_per_line", "us/line", LINE_RATES),
+                },
+                "residual": {**quantity(1, "1"), "low": 0.9, "high": 1.2},  # type: ignore[dict-item]
+            },
+            "range": {"message_bytes": [8, 1_000_000]},
+        },
+    }
+
+
+def machine() -> Machine:
+    return machine_of(document(), "test.json")
+
+
+def region(runs: int, width: int, pitch: int, item: int) -> Region:
+    return Region(item, (num(runs), num(width)), (num(pitch), num(item)))
+
+
+def by_grade(amount: float, limits: list[int], rates: list[float]) -> float:
+    time, above = 0.0, 0
+    for limit, rate in zip([*limits, 10**12], rates, strict=True):
+        time += rate * max(0.0, min(amount, limit) - above)
+        above = limit
+    return time
+
+
+def by_hand(runs: int, width: int, pitch: int, item: int) -> float:
+    size = runs * width * item
+    time = 2 + by_grade(size, BYTE_LIMITS, BYTE_RATES) + (3 if size > STEP_BYTES else 0)
+    if runs == 1 or pitch == width * item:
+        return time
+    lower, upper = region_line_bounds(region(runs, width, pitch, item), LINE)
+    lines = float(evaluate(lower + upper, {})) / 2
+    power = 1
+    while pitch % (2 * power) == 0 and 2 * power <= WAY:
+        power *= 2
+    crowding = max(1.0, power / (-(-width * item // LINE) * LINE))
+    time += 0.3 + 0.00007 * size
+    time += 0.0001 * runs if width == 1 else 0.006 * runs
+    if width == 1:
+        time += 0.006
+    return time + by_grade(lines * LINE * crowding, LINE_LIMITS, LINE_RATES) / (LINE * crowding)
+
+
+def microseconds(priced: Priced | Missing, **sizes: int) -> float:
+    assert isinstance(priced, Priced), priced
+    values = {symbol: q.value for symbol, q in priced.coefficients.items()}
+    assert free_symbols(priced.microseconds) <= values.keys() | sizes.keys()
+    total = float(evaluate(priced.microseconds, {**values, **sizes}))
+    parts = sum(float(evaluate(t.microseconds, {**values, **sizes})) for t in priced.terms)
+    assert parts == pytest.approx(total)
+    return total
+
+
+def test_the_test_profile_is_sound() -> None:
+    assert check_profile(document(), "test.json") == []
+
+
+@given(st.integers(1, 3000), st.integers(1, 40), st.integers(0, 200), st.sampled_from([4, 8]))
+def test_prices_equal_direct_evaluation(runs: int, width: int, gap: int, item: int) -> None:
+    pitch = (width + gap) * item
+    priced = price_work(Message(region(runs, width, pitch, item)), machine())
+    assert microseconds(priced) == pytest.approx(by_hand(runs, width, pitch, item))
+
+
+@given(st.integers(2, 3000), st.integers(1, 4), st.sampled_from([4096, 4104, 800, 1 << 15]))
+def test_closed_forms_equal_prices_of_numbers(runs: int, width: int, pitch: int) -> None:
+    symbolic = Region(8, (N, num(width)), (num(pitch), num(8)))
+    closed = microseconds(price_work(Message(symbolic), machine()), N=runs)
+    assert closed == pytest.approx(by_hand(runs, width, pitch, 8))
+
+
+@given(st.integers(1, 5000), st.sampled_from([8, 16, 512, 4096, 4160]))
+def test_more_runs_never_cost_less(runs: int, pitch: int) -> None:
+    fewer, more = (
+        microseconds(price_work(Message(region(count, 1, pitch, 8)), machine()))
+        for count in (runs, runs + 1)
+    )
+    assert fewer <= more + 1e-9
+
+
+def test_a_pitch_at_a_power_of_two_crowds_lines_into_few_sets() -> None:
+    beside, at = (
+        microseconds(price_work(Message(region(500, 1, pitch, 8)), machine()))
+        for pitch in (4096 + 64, 4096)
+    )
+    assert at > beside
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3)), min_size=1, max_size=3),
+    st.sampled_from([4, 8]),
+)
+def test_runs_and_loops_against_enumeration(shape: list[tuple[int, int]], item: int) -> None:
+    """An array of `extent` elements along each dimension, of which `count` are sent."""
+    counts = [count for count, _ in shape]
+    extents = [count + gap for count, gap in shape]
+    pitches = [item] * len(shape)
+    for axis in range(len(shape) - 2, -1, -1):
+        pitches[axis] = pitches[axis + 1] * extents[axis + 1]
+    found = marshalling_of(
+        Region(item, tuple(map(num, counts)), tuple(map(num, pitches))), LINE, WAY
+    )
+    offsets = sorted(
+        sum(i * pitch for i, pitch in zip(index, pitches, strict=True))
+        for index in product(*map(range, counts))
+    )
+    breaks = [b for a, b in pairwise(offsets) if b != a + item]
+    runs = len(breaks) + 1
+    assert bool(evaluate(found.staged, {})) == (runs > 1)
+    assert evaluate(found.bytes, {}) == len(offsets) * item
+    if runs == 1:
+        return
+    if runs == len(offsets):
+        # an inner loop goes on while elements are equally spaced
+        inner = 1
+        while inner < runs and offsets[inner] == inner * offsets[1]:
+            inner += 1
+        assert evaluate(found.strided, {}) == runs
+        assert evaluate(found.loops, {}) == runs / inner
+    else:
+        assert evaluate(found.strided, {}) == 0
+        assert evaluate(found.loops, {}) == runs
+
+
+def test_the_interval_is_that_of_the_residual() -> None:
+    priced = price_work(Message(Region(8, (N, num(1)), (num(800), num(8)))), machine())
+    assert isinstance(priced, Priced)
+    estimate = evaluate_price(priced, {"N": 700})
+    assert estimate.low == pytest.approx(0.9 * estimate.mid)
+    assert estimate.high == pytest.approx(1.2 * estimate.mid)
+    assert not evaluate_price(priced, {"N": 700_000}).in_range
+
+
+def test_collectives_take_their_messages_from_the_grades() -> None:
+    row = region(1, 100, 800, 8)
+    work = Collective(CollectiveKind.BROADCAST, num(8), row)
+    assert microseconds(price_work(work, machine())) == pytest.approx(3 * by_hand(1, 100, 800, 8))
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "complaint"),
+    [
+        (("staging", "way_bytes"), quantity(0.5, "byte"), "expected a positive whole number"),
+        (("protocols",), {}, "expected a list"),
+        (("protocols",), [{}], "above_bytes: expected a number"),
+        (("bytes",), [], "at least one grade"),
+    ],
+)
+def test_malformed_profiles_are_named(place: tuple[str, ...], value: Json, complaint: str) -> None:
+    broken = document()
+    inner = broken["lines"]["message"]
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    with pytest.raises(MachineError, match=complaint):
+        price_work(Message(region(10, 1, 80, 8)), machine_of(broken, "test.json"))
+
+
+def test_what_is_not_stated_is_missing_by_name() -> None:
+    lacking = document()
+    del lacking["lines"]["message"]["staging"]["loop_us"]
+    answer = price_work(Message(region(10, 2, 80, 8)), machine_of(lacking, "test.json"))
+    assert isinstance(answer, Missing)
+    assert "lines.message.staging.loop_us" in answer.what
+
+
+def test_grades_that_do_not_grow_are_refused_by_the_full_check() -> None:
+    broken = document()
+    broken["lines"]["message"]["staging"]["lines"][1]["max_bytes"] = 10
+    (problem,) = check_profile(broken, "test.json")
+    assert "/lines/message/staging/lines: max_bytes must grow" in problem
