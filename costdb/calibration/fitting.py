@@ -13,6 +13,7 @@ from costdb.lines.regression import unexplained
 from costdb.machines.documents import Json
 
 Vector = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 Columns = Mapping[str, Vector]
 
 SOURCE = "calibration"
@@ -56,8 +57,8 @@ def predict(columns: Columns, coefficients: Mapping[str, float]) -> Vector:
     return total
 
 
-def part(columns: Columns, chosen: Vector) -> Columns:
-    """Return the samples that `chosen`, a mask or indices, selects."""
+def part(columns: Columns, chosen: Mask) -> Columns:
+    """Return the samples that `chosen`, shape (n,), selects."""
     return {name: column[chosen] for name, column in columns.items()}
 
 
@@ -66,7 +67,7 @@ def medians_us(timings: Sequence[Timing]) -> Vector:
     return np.array([timing.median_us for timing in timings])
 
 
-def held_out(timings: Sequence[Timing]) -> NDArray[np.bool_]:
+def held_out(timings: Sequence[Timing]) -> Mask:
     """Return which points were kept from the fit, shape (n,)."""
     return np.array([timing.point.held_out for timing in timings], dtype=bool)
 
@@ -82,22 +83,22 @@ def quality(
 
 
 def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
-    """Return the factor that holds nine in ten samples of these points around the prediction.
+    """Return the factor that holds nine in ten measured times around the predicted ones.
 
-    Every raw sample of every launch counts, outliers and all, each point alike.
+    A measured time is the median of one launch at one point; all launches count, so that what
+    drifts between them is within the interval.
     """
-    ratios, weights = [], []
-    for timing, predicted in zip(timings, predicted_us.tolist(), strict=True):
-        taken = [sample / predicted for samples in timing.launches_us for sample in samples]
-        ratios += taken
-        weights += [1 / len(taken)] * len(taken)
-    order = np.argsort(ratios)
-    reached = np.cumsum(np.array(weights)[order]) / sum(weights)
-    low, high = (
-        ratios[order[min(int(np.searchsorted(reached, share)), len(ratios) - 1)]]
-        for share in _QUANTILES
+    ratios = np.array(
+        [
+            median(samples) / predicted
+            for timing, predicted in zip(timings, predicted_us.tolist(), strict=True)
+            for samples in timing.launches_us
+        ]
     )
-    note = "holds nine in ten single samples of the points that were kept from the fit"
+    # "lower" and "higher" take times that were seen, so that few of them do not narrow it
+    low = float(np.quantile(ratios, _QUANTILES[0], method="lower"))
+    high = float(np.quantile(ratios, _QUANTILES[1], method="higher"))
+    note = "holds nine in ten launches' times of the points that were kept from the fit"
     return measured(1.0, "1", min(low, 1.0), max(high, 1.0), note)
 
 
@@ -117,14 +118,6 @@ def measured(
         }
     stated |= {"provenance": "measured", "source": SOURCE}
     return stated if note is None else {**stated, "note": note}
-
-
-def spread_over_launches(timings: Sequence[Timing]) -> tuple[float, float]:
-    """Return the least and the greatest median of a launch over that of all launches."""
-    ratios = [
-        median(samples) / timing.median_us for timing in timings for samples in timing.launches_us
-    ]
-    return min(ratios), max(ratios)
 
 
 def _rounded(value: float) -> float:

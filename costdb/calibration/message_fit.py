@@ -11,6 +11,7 @@ import numpy as np
 from costdb.calibration.fitting import (
     LEAST_US_PER_BYTE,
     Columns,
+    Mask,
     Vector,
     fit_above,
     held_out,
@@ -136,9 +137,9 @@ def document(by: Scale, coefficients: dict[str, float]) -> dict[str, Any]:
     }
 
 
-def _best_scale(regions: Sequence[Region], times: Vector, given: Vector, line: int) -> Scale:
+def _best_scale(regions: Sequence[Region], times: Vector, given: Mask, line: int) -> Scale:
     """Return the scale that leaves least on the points to fit, its protocol step looked for."""
-    whole = np.array([region.counts[0] == num(1) for region in regions]) & given
+    whole = given & np.array([region.counts[0] == num(1) for region in regions])
     rows = [region for region, is_row in zip(regions, whole, strict=True) if is_row]
     step = min(
         _STEPS_BYTES,
@@ -165,7 +166,7 @@ def _fit(columns: Columns, times: Vector) -> dict[str, float]:
 
 
 def _regressions(
-    regions: Sequence[Region], line: int, times: Vector, given: Vector
+    regions: Sequence[Region], line: int, times: Vector, given: Mask
 ) -> Iterator[tuple[str, Vector]]:
     """Yield the predictions of S1 to M3, plain and with coefficients of their own by protocol."""
     columns = {
@@ -207,11 +208,11 @@ def _lines(regions: Sequence[Region], line: int) -> Vector:
 
 
 def _qualities(
-    timings: Sequence[Timing], times: Vector, kept: Vector, predictions: dict[str, Vector]
+    timings: Sequence[Timing], times: Vector, kept: Mask, predictions: dict[str, Vector]
 ) -> Iterator[Quality]:
-    operations = np.array([timing.point.operation for timing in timings])
-    for operation in ("message", *sorted(set(operations.tolist()))):
-        inside = kept & np.char.startswith(operations, operation)
+    operations = [timing.point.operation for timing in timings]
+    for operation in ("message", *sorted(set(operations))):
+        inside = kept & np.array([name.startswith(operation) for name in operations])
         if not inside.any():
             continue
         for model, predicted in predictions.items():
