@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import re
 
+BUFFER_METHOD = (
+    "I?Sendrecv(?:_replace)?|Isend|Irecv|I?Allreduce|I?Allgatherv?"
+    "|I?Alltoall[vw]?|I?Bcast|I?Gatherv?|I?Scatterv?|Exscan|I?Reduce_scatter(?:_block)?"
+)
+"""Methods, as a regular expression, that few things but mpi4py's communicators have."""
+
 _MARK = re.compile(r"\badvisor\b|#[ \t]*advise[ \t]*:")
 _MARK_BYTES = re.compile(_MARK.pattern.encode())
 _HINTS = (b"advis",)
@@ -11,6 +17,21 @@ _HINTS = (b"advis",)
 
 _DECLARED = b"coding"
 _FIRST_LINES_BYTES = 512
+
+
+_MPI = re.compile(r"\bmpi4py\b")
+_THREADS = re.compile(r"\bprange\b")
+_METHOD = re.compile(rf"\.(?:{BUFFER_METHOD})\s*\(")
+
+
+def imports_mpi(source: str) -> bool:
+    """Return whether a file mentions mpi4py."""
+    return _MPI.search(source) is not None
+
+
+def may_communicate(source: str) -> bool:
+    """Return whether a file may hold an SPMD program; cheap, and never wrongly False."""
+    return any(mark.search(source) is not None for mark in (_MPI, _THREADS, _METHOD))
 
 
 def needs_reading(source: str) -> bool:

@@ -1,0 +1,245 @@
+"""From the text of a file to its SPMD program."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from advisor.frontend.comments import read_comments
+from advisor.frontend.directives import CommentError, KernelComment
+from advisor.frontend.parsing import parse
+from advisor.frontend.pragmas import Pragmas, read_pragmas
+from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
+from advisor.frontend.spmd.functions import Defined, Entered, Functions
+from advisor.frontend.spmd.options import mpirun_ranks
+from advisor.frontend.spmd.run import Frame, Run, TooMuch
+from advisor.frontend.spmd.statements import Statements
+from advisor.frontend.spmd.symbols import Symbols
+from advisor.frontend.spmd.values import External, Record, Text, Value
+from advisor.ir.kernel import SourceContext
+from advisor.ir.spmd.program import (
+    MODULE,
+    RANKS,
+    CallSite,
+    Program,
+    SizeFact,
+    SpmdFunction,
+)
+from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
+from advisor.source import Span
+
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_RECEIVER = re.compile(rf"([A-Za-z_][\w.]*)\.(?:{BUFFER_METHOD})\s*\(")
+_RECEIVER_OR_RANK = re.compile(
+    rf"([A-Za-z_][\w.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
+)
+_LINE_END = re.compile(r"\r\n|\n|\r")
+_START = Span(1, 0, 1, 0)
+
+
+def read_program(path: str, source: str) -> Program | None:
+    """Return the SPMD program of a file; None where nothing in it communicates.
+
+    Raises
+    ------
+    SourceProblem
+        When the file does not parse, or a comment to the tool cannot be right.
+    """
+    if not may_communicate(source):
+        return None
+    module = parse(path, source)
+    try:
+        directives = read_comments(source)
+    except CommentError as error:
+        raise error.in_file(path) from error
+    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
+    positions = wrapper.resolve(PositionProvider)
+
+    def span_of(node: cst.CSTNode) -> Span:
+        found = positions[node]
+        return Span(found.start.line, found.start.column, found.end.line, found.end.column)
+
+    follower = _Follower(path, source, span_of, read_pragmas(path, directives))
+    follower.follow(module)
+    functions = follower.functions(span_of(module))
+    if not functions:
+        return None
+    facts = follower.facts(
+        directive for directive in directives if isinstance(directive, KernelComment)
+    )
+    context = SourceContext(
+        source=source,
+        array_module=follower.imported("numpy"),
+        scalar_texts={},
+        identifiers=frozenset(_IDENTIFIER.findall(source)),
+        indent=module.default_indent,
+    )
+    return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
+
+
+class _Follower:
+    def __init__(
+        self, path: str, source: str, span_of: Callable[[cst.CSTNode], Span], pragmas: Pragmas
+    ) -> None:
+        self.source = source
+        receivers = _RECEIVER_OR_RANK if imports_mpi(source) else _RECEIVER
+        self.table = Functions(lambda body: self.statements.block(body))
+        self.run = Run(
+            span=span_of,
+            lines=_LINE_END.split(source),
+            symbols=Symbols(),
+            communicators=frozenset(receivers.findall(source)),
+            functions=self.table,
+            path=path,
+        )
+        self.statements = Statements(self.run, pragmas)
+        self.module: Entered | None = None
+
+    def follow(self, module: cst.Module) -> None:
+        """Follow the module, then every function that it did not enter."""
+        run = self.run
+        names: dict[str, Value] = {}
+        if module.body and module.get_docstring() is not None:
+            names["__doc__"] = Text(module.get_docstring())
+        frame = Frame(names, MODULE, names)
+        run.frames.append(frame)
+        try:
+            with run.block() as body:
+                self._followed(module)
+                steps = tuple(body)
+            self.module = Entered(
+                {}, steps, tuple(frame.buffers.values()), tuple(frame.communicators), frozenset()
+            )
+            for defined in list(self.table.defined.values()):
+                if not defined.entered:
+                    self._alone(defined)
+        except TooMuch:
+            run.unknown("the rest of the file takes too long to follow", _START)
+        for defined in self.table.defined.values():
+            if len(defined.entered) > 1:
+                self._joined(defined)
+
+    def _followed(self, module: cst.Module) -> None:
+        try:
+            self.statements.block(module)
+        except TooMuch:
+            self.run.budget = 20_000
+            self.run.unknown("the rest of the file takes too long to follow", _START)
+
+    def _alone(self, defined: Defined) -> None:
+        """Follow a function that nothing calls, with what its parameters may be."""
+        run = self.run
+        owner = None if defined.owner is None else self._instance(defined)
+        if defined.entered:
+            return
+        names = self.table.unknown(defined, run, owner)
+        saved = dict(run.frames[0].names)
+        try:
+            self.table.follow(run, defined, names, 0)
+        except TooMuch:
+            run.budget = 5_000
+            del run.frames[1:]
+        run.frames[0].names.clear()
+        run.frames[0].names.update(saved)
+
+    def _instance(self, defined: Defined) -> Record:
+        assert defined.owner is not None
+        made = self.run.record(defined.owner)
+        initialiser = defined.owner.method("__init__")
+        if initialiser is not None:
+            known = self.table.defined.get(initialiser.name)
+            if known is not None and known.function.node is not defined.function.node:
+                names = self.table.unknown(known, self.run, made)
+                with self.run.block():
+                    self.table.follow(self.run, known, names, 0)
+        return made
+
+    def _joined(self, defined: Defined) -> None:
+        """Follow a function once more, with what holds in all the ways it was entered."""
+        first = defined.entered[0]
+        if all(other.names == first.names for other in defined.entered[1:]):
+            return
+        run = self.run
+        names = dict(first.names)
+        for other in defined.entered[1:]:
+            for name, value in other.names.items():
+                names[name] = run.join(names.get(name), value, name)
+        run.budget = max(run.budget, 5_000)
+        try:
+            self.table.follow(run, defined, names, 0)
+        except TooMuch:
+            del run.frames[1:]
+            return
+        defined.entered.insert(0, defined.entered.pop())
+
+    def functions(self, whole: Span) -> tuple[SpmdFunction, ...]:
+        """Return the functions that communicate."""
+        found: list[SpmdFunction] = []
+        for name, defined in self.table.defined.items():
+            if not defined.entered:
+                continue
+            way, node = defined.entered[0], defined.function.node
+            span, all_of_it = self.run.span(node.name), self.run.span(node)
+            sites = tuple(defined.sites)
+            found.append(_function(name, span, all_of_it, way, node, sites))
+        if self.module is not None:
+            found.append(_function(MODULE, _START, whole, self.module, None, ()))
+        return tuple(
+            sorted(
+                (f for f in found if communicates(f.body)),
+                key=lambda f: (f.name == MODULE, f.span),
+            )
+        )
+
+    def facts(self, comments: Iterable[KernelComment]) -> dict[str, SizeFact]:
+        """Return what is known of every symbol."""
+        symbols = self.run.symbols
+        for line, count in mpirun_ranks(self.run.lines):
+            span = Span(line, 0, line, len(self.run.lines[line - 1]))
+            symbols.note_ranks(count, f"`-n {count}` in line {line}", span)
+        for comment in comments:
+            symbols.bind(comment.sizes, f"comment in line {comment.line}", comment.span)
+        symbols.facts.setdefault(
+            RANKS, SizeFact(None, "nothing in the file says how many ranks there are")
+        )
+        return dict(symbols.facts)
+
+    def imported(self, module: str) -> str | None:
+        """Return the name that a module is imported as at the top of the file."""
+        names = self.run.frames[0].names
+        return next((name for name, v in names.items() if v == External(module)), None)
+
+
+def _function(
+    name: str,
+    span: Span,
+    whole: Span,
+    way: Entered,
+    node: cst.FunctionDef | None,
+    sites: tuple[CallSite, ...],
+) -> SpmdFunction:
+    parameters = () if node is None else tuple(p.name.value for p in node.params.params)
+    return SpmdFunction(
+        name=name,
+        span=span,
+        whole=whole,
+        body=way.steps,
+        parameters=parameters,
+        communicators=way.communicators,
+        buffers=way.buffers,
+        calls=sites,
+        depth=max((site.depth for site in sites), default=0),
+        returned=way.returned,
+    )
+
+
+def communicates(body: tuple[Step, ...]) -> bool:
+    """Return whether steps communicate, or divide iterations among threads."""
+    return any(
+        isinstance(visit.step, Communicate)
+        or (isinstance(visit.step, Loop) and visit.step.kind is LoopKind.THREADS)
+        for visit in walk(body, into_calls=True)
+    )

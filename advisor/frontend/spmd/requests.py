@@ -1,0 +1,35 @@
+"""Requests of non-blocking operations."""
+
+from __future__ import annotations
+
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.values import Nothing, Opaque, Request, Sequence, Value
+from advisor.ir.spmd.steps import Wait
+from advisor.source import Span
+
+
+def waited(values: list[Value], run: Run, span: Span) -> Value:
+    """Note that requests are waited for; return what that gives."""
+    names: list[str] = []
+    for value in values[:1]:
+        if isinstance(value, Request):
+            names.append(value.text)
+        elif isinstance(value, Sequence):
+            parts = value.items if value.items is not None else (value.element,)
+            names += [part.text for part in parts if isinstance(part, Request)]
+    run.emit(Wait(tuple(names), span))
+    if values and isinstance(values[0], Request) and values[0].pickled is not None:
+        return Opaque("what a pickled receive gives", varies=True)
+    return Nothing()
+
+
+def request_method(request: Request, name: str, run: Run, span: Span) -> Value:
+    """Return what a method of a request gives."""
+    if name in ("Wait", "wait"):
+        run.emit(Wait((request.text,), span))
+        return Opaque("what a request gives", varies=True)
+    if name in ("Test", "test"):
+        return Opaque("whether a request is done", varies=True)
+    if name in ("Start", "Free", "Cancel", "free", "cancel"):
+        return Nothing()
+    return Opaque(f"the result of `.{name}` of a request", foreign=True)

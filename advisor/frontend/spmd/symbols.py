@@ -1,0 +1,91 @@
+"""The symbols of a program: what they stand for, what binds them, which differ by rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from advisor.ir.spmd.program import RANK, RANKS, SizeFact
+from advisor.source import Span
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
+from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS
+from costdb.expr.nodes import Num
+
+_UNNAMED = re.compile(r"[^A-Za-z0-9_.]+")
+_RESERVED = frozenset({RANK, RANKS}) | NOT_NUMBERS | OPERATOR_WORDS
+
+
+@dataclass(slots=True)
+class Symbols:
+    """Symbols by the variable and the place that they were made for."""
+
+    facts: dict[str, SizeFact] = field(default_factory=dict)
+    by_rank: set[str] = field(default_factory=lambda: {RANK})
+    _places: dict[tuple[str, Span | None, int | float | None], str] = field(default_factory=dict)
+
+    def known(self, name: str, value: int | float, origin: str, span: Span) -> Expr:
+        """Return a symbol for a variable with a usual value."""
+        symbol = self._symbol(name, span, value)
+        self.facts.setdefault(symbol, SizeFact(value, origin, span))
+        return sym(symbol)
+
+    def unknown(self, name: str, why: str, span: Span | None, *, varies: bool = False) -> Expr:
+        """Return a symbol for something that nothing binds."""
+        symbol = self._symbol(name, span, None)
+        self.facts.setdefault(symbol, SizeFact(None, why, span))
+        if varies:
+            self.by_rank.add(symbol)
+        return sym(symbol)
+
+    def index(self, name: str, span: Span) -> str:
+        """Return the symbol of a loop's index."""
+        return self._symbol(name, span, None)
+
+    def _symbol(self, name: str, span: Span | None, value: int | float | None) -> str:
+        key = (name, span, value)
+        if key not in self._places:
+            base = _identifier(name)
+            taken = set(self._places.values()) | _RESERVED
+            symbol, number = base, 2
+            while symbol in taken or symbol.lower() in NOT_NUMBERS:
+                symbol, number = f"{base}_{number}", number + 1
+            self._places[key] = symbol
+        return self._places[key]
+
+    def varies(self, expr: Expr | None) -> bool:
+        """Return whether an expression may differ from rank to rank."""
+        return expr is not None and not self.by_rank.isdisjoint(free_symbols(expr))
+
+    def value(self, expr: Expr | None) -> int | None:
+        """Return the whole number that an expression has with the values that are known."""
+        if expr is None:
+            return None
+        if isinstance(expr, Num):
+            return int(expr.value) if expr.value == int(expr.value) else None
+        values = {name: self.facts[name].value for name in free_symbols(expr) & self.facts.keys()}
+        bound = {name: value for name, value in values.items() if value is not None}
+        try:
+            found = evaluate(expr, bound)
+        except (ExprError, ArithmeticError, ValueError):
+            return None
+        return int(found) if found == int(found) else None
+
+    def note_ranks(self, value: int, origin: str, span: Span | None) -> None:
+        """Note how many ranks there are, unless something said so before."""
+        known = self.facts.get(RANKS)
+        if value >= 1 and (known is None or known.value is None):
+            self.facts[RANKS] = SizeFact(value, origin, span)
+
+    def bind(self, names: Iterable[tuple[str, int | float]], origin: str, span: Span) -> None:
+        """Let a comment bind symbols, over whatever else does."""
+        for name, value in names:
+            self.facts[name] = SizeFact(value, origin, span)
+
+
+def _identifier(name: str) -> str:
+    """Return a name of the expression language that resembles a piece of source."""
+    parts = [part.strip("_") or "_" for part in _UNNAMED.sub("_", name).split(".") if part]
+    made = ".".join(p if not p[0].isdigit() else f"_{p}" for p in parts)
+    made = made.removeprefix("self.")[:40].strip(".") or "size"
+    return f"{made}_" if made.lower() in _RESERVED - {RANK, RANKS} else made

@@ -1,0 +1,208 @@
+"""What an expression of an SPMD program may denote, as far as its source tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.payloads import DerivedType
+from advisor.ir.spmd.ranks import Communicator
+from costdb.expr import Expr
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """Something of unknown type.
+
+    Attributes
+    ----------
+    why : str
+    expr : Expr or None
+        Its value, should it be a whole number.
+    text : str
+        A dotted name that denotes it, where it has one.
+    foreign : bool
+        Comes from a library that is known not to be mpi4py, so it is no communicator of it.
+    varies : bool
+        May differ from rank to rank.
+    """
+
+    why: str
+    expr: Expr | None = None
+    text: str = ""
+    foreign: bool = False
+    varies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A Python or NumPy number; `dtype` is ``int``, ``float``, ``complex``, ``bool``, or NumPy's.
+
+    `nobody` says that it is ``PROC_NULL`` on some ranks, `varies` that its unknown value may
+    differ from rank to rank.
+    """
+
+    expr: Expr | None
+    dtype: str = "int"
+    nobody: bool = False
+    varies: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """An array, or a view of one."""
+
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """``None``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A string; `value` None where it is not known."""
+
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list or tuple: its items, or where these are not known one for all and a length."""
+
+    items: tuple[Value, ...] | None
+    element: Value | None = None
+    length: Expr | None = None
+    is_list: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dictionary, or an instance of a class of the file; its content is kept by number."""
+
+    number: int
+    cls: Class | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Comm:
+    """A communicator."""
+
+    communicator: Communicator
+
+
+@dataclass(frozen=True, slots=True)
+class CommMethod:
+    """A method of a communicator, not yet called."""
+
+    communicator: Communicator
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An RMA window."""
+
+    name: str
+    communicator: Communicator
+    memory: View | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request of a non-blocking operation; `text` is what it was assigned to first."""
+
+    text: str
+    pickled: View | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Datatype:
+    """An MPI datatype: a basic one by NumPy's name, or a derived one."""
+
+    basic: str | None
+    derived: DerivedType | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NeighbourRank:
+    """What ``Shift`` of a Cartesian communicator returns."""
+
+    axis: int | None
+    displacement: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class External:
+    """Something that an imported library defines, by its full name."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMethod:
+    """A method of an array, not yet called."""
+
+    view: View
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of a string, list, dictionary or unknown object, not yet called."""
+
+    owner: Value
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the file, with the instance that it is bound to."""
+
+    name: str
+    node: cst.FunctionDef = field(compare=False, hash=False)
+    owner: Record | None = None
+    closure: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of the file."""
+
+    name: str
+    methods: tuple[tuple[str, Function], ...] = field(default=(), compare=False)
+    constants: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+
+    def method(self, name: str) -> Function | None:
+        """Return a method by its name."""
+        return dict(self.methods).get(name)
+
+
+Value = (
+    Opaque
+    | Number
+    | Array
+    | Nothing
+    | Text
+    | Sequence
+    | Record
+    | Comm
+    | CommMethod
+    | Window
+    | Request
+    | Datatype
+    | NeighbourRank
+    | External
+    | ArrayMethod
+    | Method
+    | Function
+    | Class
+)
+
+NOBODY = External("mpi4py.MPI.PROC_NULL")
+ANYBODY = External("mpi4py.MPI.ANY_SOURCE")
