@@ -275,6 +275,7 @@ def _report(
         tuple(outcome.remarks),
         outcome.sources,
         _documentation() if request.output_format in NEEDS_DOCUMENTATION else {},
+        outcome.failed,
     )
     if request.statistics:
         from advisor.report import statistics

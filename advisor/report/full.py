@@ -32,6 +32,8 @@ def render(report: Report, style: Style) -> str:
 def summary(report: Report) -> str:
     """Return the closing line: how many findings, and which options would apply them."""
     count = len(report.findings)
+    if not count and report.failed:
+        return "Nothing was found in what could be read; the problems are listed apart."
     if not count:
         return f"Nothing to gain on {report.machine}, as far as the models can tell."
     noun = "finding" if count == 1 else "findings"

@@ -24,6 +24,8 @@ class Report:
         Text of the files that findings are about, by path.
     documentation : mapping of str to str
         Pages of the rules, by code; only for the formats in `NEEDS_DOCUMENTATION`.
+    failed : bool
+        Something could not be read; what it is was said elsewhere.
     """
 
     machine: str
@@ -31,6 +33,7 @@ class Report:
     remarks: tuple[Remark, ...]
     sources: Mapping[str, str]
     documentation: Mapping[str, str] = field(default_factory=dict)
+    failed: bool = False
 
 
 Renderer = Callable[[Report, Style], str]

@@ -325,3 +325,11 @@ def test_version_and_help(advise: Advise) -> None:
     assert all(word in options for word in ("--machine", "ADVISE_MACHINE", "--unsafe-fixes"))
     nothing = advise(machine=None)
     assert (nothing.code, nothing.out) == (2, overview.out)
+
+
+def test_nothing_is_concluded_where_a_file_could_not_be_read(advise: Advise) -> None:
+    Path("broken.py").write_text("kernel\n x UNPARSED\n")
+    ended = advise("broken.py")
+    assert ended.code == 2
+    assert "Nothing to gain" not in ended.out
+    assert "could be read" in ended.out
