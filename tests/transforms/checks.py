@@ -202,4 +202,7 @@ def _agree(one: Any, other: Any, arguments: list[Any], slack: float) -> bool:
     longest = max((max(a.shape, default=1) for a in arrays), default=1)
     widths = sum(abs(a) for a in arguments if isinstance(a, int))
     terms = (longest + widths + 1) ** 3
-    return bool(np.allclose(one, other, rtol=0, atol=slack * terms * np.finfo(one.dtype).eps))
+    # sums on the way may have been rounded to the type of an argument, and widened only then
+    kinds = [one.dtype, *(a.dtype for a in arrays if a.dtype.kind in "fc")]
+    coarsest = max(np.finfo(kind).eps for kind in kinds)
+    return bool(np.allclose(one, other, rtol=0, atol=slack * terms * coarsest))
