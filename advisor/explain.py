@@ -32,7 +32,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     found: list[Judged] = []
     for kernel in read_kernels(path, source, options.observed):
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
-        found += rank(path, kernel, machine, sizes, transforms()).judged
+        found += rank(path, kernel, machine, sizes, transforms(), formulas=True).judged
     return tuple(sorted(found, key=lambda one: (one.finding.span, one.finding.code)))
 
 

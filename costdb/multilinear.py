@@ -16,7 +16,9 @@ from typing import TypeAlias
 
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute
 from costdb.expr.functions import Conditional, Sum
-from costdb.expr.nodes import Add, Mul, Sym, Value
+from costdb.expr.nodes import ZERO, Add, Mul, Sym, Value
+from costdb.expr.products import by_products
+from costdb.expr.scalar import sums_over
 
 _MOST_SUMMANDS = 100_000
 _MOST_PRODUCTS = 2_000
@@ -283,7 +285,12 @@ def _sum(expr: Sum, sizes: Mapping[str, Value], coefficients: frozenset[str]) ->
     if not (free_symbols(expr.low) | free_symbols(expr.high)).isdisjoint(coefficients):
         return None
     low, high = evaluate(expr.low, sizes), evaluate(expr.high, sizes)
-    if low != int(low) or high != int(high) or high - low >= _MOST_SUMMANDS:
+    if low != int(low) or high != int(high):
+        return None
+    together = _together(expr, int(low), int(high), sizes, coefficients)
+    if together is not None:
+        return together
+    if high - low >= _MOST_SUMMANDS:
         return None
     return _added(
         (
@@ -292,6 +299,19 @@ def _sum(expr: Sum, sizes: Mapping[str, Value], coefficients: frozenset[str]) ->
         ),
         0,
     )
+
+
+def _together(
+    expr: Sum, low: int, high: int, sizes: Mapping[str, Value], coefficients: frozenset[str]
+) -> _Weights | None:
+    """Return a sum with the weight of every product added up in one loop, if it is such."""
+    factors = by_products(expr.body, coefficients)
+    if factors is None:
+        return None
+    products = [names for names, factor in factors.items() if factor != ZERO]
+    parts = tuple(Sum(expr.index, expr.low, expr.high, factors[names]) for names in products)
+    weights = sums_over(parts, low, high, sizes)
+    return dict(zip(products, weights, strict=True))
 
 
 def _finite(value: Value) -> float:

@@ -16,7 +16,9 @@ from costdb.evaluate import merge_coefficients
 from costdb.expr import Expr, num
 from costdb.machines import Machine
 from costdb.pricing_terms import (
+    Over,
     Parts,
+    added_over,
     longest_over,
     of_loop,
     of_parallel,
@@ -89,11 +91,19 @@ def price_work(work: Work, machine: Machine) -> Priced | Missing:
     return model(work, machine)
 
 
-def price_process(process: Process, machine: Machine) -> Priced | Missing:
+def price_process(process: Process, machine: Machine, *, closed: bool = True) -> Priced | Missing:
     """Price a process: its leaves by their models, their composition by the process algebra.
 
     Terms of equal label and model are added up along sequences; side by side the largest
     counts. A loop's trips multiply them.
+
+    Parameters
+    ----------
+    process : Process
+    machine : Machine
+    closed : bool
+        Whether to find closed forms for sums over outermost loops too. That takes longer than
+        evaluating them a few times does.
 
     Returns
     -------
@@ -115,9 +125,10 @@ def price_process(process: Process, machine: Machine) -> Priced | Missing:
             prices[work] = price
     if lacking:
         return _together(lacking)
-    parts = _parts(process, prices)
+    total = total_over if closed else added_over
+    parts = _parts(process, prices, total)
     return Priced(
-        _time(process, prices),
+        _time(process, prices, total),
         parts.terms,
         merge_coefficients([price.coefficients for price in prices.values()]),
         parts.domains,
@@ -147,7 +158,7 @@ def _leaves(process: Process) -> Iterator[Work]:
             pass
 
 
-def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:
+def _time(process: Process, prices: Mapping[Work, Priced], total: Over) -> Expr:
     # Without anything side by side, times simply add up, which needs no compiler.
     match process:
         case Leaf(work):
@@ -155,19 +166,19 @@ def _time(process: Process, prices: Mapping[Work, Priced]) -> Expr:
         case Delay(microseconds):
             return microseconds
         case Sequential(parts):
-            return sum((_time(part, prices) for part in parts), num(0))
+            return sum((_time(part, prices, total) for part in parts), num(0))
         case SeqLoop(variable, low, high, body):
-            return total_over(variable, low, high, _time(body, prices))
+            return total(variable, low, high, _time(body, prices, total_over))
         case Branch(condition, then, orelse):
-            taken = when(condition, _time(then, prices))
-            return taken + when(opposite(condition), _time(orelse, prices))
+            taken = when(condition, _time(then, prices, total))
+            return taken + when(opposite(condition), _time(orelse, prices, total))
         case Parallel() | ParLoop() | Use():
             from costdb.process.compile import compile_process
 
             return compile_process(process, lambda work: prices[work].microseconds).T
 
 
-def _parts(process: Process, prices: Mapping[Work, Priced]) -> Parts:
+def _parts(process: Process, prices: Mapping[Work, Priced], total: Over) -> Parts:
     match process:
         case Leaf(work):
             return Parts(prices[work].terms, prices[work].domains)
@@ -176,13 +187,14 @@ def _parts(process: Process, prices: Mapping[Work, Priced]) -> Parts:
         case Use(resource, microseconds):
             return Parts.stated("service", microseconds / resource.multiplicity)
         case Sequential(parts):
-            return of_sequence(_parts(part, prices) for part in parts)
+            return of_sequence(_parts(part, prices, total) for part in parts)
         case Parallel(parts):
-            return of_parallel(_parts(part, prices) for part in parts)
+            return of_parallel(_parts(part, prices, total_over) for part in parts)
         case SeqLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices), total_over)
+            return of_loop(variable, low, high, _parts(body, prices, total_over), total)
         case ParLoop(variable, low, high, body):
-            return of_loop(variable, low, high, _parts(body, prices), longest_over)
+            return of_loop(variable, low, high, _parts(body, prices, total_over), longest_over)
         case Branch(condition, then, orelse):
-            taken = weighted(condition, _parts(then, prices))
-            return of_sequence((taken, weighted(opposite(condition), _parts(orelse, prices))))
+            taken = weighted(condition, _parts(then, prices, total))
+            other = weighted(opposite(condition), _parts(orelse, prices, total))
+            return of_sequence((taken, other))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from math import isfinite
+from typing import TypeAlias
 
 from costdb.estimate import Domain, Term
 from costdb.expr import (
@@ -20,8 +21,12 @@ from costdb.expr import (
     substitute,
     summation,
 )
+from costdb.expr.polynomials import coefficients_in, sum_below
 
 SYMBOLIC = "symbolic"
+
+Over: TypeAlias = Callable[[str, Expr, Expr, Expr], Expr]
+"""What becomes of a formula over a loop: of its index, its ends and the formula."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +52,7 @@ def of_parallel(parts: Iterable[Parts]) -> Parts:
     return _merged(parts, maximum)
 
 
-def of_loop(
-    variable: str, low: Expr, high: Expr, body: Parts, over: Callable[[str, Expr, Expr, Expr], Expr]
-) -> Parts:
+def of_loop(variable: str, low: Expr, high: Expr, body: Parts, over: Over) -> Parts:
     """Return a body for each `variable` in ``low..high``, each term put together by `over`.
 
     Calibrated ranges are asked for at both ends of the loop, and not at all where it is empty.
@@ -84,6 +87,16 @@ def total_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     if variable not in free_symbols(expr):
         return maximum(0, high - low + 1) * expr
     return simplify(summation(variable, low, high, expr))
+
+
+def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
+    """Return the sum of `expr` over ``low..high``, in closed form where that is seen at once."""
+    if variable not in free_symbols(expr):
+        return maximum(0, high - low + 1) * expr
+    coefficients = coefficients_in(expr, variable)
+    if coefficients is None:
+        return summation(variable, low, high, expr)
+    return sum_below(coefficients, maximum(high + 1, low)) - sum_below(coefficients, low)
 
 
 def longest_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:

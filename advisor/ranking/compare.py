@@ -47,8 +47,15 @@ class Compared:
     ratio: Ratio
 
 
-def cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
+def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | Missing:
     """Return the work of a kernel and its price.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    machine : Machine
+    closed : bool
+        Whether the formula is to be shown, and sums in it so need closed forms.
 
     Raises
     ------
@@ -56,7 +63,7 @@ def cost(kernel: Kernel, machine: Machine) -> Costed | Missing:
         When some statement is not understood.
     """
     process = lower(kernel)
-    priced = price_process(process, machine)
+    priced = price_process(process, machine, closed=closed)
     return priced if isinstance(priced, Missing) else Costed(process, priced)
 
 

@@ -9,7 +9,7 @@ from advisor.analysis.lower import Unpriced
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import WORTH, Compared, Costed, compared, cost
+from advisor.ranking.compare import WORTH, Compared, Costed, compared, cost, time_s
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes
 from costdb.estimate import Missing
@@ -137,34 +137,38 @@ def _grown(
         if transform.code in state.codes:
             continue
         tried = [
-            following
+            applied
             for proposal in shortlist(transform.propose(state.kernel), machine, sizes.values)
-            if (following := _applied(state, transform, proposal, before, machine, sizes))
+            if (applied := _applied(proposal, machine, sizes))
         ]
-        if tried:
-            found.append(min(tried, key=lambda following: following.time))
+        if not tried:
+            continue
+        # intervals take several times as long as times, so only the fastest gets one
+        fastest = min(tried, key=lambda applied: applied.time_s)
+        steps = (*state.plan.steps, PlanStep(transform.code, fastest.proposal.title))
+        against = compared(before, fastest.costed, sizes.values)
+        plan = JointPlan(steps, fastest.costed, against)
+        found.append(_State(fastest.proposal.variant, plan))
     return found
 
 
-def _applied(
-    state: _State,
-    transform: Transform,
-    proposal: Proposal,
-    before: Costed,
-    machine: Machine,
-    sizes: Sizes,
-) -> _State | None:
+@dataclass(frozen=True, slots=True)
+class _Applied:
+    proposal: Proposal
+    costed: Costed
+    time_s: float
+
+
+def _applied(proposal: Proposal, machine: Machine, sizes: Sizes) -> _Applied | None:
     try:
         after = _costed(proposal.variant, machine, sizes)
         if after is None:
             return None
-        against = compared(before, after, sizes.values)
+        return _Applied(proposal, after, time_s(after, sizes.values))
     except (Unpriced, ExprError):
         return None
-    steps = (*state.plan.steps, PlanStep(transform.code, proposal.title))
-    return _State(proposal.variant, JointPlan(steps, after, against))
 
 
 def _costed(kernel: Kernel, machine: Machine, sizes: Sizes) -> Costed | None:
-    found = cost(at_sizes(kernel, sizes.values), machine)
+    found = cost(at_sizes(kernel, sizes.values), machine, closed=False)
     return None if isinstance(found, Missing) else found

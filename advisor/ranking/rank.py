@@ -76,6 +76,8 @@ def rank(
     sizes: Sizes,
     transforms: Sequence[Transform],
     worth: Worth = always,
+    *,
+    formulas: bool = False,
 ) -> Ranked:
     """Return the findings of a kernel, greatest gain first.
 
@@ -89,6 +91,8 @@ def rank(
         The rules to try.
     worth : callable
         Which gains to make findings of; the others cost little more than their prices.
+    formulas : bool
+        Whether prices are to be shown, and so need closed forms.
 
     Returns
     -------
@@ -102,7 +106,7 @@ def rank(
         When a size has no value.
     """
     try:
-        before = cost(kernel, machine)
+        before = cost(kernel, machine, closed=False)
     except Unpriced as unknown:
         message = f"no advice for kernel `{kernel.name}`: {unknown.reason}"
         return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
@@ -111,7 +115,7 @@ def rank(
     require(kernel, before.sizes, sizes, path)
     # variants are compared at their sizes, where formulas are short; only what is told of gets
     # its formula in full
-    here = cost(at_sizes(kernel, sizes.values), machine)
+    here = cost(at_sizes(kernel, sizes.values), machine, closed=False)
     assert isinstance(here, Costed)
     now = time_s(here, sizes.values)
     judged: list[Judged] = []
@@ -139,7 +143,13 @@ def rank(
         if worth(transform.code, found.ratio.mid, found.ratio.low):
             rivals = (*_rivals(candidates, now), *lost)
             finding = _finding(path, kernel, machine, sizes, transform, before, best, found, rivals)
-            judged.append(Judged(finding, before.priced, best.costed.priced))
+            shown = before, best.costed
+            if formulas:
+                shown = (
+                    _costed(kernel, machine, True),
+                    _costed(best.proposal.variant, machine, True),
+                )
+            judged.append(Judged(finding, shown[0].priced, shown[1].priced))
     judged.sort(key=lambda one: (-one.finding.prediction.speedup, one.finding.code))
     if gains > 1:
         from advisor.ranking.joint import best_plan
@@ -164,7 +174,7 @@ def _tried(
     path: str,
 ) -> _Candidate | Alternative:
     try:
-        after = cost(at_sizes(proposal.variant, sizes.values), machine)
+        after = cost(at_sizes(proposal.variant, sizes.values), machine, closed=False)
     except Unpriced as unknown:
         return Alternative(proposal.title, None, f"no prediction: {unknown.reason}")
     if isinstance(after, Missing):
@@ -175,10 +185,15 @@ def _tried(
 
 def _in_full(candidate: _Candidate, machine: Machine) -> _Candidate:
     """Return a candidate with its formula over all sizes."""
-    costed = cost(candidate.proposal.variant, machine)
-    # the same work was priced at these sizes, so nothing is missing
-    assert isinstance(costed, Costed)
+    costed = _costed(candidate.proposal.variant, machine, False)
     return _Candidate(candidate.proposal, costed, candidate.time_s)
+
+
+def _costed(kernel: Kernel, machine: Machine, closed: bool) -> Costed:
+    costed = cost(kernel, machine, closed=closed)
+    # the same work was priced before, so nothing is missing
+    assert isinstance(costed, Costed)
+    return costed
 
 
 def _finding(

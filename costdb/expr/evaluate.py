@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
@@ -25,7 +25,8 @@ from costdb.expr.functions import (
 )
 from costdb.expr.names import free_symbols
 from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
-from costdb.expr.scalar import compile_scalar
+from costdb.expr.products import by_products
+from costdb.expr.scalar import sums_over
 
 COMPILED_FROM = 64
 """Terms from which on an enumeration is worth compiling."""
@@ -104,16 +105,16 @@ class _Evaluation:
         high = reduction_bound(self.value(expr.high, scope), expr.index)
         if high < low:
             return 0
+        if high - low >= COMPILED_FROM:
+            found = _at_once(expr, low, high, scope)
+            if found is not None:
+                return found
         self.iterations += high - low + 1
         if self.iterations > MAX_ITERATIONS:
             raise ExprError(
                 f"enumerating {expr.index!r} needs more than {MAX_ITERATIONS} terms, "
                 "and no closed form is known"
             )
-        if high - low >= COMPILED_FROM:
-            found = _compiled(expr, scope)
-            if found is not None:
-                return found
         inner = dict(scope)
         inner[expr.index] = low
         result = self.value(expr.body, inner)
@@ -124,45 +125,55 @@ class _Evaluation:
         return _exact(result)
 
 
-def _compiled(expr: Reduction, scope: Mapping[str, Value]) -> Value | None:
-    """Return the value of a reduction over whole numbers alone, None where it is not one."""
-    function = _whole_function(expr)
-    if function is None:
+def _at_once(expr: Reduction, low: int, high: int, scope: Mapping[str, Value]) -> Value | None:
+    """Return the value of a reduction over whole numbers, which only factors outside are not.
+
+    None where it is not one.
+    """
+    names = free_symbols(expr.body) - {expr.index}
+    if not names <= scope.keys():
         return None
-    names = sorted(free_symbols(expr))
-    values = [scope[name] for name in names if name in scope]
-    if len(values) < len(names) or not all(isinstance(value, int) for value in values):
+    factors = frozenset(name for name in names if not isinstance(scope[name], int))
+    products = _whole_products(expr, factors)
+    if products is None:
         return None
-    found = function(*values)
-    # rounded logarithms are whole, though they come as floats
-    return int(found) if isinstance(found, float) and found.is_integer() else found
+    found = sums_over(tuple(products.values()), low, high, scope)
+    total: Value = 0
+    for chosen, value in zip(products, found, strict=True):
+        # rounded logarithms are whole, though they come as floats
+        product: Value = int(value) if isinstance(value, float) and value.is_integer() else value
+        for name in chosen:
+            product *= scope[name]
+        total += product
+    return _exact(total)
 
 
 @lru_cache(maxsize=1024)
-def _whole_function(expr: Reduction) -> Callable[..., Value] | None:
-    """Compile a reduction in which whole numbers never turn into anything else."""
-    if not _stays_whole(expr.body):
+def _whole_products(
+    expr: Reduction, factors: frozenset[str]
+) -> dict[tuple[str, ...], Reduction] | None:
+    """Return reductions in which exact numbers never turn into anything else."""
+    if not isinstance(expr, Sum):
+        return {(): expr} if not factors and _stays_exact(expr.body) else None
+    products = by_products(expr.body, factors)
+    if products is None or not all(map(_stays_exact, products.values())):
         return None
-    return compile_scalar(expr, sorted(free_symbols(expr)))
+    return {
+        names: Sum(expr.index, expr.low, expr.high, factor) for names, factor in products.items()
+    }
 
 
-def _stays_whole(expr: Expr) -> bool:
+def _stays_exact(expr: Expr) -> bool:
     match expr:
-        case Num(value):
-            return isinstance(value, int)
-        case Add(_, constant) if not isinstance(constant, int):
-            return False
-        case Mul(_, coefficient) if not isinstance(coefficient, int):
-            return False
         case Pow(_, exponent):
             if not (isinstance(exponent, Num) and exponent.value >= 0):
                 return False
         case CeilDiv(Log2(argument), Num(1)) | FloorDiv(Log2(argument), Num(1)):
-            return _stays_whole(argument)
+            return _stays_exact(argument)
         case Log2() | Reduction():
             # the terms of reductions within one another are counted together
             return False
-    return all(map(_stays_whole, expr.children))
+    return all(map(_stays_exact, expr.children))
 
 
 def _apply(expr: Expr, args: list[Value]) -> Value:

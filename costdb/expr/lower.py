@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, TypeAlias
 
@@ -81,6 +81,36 @@ def assign(target: str, value: ast.expr) -> ast.stmt:
     return ast.Assign([ast.Name(target, ast.Store(), **_AT)], value, **_AT)
 
 
+def assign_all(targets: Sequence[str], value: ast.expr) -> ast.stmt:
+    """Return an assignment of the items of a tuple."""
+    names: list[ast.expr] = [ast.Name(target, ast.Store(), **_AT) for target in targets]
+    return ast.Assign([ast.Tuple(names, ast.Store(), **_AT)], value, **_AT)
+
+
+def first_of(value: ast.expr) -> ast.expr:
+    """Return the first item of a tuple."""
+    return ast.Subscript(value, constant(0), ast.Load(), **_AT)
+
+
+def returned(names: Sequence[str]) -> ast.stmt:
+    """Return a statement that gives back a tuple of names."""
+    return ast.Return(ast.Tuple([name(one) for one in names], ast.Load(), **_AT), **_AT)
+
+
+def added_to(total: str, value: ast.expr) -> ast.stmt:
+    """Return an assignment that adds."""
+    return ast.AugAssign(ast.Name(total, ast.Store(), **_AT), ast.Add(), value, **_AT)
+
+
+def raised_to(total: str, value: ast.expr) -> list[ast.stmt]:
+    """Return statements that keep the greater of two, or the only one there is."""
+    kept = f"{total}_new"
+    none = ast.Compare(name(total), [ast.Is()], [constant(None)], **_AT)
+    above = compare(name(kept), ast.Gt(), name(total))
+    test = ast.BoolOp(ast.Or(), [none, above], **_AT)
+    return [assign(kept, value), ast.If(test, [assign(total, name(kept))], [], **_AT)]
+
+
 def comparison_operator(expr: Comparison) -> ast.cmpop:
     """Return Python's operator for a comparison."""
     if isinstance(expr, Less):
@@ -116,11 +146,20 @@ class Lowering:
         if unbound:
             raise ExprError(f"{unbound[0]!r} has no value")
         arguments = [ast.arg(argument, None, **_AT) for argument in self.scope.values()]
-        for key in shared_parts(expr):
-            target = f"t{len(self.hoisted)}"
-            self.statements.append(assign(target, self.lower(*key)))
-            self.hoisted[key] = target
+        self.share(shared_parts([(expr, False)]))
         self.statements.append(ast.Return(self.lower(expr, False), **_AT))
+        return self.compiled(arguments, helpers)
+
+    def share(self, keys: Iterable[Key]) -> None:
+        """Evaluate parts once, in order, and use their values from here on."""
+        for key in keys:
+            if key not in self.hoisted:
+                target = f"t{len(self.hoisted)}"
+                self.statements.append(assign(target, self.lower(*key)))
+                self.hoisted[key] = target
+
+    def compiled(self, arguments: list[ast.arg], helpers: dict[str, object]) -> Callable[..., Any]:
+        """Return the statements as a function."""
         signature = ast.arguments([], arguments, None, [], [], None, [])
         definition = ast.FunctionDef("formula", signature, [self.guarded()], [], **_AT)
         module = compile(ast.Module([definition], []), "<formula>", "exec")
@@ -230,33 +269,40 @@ def _common_denominator(expr: Add) -> int:
     return common if common <= _LARGEST_COMMON_DENOMINATOR else 1
 
 
-def shared_parts(expr: Expr) -> list[Key]:
-    """Return parts that are evaluated more than once whatever is chosen, inner ones first."""
+def shared_parts(exprs: Iterable[Key], index: str | None = None) -> list[Key]:
+    """Return parts that are evaluated more than once whatever is chosen, inner ones first.
+
+    With the `index` of a loop around all of them, also parts that it does not change.
+    """
     seen: dict[Key, int] = {}
     order: list[Key] = []
+    lasting: set[Key] = set()
 
-    def visit(part: Expr, exact: bool) -> None:
+    def visit(part: Expr, exact: bool, *, moves: bool = True) -> None:
         if not part.children:
             return
         key = part, exact
+        if moves and index is not None and index not in free_symbols(part):
+            lasting.add(key)
         seen[key] = seen.get(key, 0) + 1
         if seen[key] > 1:
             return
-        inner = exact or is_exact(part)
+        inner, moves = exact or is_exact(part), key not in lasting and moves
         if isinstance(part, Conditional):
-            visit(part.test, True)
+            visit(part.test, True, moves=moves)
         elif isinstance(part, Reduction):
-            visit(part.low, True)
-            visit(part.high, True)
+            visit(part.low, True, moves=moves)
+            visit(part.high, True, moves=moves)
         else:
             for child in part.children:
                 if isinstance(part, Add):
-                    visit(split_coefficient(child)[1], inner)
+                    visit(split_coefficient(child)[1], inner, moves=moves)
                 elif isinstance(part, Mul) and is_reciprocal(child):
-                    visit(power(child, MINUS_ONE), inner)
+                    visit(power(child, MINUS_ONE), inner, moves=moves)
                 else:
-                    visit(child, inner)
+                    visit(child, inner, moves=moves)
         order.append(key)
 
-    visit(expr, False)
-    return [key for key in order if seen[key] > 1]
+    for expr, exact in exprs:
+        visit(expr, exact)
+    return [key for key in order if seen[key] > 1 or key in lasting]

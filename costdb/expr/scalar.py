@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from functools import lru_cache
+from typing import Any, TypeAlias
 
 from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
 from costdb.expr.errors import ExprError
@@ -25,20 +26,30 @@ from costdb.expr.functions import (
 )
 from costdb.expr.lower import (
     Lowering,
+    added_to,
+    assign,
+    assign_all,
     binary,
     call,
     choose,
     compare,
     comparison_operator,
     constant,
+    first_of,
+    is_exact,
     name,
     negative,
+    raised_to,
+    returned,
+    shared_parts,
 )
+from costdb.expr.names import free_symbols, fresh_name, substitute
 from costdb.expr.nodes import Division, Expr, FloorDiv, Mod, Num, Pow, Sym
+from costdb.expr.pieces import PIECED_FROM, pieced
 
 ScalarFunction: TypeAlias = Callable[..., Value]
 
-_AT = {"lineno": 1, "col_offset": 0}
+_AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
 _PLAIN_EXPONENT = 12
 
 
@@ -62,14 +73,15 @@ def compile_scalar(expr: Expr, names: Sequence[str]) -> ScalarFunction:
     ExprError
         For a free symbol that is not in `names`.
     """
-    return _Scalar(names).function(expr, dict(_HELPERS))
+    scalar = _Scalar(names)
+    return scalar.function(expr, scalar.helpers)
 
 
 class _Scalar(Lowering):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(names)
+        self.helpers = dict(_HELPERS)
         self.temporaries = 0
-        self.loops = 0
 
     def number(self, value: Rational, exact: bool) -> ast.expr:
         if isinstance(value, int):
@@ -134,10 +146,6 @@ class _Scalar(Lowering):
         return self.lower(expr, True)
 
     def extreme(self, expr: Extreme, exact: bool) -> ast.expr:
-        if self.loops:
-            # Python forbids keeping a value on the way inside the bounds of a loop.
-            parts = [self.lower(arg, exact) for arg in expr.args]
-            return call("max" if isinstance(expr, Max) else "min", *parts)
         operator: ast.cmpop = ast.GtE() if isinstance(expr, Max) else ast.LtE()
         code = self.lower(expr.args[0], exact)
         for arg in expr.args[1:]:
@@ -154,20 +162,104 @@ class _Scalar(Lowering):
         kept = f"v{self.temporaries}"
         return ast.NamedExpr(ast.Name(kept, ast.Store(), **_AT), code, **_AT), name(kept)
 
+    def function(self, expr: Expr, helpers: dict[str, object]) -> ScalarFunction:
+        """Return the compiled function; loops over one range that are all needed are one loop."""
+        together: dict[tuple[Expr, Expr], list[Reduction]] = {}
+        for part in _needed(expr):
+            together.setdefault((part.low, part.high), []).append(part)
+        for (low, high), parts in together.items():
+            if len(parts) > 1 and not free_symbols(expr) - self.scope.keys():
+                code = self.looped(parts, low, high, False)
+                targets = [f"r{self.reductions}_{place}" for place in range(len(parts))]
+                self.statements.append(assign_all(targets, code))
+                self.hoisted.update(zip([(part, False) for part in parts], targets, strict=True))
+        return super().function(expr, helpers)
+
     def reduction(self, expr: Reduction, exact: bool) -> ast.expr:
+        return first_of(self.looped([expr], expr.low, expr.high, exact))
+
+    def looped(self, parts: list[Reduction], low: Expr, high: Expr, exact: bool) -> ast.expr:
+        """Return code for the values of reductions over one range, a tuple of them."""
         self.reductions += 1
-        self.loops += 1
-        index = f"i{self.reductions}"
-        bounds = call("span", self.lower(expr.low, True), self.lower(expr.high, True))
-        # What was shared outside may use a name that the index hides.
-        outside = self.scope, self.hoisted
-        self.scope, self.hoisted = {**self.scope, expr.index: index}, {}
-        body = self.lower(expr.body, exact)
-        self.scope, self.hoisted = outside
-        self.loops -= 1
-        loop = ast.comprehension(ast.Name(index, ast.Store(), **_AT), bounds, [], 0)
-        values = ast.GeneratorExp(body, [loop], **_AT)
-        return call("total" if isinstance(expr, Sum) else "largest", values)
+        own = f"loop{self.reductions}"
+        free = sorted(frozenset().union(*(free_symbols(p.body) - {p.index} for p in parts)))
+        self.helpers[own] = _reducer(tuple(parts), tuple(free), exact)
+        given = [self.symbol(Sym(one), exact) for one in free]
+        return call(own, self.lower(low, True), self.lower(high, True), *given)
+
+
+def _needed(expr: Expr) -> list[Reduction]:
+    """Return the reductions that are evaluated whatever is chosen."""
+    found: dict[Expr, None] = {}
+    pending = [expr]
+    while pending:
+        part = pending.pop()
+        if part in found:
+            continue
+        found[part] = None
+        if isinstance(part, Conditional):
+            pending.append(part.test)
+        elif not isinstance(part, Reduction):
+            # divisions and comparisons are lowered in another mode
+            pending += [] if is_exact(part) else part.children
+    return [part for part in found if isinstance(part, Reduction)]
+
+
+@lru_cache(maxsize=512)
+def _loop(parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool) -> Callable[..., Any]:
+    """Return a function of the ends of a range that is not empty, and of other symbols."""
+    return _Loop(("low", "high", *names)).over(parts, exact)
+
+
+class _Loop(_Scalar):
+    """Reductions over one range, as one loop that evaluates what they share once."""
+
+    def over(self, parts: tuple[Reduction, ...], exact: bool) -> Callable[..., Any]:
+        low, high = self.scope.pop("low"), self.scope.pop("high")
+        arguments = [ast.arg(given, None, **_AT) for given in (low, high, *self.scope.values())]
+        index = parts[0].index
+        if any(part.index != index for part in parts) or index in self.scope:
+            index = fresh_name("i", frozenset(self.scope))
+        bodies = [(_indexed(part, index), exact) for part in parts]
+        keys = shared_parts(bodies, index)
+        self.share(key for key in keys if index not in free_symbols(key[0]))
+        totals = [f"total{place}" for place in range(len(parts))]
+        starts = [constant(0 if isinstance(part, Sum) else None) for part in parts]
+        before = [*self.statements, *map(assign, totals, starts)]
+        self.statements = []
+        self.scope[index] = "i"
+        self.share(key for key in keys if index in free_symbols(key[0]))
+        for part, total, (body, _) in zip(parts, totals, bodies, strict=True):
+            code = self.lower(body, exact)
+            if isinstance(part, Sum):
+                self.statements.append(added_to(total, code))
+            else:
+                self.statements += raised_to(total, code)
+        steps = call("range", name(low), binary(name(high), ast.Add(), constant(1)))
+        loop = ast.For(ast.Name("i", ast.Store(), **_AT), steps, self.statements, [], **_AT)
+        self.statements = [*before, loop, returned(totals)]
+        return self.compiled(arguments, self.helpers)
+
+
+def _indexed(part: Reduction, index: str) -> Expr:
+    return part.body if part.index == index else substitute(part.body, {part.index: Sym(index)})
+
+
+def sums_over(
+    parts: tuple[Reduction, ...], low: int, high: int, values: Mapping[str, Value]
+) -> tuple[Value, ...]:
+    """Return reductions over one range, each exact where the values that it uses are.
+
+    Parameters
+    ----------
+    parts : tuple of Reduction
+        Their own bounds are not looked at.
+    low, high : int
+    values : mapping of str to int, Fraction or float
+        A value for every symbol in their bodies.
+    """
+    free = sorted(frozenset().union(*(free_symbols(p.body) - {p.index} for p in parts)))
+    return _reducer(parts, tuple(free), True)(low, high, *(values[name] for name in free))
 
 
 def nearest(value: Rational) -> float:
@@ -190,26 +282,49 @@ def _greatest_divisor(left: Value, right: Value) -> Rational:
     return gcd_value(left, right)
 
 
-def _span(low: Value, high: Value) -> range:
-    steps = range(reduction_bound(low, "a loop"), reduction_bound(high, "a loop") + 1)
-    if steps and steps[-1] - steps[0] >= MAX_ITERATIONS:
-        raise ExprError(f"a loop without a closed form has more than {MAX_ITERATIONS} steps")
-    return steps
+def _reducer(
+    parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool
+) -> Callable[..., tuple[Value, ...]]:
+    """Return a function of the ends of a range and of other symbols, a value for each part."""
+
+    def reduced(low: Value, high: Value, *others: Value) -> tuple[Value, ...]:
+        first, last = reduction_bound(low, "a loop"), reduction_bound(high, "a loop")
+        if last < first:
+            return (0,) * len(parts)
+        if last - first >= PIECED_FROM:
+            known = _in_pieces(parts, first, last, dict(zip(names, others, strict=True)))
+            if known is not None:
+                return known
+        if last - first >= MAX_ITERATIONS:
+            raise ExprError(f"a loop without a closed form has more than {MAX_ITERATIONS} steps")
+        values: tuple[Value, ...] = _loop(parts, names, exact)(first, last, *others)
+        return values
+
+    return reduced
 
 
-def _largest(values: Iterable[Value]) -> Value:
-    return max(values, default=0)
+def _in_pieces(
+    parts: tuple[Reduction, ...], low: int, high: int, others: dict[str, Value]
+) -> tuple[Value, ...] | None:
+    found: list[Value] = []
+    for part in parts:
+        # what is exact decides where pieces end; floats, such as coefficients, only weigh them
+        used = sorted(free_symbols(part.body) - {part.index})
+        exact = tuple((n, v) for n in used if not isinstance(v := others[n], float))
+        weights = pieced(part, low, high, exact)
+        if weights is None:
+            return None
+        found.append(
+            sum(w * math.prod(others[name] for name in names) for names, w in weights.items())
+        )
+    return tuple(found)
 
 
 _HELPERS: dict[str, object] = {
     "divide": _divide,
     "fraction": Fraction,
     "gcd": _greatest_divisor,
-    "largest": _largest,
     "log2": log2_value,
-    "max": max,
-    "min": min,
     "power": bounded_power,
-    "span": _span,
-    "total": sum,
+    "range": range,
 }
