@@ -7,15 +7,19 @@ it: a message for each element.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import num, sym
 from costdb.lines.coefficients import Bill
 from costdb.machines import Machine
 from costdb.pgas.model import price_remote_group
+from costdb.quantity import Quantity
 from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup
 
 ONE = num(1)
 SECTION, KEY = "python", "element_us"
+STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us")
 
 
 def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Missing:
@@ -43,9 +47,25 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
 
     Profiles of machines that the literature measured with compiled programs state none.
     """
+    stated = {key: machine.quantity(SECTION, key) for key in STEPS}
+    if None not in stated.values():
+        return _by_steps(work, {key: q for key, q in stated.items() if q is not None})
     each = machine.quantity(SECTION, KEY)
     if each is None:
         return Priced(num(0))
     symbol = f"{SECTION}.element"
     time_us = work.iterations * sym(symbol)
     return Priced(time_us, (Term(work.label, SECTION, time_us),), {symbol: each})
+
+
+def _by_steps(work: Interpretation, stated: Mapping[str, Quantity]) -> Priced:
+    """Price what an interpreter does in each iteration: the loop, elements, arithmetic."""
+    counts = dict(zip(STEPS, (1, work.loads, work.stores, work.operations), strict=True))
+    each, used = num(0), dict[str, Quantity]()
+    for key, count in counts.items():
+        if count:
+            symbol = f"{SECTION}.{key.removesuffix('_us')}"
+            each = each + count * sym(symbol)
+            used[symbol] = stated[key]
+    time_us = work.iterations * each
+    return Priced(time_us, (Term(work.label, SECTION, time_us),), used)

@@ -57,12 +57,18 @@ class PrefixScan:
         What one step sends: one slice of the block across the scanned axis.
     block : Region
         The local block, passed over about twice (once when `ranks` is 1).
+    calls : tuple of ArrayCall or None
+        The local scan as calls of an array library, where it is one.
+    correction : tuple of ArrayCall or None
+        Adding what the ranks before have, likewise.
     """
 
     ranks: Expr
     edge: Region
     block: Region
     label: str = "scan"
+    calls: tuple[ArrayCall, ...] | None = None
+    correction: tuple[ArrayCall, ...] | None = None
 
 
 class CollectiveKind(StrEnum):
@@ -148,9 +154,104 @@ class Access:
     store: bool = False
 
 
+class ArrayOperation(StrEnum):
+    """What one call of an array library does; calls of one class cost alike."""
+
+    VIEW = "view"
+    FILL = "fill"
+    COPY = "copy"
+    CAST = "cast"
+    TRANSPOSE = "transpose"
+    UNARY = "unary"
+    ROOT = "root"
+    TRANSCENDENTAL = "transcendental"
+    BINARY = "binary"
+    DIVIDE = "divide"
+    COMPARE = "compare"
+    WHERE = "where"
+    SCAN = "scan"
+    REDUCE = "reduce"
+    ROLL = "roll"
+    PAD = "pad"
+    TAKE = "take"
+    ADD_AT = "add_at"
+    MATMUL = "matmul"
+    FFT = "fft"
+    SORT = "sort"
+    LOOP = "loop"
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """Memory that one call of an array library reads or writes.
+
+    Attributes
+    ----------
+    region : Region
+        A dimension with pitch 0 is read again for each index along it.
+    array : str
+        Which array it is part of; empty for what only this statement has.
+    distance_bytes : Expr or None
+        Bytes that the program touches between two visits of the same lines, this call's own
+        included; None: not known, so only those of this call.
+    advance_bytes : Expr or None
+        How much further in memory it lies at each visit, for a region that moves with a loop:
+        lines that it keeps come from the visit before. None: all come from `distance_bytes`.
+    """
+
+    region: Region
+    array: str = ""
+    distance_bytes: Expr | None = None
+    advance_bytes: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayCall:
+    """One call of an array library, as an interpreter makes it. Array model.
+
+    Attributes
+    ----------
+    operation : ArrayOperation
+    dtype : str
+        Element type that is computed in, by NumPy's name.
+    elements : Expr
+        Elements of the result; of the operand where the call reduces.
+    result : Visit or None
+        Where it stores; None for a view.
+    operands : tuple of Visit
+        What it loads, scalars left out.
+    fresh : bool
+        Whether the result is an array that the call makes.
+    reuses : bool
+        Whether a large result may take the place of an operand that nobody else has.
+    axis_from_last : int or None
+        Along which axis it runs, counted from the last one (0); None: all, or none.
+    length : Expr or None
+        Elements along that axis; the inner extent of a matrix product; places of a table.
+    """
+
+    operation: ArrayOperation
+    dtype: str
+    elements: Expr
+    result: Visit | None = None
+    operands: tuple[Visit, ...] = ()
+    fresh: bool = False
+    reuses: bool = False
+    axis_from_last: int | None = None
+    length: Expr | None = None
+
+    @property
+    def visits(self) -> tuple[Visit, ...]:
+        """All memory it touches, loads first."""
+        return self.operands if self.result is None else (*self.operands, self.result)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Local computation of one whole-array statement or loop nest. Lines model (`phi`, memory).
+    """Local computation of one whole-array statement or loop nest.
+
+    Lines model (`phi`, memory) or, where the profile has rates of array operations, the array
+    model.
 
     Attributes
     ----------
@@ -158,11 +259,14 @@ class Statement:
         Every array read or written.
     operations : Expr
         Arithmetic operations.
+    calls : tuple of ArrayCall or None
+        What an array library is called for, in order; None where none is: compiled loops.
     """
 
     accesses: tuple[Access, ...]
     operations: Expr
     label: str = "statement"
+    calls: tuple[ArrayCall, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +354,20 @@ class RemoteElements:
 
 @dataclass(frozen=True, slots=True)
 class Interpretation:
-    """Iterations of a loop that an interpreter runs statement by statement."""
+    """Iterations of a loop that an interpreter runs statement by statement.
+
+    Attributes
+    ----------
+    iterations : Expr
+    loads, stores, operations : int
+        Elements loaded and stored, and arithmetic operations, in each.
+    """
 
     iterations: Expr
     label: str = "interpreted iterations"
+    loads: int = 0
+    stores: int = 0
+    operations: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -189,7 +189,7 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
         value = Read(running, whole(extents))
         part = Read(window.target, more)
         difference = Elementwise("subtract", (part, Read(running, less)))
-        at_loop = (Store(window.target, more, difference, window.loop.span),)
+        at_loop = (Store(window.target, more, difference, window.loop.span, in_place=True),)
     fresh = isinstance(window.start, Bind)
     started: Statement
     if fresh:
@@ -287,7 +287,7 @@ def _table_variant(kernel: Kernel, first: Window, second: Window) -> Kernel:
             taken[axis] = Range(ZERO, extents[axis] - lags[axis])
         target = Read(second.target, tuple(place))
         value = Elementwise(operation, (target, Read(table, tuple(taken))))
-        return Store(second.target, tuple(place), value, span)
+        return Store(second.target, tuple(place), value, span, in_place=True)
 
     made: tuple[Statement, ...] = (
         Bind(table, Scan(scan, second.axis, "add", dtype), first.start.span),

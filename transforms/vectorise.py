@@ -212,7 +212,7 @@ class _Sliced:
         value = self._value(store.value, axes)
         if region is None or value is None or not self._fits(store):
             return None
-        return Store(store.array, region, value, store.span)
+        return Store(store.array, region, value, store.span, store.in_place)
 
     def _fits(self, store: Store) -> bool:
         """Return whether storing an array converts its elements as storing each one does."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from advisor.analysis import operations
+from advisor.analysis import calls, operations
 from advisor.analysis.along import ONE, ZERO, Along
+from advisor.analysis.calls import dense
 from advisor.analysis.exchanges import Gathered, Source, exchange
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
@@ -26,7 +27,7 @@ from advisor.analysis.requests import OneRead, Reach
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
-from advisor.ir.statements import Scatter
+from advisor.ir.statements import Scatter, Store
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -52,8 +53,11 @@ from costdb.expr import Expr
 from costdb.process.terms import Leaf, Process
 from costdb.work import (
     Access,
+    ArrayCall,
+    ArrayOperation,
     Region,
     Statement,
+    Visit,
 )
 
 
@@ -63,6 +67,12 @@ class _Gathered:
 
     operands: list[Operand] = field(default_factory=list)
     operations: int = 0
+    leaves: dict[int, Operand] = field(default_factory=dict)
+
+    def add(self, value: Value, operand: Operand) -> None:
+        """Note where a value comes from."""
+        self.operands.append(operand)
+        self.leaves[id(value)] = operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +101,14 @@ class Arrays:
         found, placement = self.type_of(name), self.placement(name)
         if _makes_array(value) and value_placement(value, self.placed) == placement:
             return self._made(value)[0]
-        return self._computed(value, whole(found.extents), found, placement)
+        return self._computed(value, whole(found.extents), found, placement, name)
 
-    def stored(self, name: str, region: tuple[Subscript, ...], value: Value) -> list[Process]:
+    def stored(self, store: Store) -> list[Process]:
         """Return the work of changing elements of an existing array."""
-        return self._computed(value, region, self.type_of(name), self.placement(name))
+        found, placement = self.type_of(store.array), self.placement(store.array)
+        return self._computed(
+            store.value, store.region, found, placement, store.array, in_place=store.in_place
+        )
 
     def number(self, value: Value) -> list[Process]:
         """Return the work of computing one number that all ranks then have."""
@@ -118,8 +131,14 @@ class Arrays:
         region: tuple[Subscript, ...],
         found: ArrayType,
         placement: Placement,
+        name: str = "",
+        *,
+        in_place: bool | None = None,
     ) -> list[Process]:
-        """Return one fused statement: its temporaries, its halos, its traversal."""
+        """Return one fused statement: its temporaries, its halos, its traversal.
+
+        It changes elements of a named array where `in_place` is not None, and else makes one.
+        """
         gathered = _Gathered()
         made = self._collect(value, gathered, region, placement)
         made += self._halos(gathered.operands, region, placement)
@@ -130,11 +149,22 @@ class Arrays:
         accesses = [
             Access(self._traversed(operand, region, counts)) for operand in gathered.operands
         ]
-        accesses.append(Access(local_region(found, placement, counts, self.facts), store=True))
+        memory = local_region(found, placement, counts, self.facts)
+        accesses.append(Access(memory, store=True))
         operations = ONE * gathered.operations
         for count in counts:
             operations = operations * count
-        made.append(Leaf(Statement(tuple(accesses), operations, STATEMENTS)))
+        leaves = {
+            key: calls.Leaf(
+                self._traversed(operand, region, counts), operand.name or "", operand.region
+            )
+            for key, operand in gathered.leaves.items()
+        }
+        target = calls.Target(
+            name, found, region, memory, placement.order, in_place is None, bool(in_place)
+        )
+        made_of = calls.Evaluation(target, self.type_of, leaves).run(value)
+        made.append(Leaf(Statement(tuple(accesses), operations, STATEMENTS, made_of)))
         return made
 
     def _collect(
@@ -158,7 +188,7 @@ class Arrays:
         match value:
             case Read(array, part):
                 named = Operand(array, self.type_of(array), self.placement(array), part)
-                gathered.operands.append(named)
+                gathered.add(value, named)
                 return []
             case Elementwise(_, parts):
                 gathered.operations += 1
@@ -169,14 +199,14 @@ class Arrays:
                 ]
             case Expand() | Transpose():
                 made, shown = self._shown(value)
-                gathered.operands.append(shown)
+                gathered.add(value, shown)
                 return made
             case MatMul():
                 made, own = self._product(value, region, placement)
-                gathered.operands.append(own)
+                gathered.add(value, own)
                 return made
         made, own = self._made(value)
-        gathered.operands.append(own)
+        gathered.add(value, own)
         return made
 
     def _element(
@@ -235,7 +265,19 @@ class Arrays:
             ),
             Access(local_region(found, inner, (rows, columns), self.facts), store=True),
         )
-        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS)))
+        call = ArrayCall(
+            ArrayOperation.MATMUL,
+            found.dtype,
+            rows * columns,
+            Visit(dense((rows, columns), found.dtype)),
+            (
+                Visit(accesses[0].region, left.name or ""),
+                Visit(accesses[1].region, right.name or ""),
+            ),
+            fresh=True,
+            length=depth,
+        )
+        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, (call,))))
         return made, Operand(None, found, inner, whole(found.extents))
 
     def _made(self, value: Value) -> tuple[list[Process], Operand]:
@@ -265,24 +307,29 @@ class Arrays:
         placement = self._placed(value)
         match value:
             case Scan(_, axis, _, _, _):
-                made.append(operations.scan(axis, found, placement, self.facts))
+                made.append(operations.scan(axis, source, found, placement, self.facts))
             case Roll(_, axis, amount):
                 if placement.is_spread(axis):
                     reach = operations.rolled(source, axis, amount)
                     made += self.halos.fetch(source.name, reach, self.facts)
-                made.append(operations.copy(source, found, placement, self.facts))
+                made.append(self._copied(source, found, placement, ArrayOperation.ROLL))
             case PeriodicPad(_, axis, before, after):
                 made += operations.wrapped(source, axis, before, after, self.facts)
-                made.append(operations.copy(source, found, placement, self.facts))
+                made.append(self._copied(source, found, placement, ArrayOperation.PAD))
             case Flip(_, axis):
                 if placement.is_spread(axis):
                     raise NotPriced("a reversal along a distributed dimension")
-                made.append(operations.copy(source, found, placement, self.facts))
+                made.append(self._copied(source, found, placement, ArrayOperation.VIEW))
             case Fourier():
                 made += operations.fourier(value, source, found, placement, self.facts)
             case Sort(_, axis):
                 made.append(operations.sorting(axis, source, found, placement, self.facts))
         return made, Operand(None, found, placement, whole(found.extents))
+
+    def _copied(
+        self, source: Operand, found: ArrayType, placement: Placement, operation: ArrayOperation
+    ) -> Process:
+        return operations.copy(source, found, placement, self.facts, operation)
 
     def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
         made, places = self._made(value.places)

@@ -9,7 +9,7 @@ reference to an element of another rank is one by itself: nothing collects it in
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.arrays import Arrays
@@ -164,10 +164,15 @@ class _Owned:
         own = Read(self.store.array, self.store.region)
         accesses = [Access(self._walked(r, loop, count)) for r in self._touched()]
         accesses.append(Access(self._walked(own, loop, count), store=True))
-        work = Statement(tuple(accesses), _operations(self.store.value) * count, LABEL)
+        operations = _operations(self.store.value)
+        work = Statement(tuple(accesses), operations * count, LABEL)
         if self._is_compiled():
             return Leaf(work)
-        return Sequential((Leaf(work), Leaf(Interpretation(count))))
+        interpreted = Interpretation(
+            count, loads=_loads(self.store.value), stores=1, operations=operations
+        )
+        # what it computes is done one element at a time, not by an array library
+        return Sequential((Leaf(replace(work, calls=())), Leaf(interpreted)))
 
     def _touched(self) -> tuple[Read, ...]:
         return tuple(dict.fromkeys(reads(self.store.value)))
@@ -286,6 +291,10 @@ class _Owned:
                 process = SeqLoop(loop.variable, loop.low, loop.high - 1, process)
             made.append(process)
         return made
+
+
+def _loads(value: Value) -> int:
+    return len(reads(value))
 
 
 def _operations(value: Value) -> int:

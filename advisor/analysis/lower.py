@@ -82,8 +82,8 @@ class _Lowering:
         match statement:
             case Bind(name, value, _):
                 made = self.arrays.bound(name, value)
-            case Store(array, region, value, _):
-                made = self.arrays.stored(array, region, value)
+            case Store():
+                made = self.arrays.stored(statement)
             case ScalarBind(_, value, _):
                 made = self.arrays.number(value)
             case Loop():

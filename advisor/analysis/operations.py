@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.butterflies import butterflies
+from advisor.analysis.calls import dense, product, view
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.operands import Operand, local_region
 from advisor.analysis.placement import Placement, local_extents, pitches_bytes
@@ -17,6 +18,8 @@ from costdb.expr import Expr, ceil_div, log2
 from costdb.process.terms import NOTHING, Branch, Leaf, Process
 from costdb.work import (
     Access,
+    ArrayCall,
+    ArrayOperation,
     Collective,
     CollectiveKind,
     Message,
@@ -25,6 +28,7 @@ from costdb.work import (
     Region,
     RemoteGroup,
     Statement,
+    Visit,
 )
 
 STATEMENTS = "array statements"
@@ -73,29 +77,55 @@ def wrapped(source: Operand, axis: int, before: Expr, after: Expr, facts: Facts)
     return [sent if several == ONE else Branch(several, sent, NOTHING)]
 
 
-def copy(source: Operand, found: ArrayType, placement: Placement, facts: Facts) -> Process:
-    """Return a copy of the local part into an array of its own."""
+def copy(
+    source: Operand,
+    found: ArrayType,
+    placement: Placement,
+    facts: Facts,
+    operation: ArrayOperation,
+) -> Process:
+    """Return a copy of the local part into an array of its own.
+
+    A library that only shows it otherwise (`operation` is a view) copies nothing.
+    """
     read = local_extents(source.placement, source.array.extents, facts)
     stored = local_extents(placement, found.extents, facts)
     accesses = (
         Access(local_region(source.array, source.placement, read, facts)),
         Access(local_region(found, placement, stored, facts), store=True),
     )
-    return Leaf(Statement(accesses, ZERO, STATEMENTS))
+    call = view()
+    if operation is not ArrayOperation.VIEW:
+        call = _call(operation, source, found, accesses)
+    return Leaf(Statement(accesses, ZERO, STATEMENTS, (call,)))
 
 
-def scan(axis: int, found: ArrayType, placement: Placement, facts: Facts) -> Process:
+def scan(
+    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> Process:
     """Return a prefix operation along one axis."""
     if isinstance(placement.dims[axis], CyclicDim) and placement.is_spread(axis):
         raise NotPriced("a scan along a cyclically distributed dimension")
     counts = local_extents(placement, found.extents, facts)
     edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
+    read = local_extents(source.placement, source.array.extents, facts)
+    accesses = (
+        Access(local_region(source.array, source.placement, read, facts)),
+        Access(local_region(found, placement, counts, facts), store=True),
+    )
+    call = _call(ArrayOperation.SCAN, source, found, accesses, axis)
+    stored = Visit(accesses[1].region)
+    added = ArrayCall(
+        ArrayOperation.BINARY, found.dtype, product(counts), stored, (stored,), fresh=False
+    )
     return Leaf(
         PrefixScan(
             ranks=placement.ranks(axis),
             edge=local_region(found, placement, edge, facts),
             block=local_region(found, placement, counts, facts),
             label=f"prefix scan, axis {axis}",
+            calls=(call,),
+            correction=(added,),
         )
     )
 
@@ -108,12 +138,22 @@ def reduction(axis: int | None, source: Operand, found: ArrayType, facts: Facts)
     for count in counts:
         elements = elements * count
     traversal = Access(local_region(source.array, placement, counts, facts))
-    made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS))]
+    kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
+    call = ArrayCall(
+        ArrayOperation.REDUCE,
+        source.array.dtype,
+        elements,
+        Visit(dense(kept, found.dtype)) if kept else None,
+        (Visit(traversal.region, source.name or ""),),
+        fresh=bool(kept),
+        axis_from_last=None if axis is None else len(counts) - 1 - axis,
+        length=elements if axis is None else counts[axis],
+    )
+    made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS, (call,)))]
     ranks = ONE
     for along in range(len(counts)) if axis is None else (axis,):
         ranks = ranks * placement.ranks(along)
     if ranks != ONE:
-        kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
         itemsize = itemsize_of(found.dtype)
         region = Region(itemsize, kept or (ONE,), pitches_bytes(kept or (ONE,), "C", itemsize))
         made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
@@ -126,7 +166,8 @@ def fourier(
     """Return transforms along one axis; a distributed one is transposed there and back."""
     axis = value.axis
     each = 5 * log2(found.extents[axis])
-    work = along_lines(source, found, placement, each, "Fourier transforms", facts)
+    transforms = ArrayOperation.FFT, axis
+    work = along_lines(source, found, placement, each, transforms, facts, "Fourier transforms")
     if not placement.is_spread(axis):
         return [work]
     if value.butterflies:
@@ -149,7 +190,8 @@ def sorting(
     """Return a sort along an axis that every rank holds whole."""
     if placement.is_spread(axis):
         raise NotPriced("a sort along a distributed dimension")
-    return along_lines(source, found, placement, log2(found.extents[axis]), "sort", facts)
+    compared, sorts = log2(found.extents[axis]), (ArrayOperation.SORT, axis)
+    return along_lines(source, found, placement, compared, sorts, facts, "sort")
 
 
 def along_lines(
@@ -157,8 +199,9 @@ def along_lines(
     found: ArrayType,
     placement: Placement,
     operations: Expr,
-    label: str,
+    what: tuple[ArrayOperation, int],
     facts: Facts,
+    label: str,
 ) -> Process:
     """Return an operation that passes over the local part with some work an element."""
     counts = local_extents(placement, found.extents, facts)
@@ -170,18 +213,72 @@ def along_lines(
         Access(local_region(source.array, source.placement, read, facts)),
         Access(local_region(found, placement, counts, facts), store=True),
     )
-    return Leaf(Statement(accesses, elements * operations, label))
+    call = _call(what[0], source, found, accesses, what[1])
+    return Leaf(Statement(accesses, elements * operations, label, (call,)))
+
+
+def _call(
+    operation: ArrayOperation,
+    source: Operand,
+    found: ArrayType,
+    accesses: tuple[Access, Access],
+    axis: int | None = None,
+) -> ArrayCall:
+    """Return a call that makes an array out of another one."""
+    counts = accesses[1].region.counts
+    return ArrayCall(
+        operation,
+        found.dtype,
+        product(counts),
+        Visit(dense(counts, found.dtype)),
+        (Visit(accesses[0].region, source.name or ""),),
+        fresh=True,
+        axis_from_last=None if axis is None else len(counts) - 1 - axis,
+        length=None if axis is None else counts[axis],
+    )
 
 
 def remote(
     table: Operand, places: Operand, stores: tuple[bool, ...], facts: Facts
 ) -> list[Process]:
-    """Return references to uniformly random elements of a distributed vector."""
+    """Return references to uniformly random elements of a vector.
+
+    They are read, or combined with values where `stores` holds True.
+    """
     threads = table.placement.ranks(0)
     counts = local_extents(places.placement, places.array.extents, facts)
     if threads == ONE:
-        raise NotPriced("references to random places of an array that is not distributed")
+        return [_own_references(table, places, counts, stores, facts)]
     return [
         Leaf(RemoteGroup(counts[0], threads, Pattern.BASELINE, store, mixed=True))
         for store in stores
     ]
+
+
+def _own_references(
+    table: Operand,
+    places: Operand,
+    counts: tuple[Expr, ...],
+    stores: tuple[bool, ...],
+    facts: Facts,
+) -> Process:
+    """Return references to random places of an array that one rank holds.
+
+    Only rates of array operations price them: the lines that they touch depend on the data.
+    """
+    extents = local_extents(table.placement, table.array.extents, facts)
+    held = Visit(local_region(table.array, table.placement, extents, facts), table.name or "")
+    index = Visit(local_region(places.array, places.placement, counts, facts), places.name or "")
+    dtype, elements = table.array.dtype, product(counts)
+    taken = Visit(dense(counts, dtype))
+    scatters = True in stores
+    call = ArrayCall(
+        ArrayOperation.ADD_AT if scatters else ArrayOperation.TAKE,
+        dtype,
+        elements,
+        held if scatters else taken,
+        (index,) if scatters else (held, index),
+        fresh=not scatters,
+        length=product(extents),
+    )
+    return Leaf(Statement((), ZERO, "references to random places", (call,)))

@@ -178,7 +178,7 @@ class SimpleStatements:
         else:
             raise NotUnderstood("this kind of assignment is not understood")
         value = Elementwise(operation, (place, value_of(node.value, scope)))
-        return (self._store(place, value, span),)
+        return (self._store(place, value, span, in_place=True),)
 
     def _accumulated(
         self, name: str, operation: str, node: cst.BaseExpression, span: Span
@@ -201,7 +201,7 @@ class SimpleStatements:
         extents = self.scope.extents_of(name)
         return self.scope.select(name, region(target.slice, extents, self.scope))
 
-    def _store(self, place: Read, value: Value, span: Span) -> Store:
+    def _store(self, place: Read, value: Value, span: Span, *, in_place: bool = False) -> Store:
         self._not_strided(place.array)
         try:
             target = describe(place, self.scope.array_type)
@@ -215,7 +215,7 @@ class SimpleStatements:
             raise NotUnderstood(str(error)) from error
         if len(source.extents) > len(target.extents):
             raise NotUnderstood("the value has more dimensions than its place")
-        return Store(place.array, place.region, value, span)
+        return Store(place.array, place.region, value, span, in_place)
 
     def _not_strided(self, name: str) -> None:
         if name in self.scope.strided:
@@ -242,7 +242,7 @@ class SimpleStatements:
                 place = self._place(target)
             else:
                 raise NotUnderstood("out= of something that is not known to be an array")
-            return (self._store(place, value_of(rest, self.scope), span),)
+            return (self._store(place, value_of(rest, self.scope), span, in_place=True),)
         called = dotted(node.func) or "this expression"
         raise NotUnderstood(f"the call of `{called}` is not understood")
 

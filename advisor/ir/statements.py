@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advisor.ir.values import Subscript, Value, reads, region_symbols, value_symbols
 from advisor.source import Span
@@ -21,12 +21,18 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """Elements of an existing array change: ``array[region] = value``."""
+    """Elements of an existing array change: ``array[region] = value``.
+
+    Where it is `in_place` (``array[region] += other``, ``np.add(x, y, out=array)``), the last
+    operation stores there by itself; otherwise its result is an array of its own, and copied. The
+    result is the same, so stores that differ in this only are equal.
+    """
 
     array: str
     region: tuple[Subscript, ...]
     value: Value
     span: Span
+    in_place: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

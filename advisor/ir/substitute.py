@@ -46,4 +46,5 @@ def in_arithmetic(value: Value, bindings: Bindings) -> Value:
 def in_store(store: Store, bindings: Bindings) -> Store:
     """Return a store of such a value with symbols replaced."""
     region = in_region(store.region, bindings)
-    return Store(store.array, region, in_arithmetic(store.value, bindings), store.span)
+    value = in_arithmetic(store.value, bindings)
+    return Store(store.array, region, value, store.span, store.in_place)

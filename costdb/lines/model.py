@@ -8,11 +8,14 @@ reductions take ``ceil(log2 p)`` such steps.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ceil, conditional, floor, less, log2, minimum, num
 from costdb.lines.coefficients import Bill
 from costdb.lines.regions import elements_of
 from costdb.machines import Machine
+from costdb.profile_parts import lacking
 from costdb.work import Collective, CollectiveKind, Message, PrefixScan, Statement
 
 
@@ -34,6 +37,10 @@ def price_scan(work: PrefixScan, machine: Machine) -> Priced | Missing:
     ranks before; a single rank needs the first pass only. A pass loads, combines and stores
     each element in place, so it touches the block's lines once.
     """
+    from costdb.arrays.model import has_rates
+
+    if has_rates(machine) and work.calls is not None:
+        return _scan_of_calls(work, machine)
     bill = Bill(machine)
     steps = _doubling_steps(work.ranks)
     bill.charge_messages(steps, work.edge)
@@ -47,8 +54,59 @@ def price_scan(work: PrefixScan, machine: Machine) -> Priced | Missing:
     return bill.total()
 
 
+def _scan_of_calls(work: PrefixScan, machine: Machine) -> Priced | Missing:
+    """Price the local passes as calls of an array library, and the steps as messages."""
+    from costdb.arrays.model import price_calls
+
+    bill = Bill(machine)
+    steps = _doubling_steps(work.ranks)
+    if work.ranks != num(1):
+        bill.charge_messages(steps, work.edge)
+    parts = [bill.total(), price_calls(work.calls or (), machine)]
+    if work.ranks != num(1) and work.correction:
+        added = price_calls(work.correction, machine)
+        several = less(1, work.ranks)
+        parts.append(added if isinstance(added, Missing) else _only_if(several, added))
+    return _together(parts)
+
+
+def _together(parts: list[Priced | Missing]) -> Priced | Missing:
+    lacking_parts = [part for part in parts if isinstance(part, Missing)]
+    if lacking_parts:
+        what = "; ".join(dict.fromkeys(part.what for part in lacking_parts))
+        return Missing(what, lacking_parts[0].remedy)
+    found = [part for part in parts if isinstance(part, Priced)]
+    return Priced(
+        sum((part.microseconds for part in found), num(0)),
+        tuple(term for part in found for term in part.terms),
+        {name: quantity for part in found for name, quantity in part.coefficients.items()},
+        tuple(domain for part in found for domain in part.domains),
+    )
+
+
+def _only_if(test: Expr, priced: Priced) -> Priced:
+    return replace(
+        priced,
+        microseconds=conditional(test, priced.microseconds, 0),
+        terms=tuple(
+            replace(term, microseconds=conditional(test, term.microseconds, 0))
+            for term in priced.terms
+        ),
+    )
+
+
 def price_statement(work: Statement, machine: Machine) -> Priced | Missing:
-    """Price the local computation of an array statement."""
+    """Price the local computation of an array statement.
+
+    A profile with rates of array operations prices the calls that it consists of, or the compiled
+    loop that it is.
+    """
+    from costdb.arrays.model import has_rates, price_calls, price_loop
+
+    if has_rates(machine):
+        return price_loop(work, machine) if work.calls is None else price_calls(work.calls, machine)
+    if work.calls and not work.accesses:
+        return lacking(machine, "arrays.rates")
     bill = Bill(machine)
     bill.charge("operations", "statement", "phi_us_per_operation", work.operations)
     touched = [elements_of(access.region) for access in work.accesses]

@@ -1,0 +1,126 @@
+"""Memory that a call touches: runs, lines, and how they lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from costdb.expr import Expr, minimum, num
+from costdb.expr.nodes import Num
+from costdb.work import ArrayCall, Region, Visit
+
+ONE, ZERO = num(1), num(0)
+
+
+class Lie(StrEnum):
+    """How the elements of a region follow one another in memory.
+
+    Dense ones fill their lines; apart, each may have a line of its own.
+    """
+
+    DENSE = "dense"
+    APART = "apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A region without dimensions that change nothing.
+
+    Attributes
+    ----------
+    lie : Lie
+    elements : Expr
+        Distinct ones.
+    lines : Expr
+        Cache lines touched, as expected for any alignment.
+    pitch_bytes : Expr
+        Between neighbours of the innermost dimension.
+    """
+
+    lie: Lie
+    elements: Expr
+    lines: Expr
+    pitch_bytes: Expr
+
+
+def shape_of(region: Region, line_bytes: int) -> Shape:
+    """Return how a region lies in memory."""
+    item, line = num(region.itemsize_bytes), num(line_bytes)
+    dims = [
+        (count, pitch)
+        for count, pitch in zip(region.counts, region.pitches_bytes, strict=True)
+        if count != ONE and pitch != ZERO
+    ]
+    if not dims:
+        return Shape(Lie.DENSE, ONE, ONE, item)
+    inner = next((d for d in reversed(dims) if d[1] == item), None)
+    elements = ONE
+    for count, _ in dims:
+        elements = elements * count
+    if inner is None:
+        inner = _closest(dims)
+        return Shape(Lie.APART, elements, elements * minimum(1, inner[1] / line), inner[1])
+    run, rest = inner[0] * item, [d for d in dims if d is not inner]
+    runs, joined = ONE, True
+    gap: Expr | None = None
+    # dimensions that go on where the one inside them ends make longer runs
+    while joined and rest:
+        following = next((d for d in rest if d[1] == run), None)
+        joined = following is not None
+        if following is not None:
+            run = run * following[0]
+            rest.remove(following)
+    for count, _ in rest:
+        runs = runs * count
+    if rest:
+        gap = _closest(rest)[1]
+    own = run / line + (1 - item / line)
+    lines = own if gap is None else minimum(own, gap / line)
+    return Shape(Lie.DENSE, elements, runs * lines, item)
+
+
+def _closest(dims: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
+    """Return the dimension with the least pitch where numbers tell, else the last one."""
+    if all(isinstance(pitch, Num) for _, pitch in dims):
+        return min(dims, key=lambda d: abs(float(d[1].value)) if isinstance(d[1], Num) else 0.0)
+    return dims[-1]
+
+
+def inner_runs(call: ArrayCall) -> Expr:
+    """Return how often the library's innermost loop is entered.
+
+    Dimensions that go on in all memory alike where the one inside them ends are one loop.
+    """
+    visits = call.visits
+    if not visits:
+        return ONE
+    ranks = max(len(visit.region.counts) for visit in visits)
+    regions = [_padded(visit.region, ranks) for visit in visits]
+    runs, inside = ONE, None
+    for dimension in reversed(range(ranks)):
+        counts = [counts[dimension] for counts, _ in regions]
+        count = next((c for c in counts if c != ONE), ONE)
+        if count == ONE:
+            continue
+        pitches = [pitches[dimension] for _, pitches in regions]
+        if inside is None:
+            inside = count, pitches
+            continue
+        if all(p == inside[0] * q for p, q in zip(pitches, inside[1], strict=True)):
+            inside = inside[0] * count, inside[1]
+        else:
+            runs = runs * count
+    return runs
+
+
+def _padded(region: Region, ranks: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    missing = ranks - len(region.counts)
+    return (ONE,) * missing + region.counts, (ZERO,) * missing + region.pitches_bytes
+
+
+def distinct(call: ArrayCall) -> tuple[Visit, ...]:
+    """Return the memory of a call, each part once: what is stored where it was loaded."""
+    found: dict[tuple[str, Region], Visit] = {}
+    for visit in call.visits:
+        found.setdefault((visit.array or str(id(visit)), visit.region), visit)
+    return tuple(found.values())

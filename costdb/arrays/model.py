@@ -1,0 +1,141 @@
+"""Prices of calls of an array library, from rates that a calibration measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from costdb.arrays.amounts import (
+    APART_LINE,
+    CONFLICT_LINE,
+    FRESH_LINE,
+    LINE,
+    Amount,
+    amounts,
+    rate_key,
+)
+from costdb.arrays.rates import RESIDUAL, SECTION, Rates, quantity_at, rates_of
+from costdb.estimate import Domain, Missing, Priced, Term
+from costdb.expr import Expr, num, sym
+from costdb.machines import Machine
+from costdb.profile_parts import counts_in_keys, lacking
+from costdb.quantity import Quantity
+from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
+
+MODEL = "arrays"
+_SHARED = (APART_LINE, CONFLICT_LINE, FRESH_LINE, LINE)
+"""What memory does to one class it does to others, so these stand in for one another."""
+
+
+def has_rates(machine: Machine) -> bool:
+    """Return whether a profile knows what calls of an array library cost."""
+    return bool(machine.section(SECTION, "rates"))
+
+
+def price_calls(calls: tuple[ArrayCall, ...], machine: Machine) -> Priced | Missing:
+    """Price calls one after another.
+
+    Raises
+    ------
+    MachineError
+        The profile's section is malformed.
+    """
+    bill = _Bill(machine, _levels(machine))
+    for call in calls:
+        bill.charge(call)
+    return bill.total()
+
+
+def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
+    """Price a compiled loop over elements: its operations, and its lines by how they lie."""
+    rates = rates_of(machine, "loop", "float64")
+    levels = _levels(machine)
+    if rates is None or not levels:
+        return lacking(machine, f"{SECTION}.rates.loop, of compiled loops")
+    bill = _Bill(machine, levels)
+    places = [Visit(access.region) for access in work.accesses]
+    call = ArrayCall(ArrayOperation.LOOP, "float64", work.operations, None, tuple(places))
+    bill.charge(call)
+    return bill.total()
+
+
+def _levels(machine: Machine) -> tuple[int, ...]:
+    levels = counts_in_keys(machine, "b", SECTION, "levels")
+    return tuple(levels)
+
+
+@dataclass(slots=True)
+class _Bill:
+    machine: Machine
+    levels: tuple[int, ...]
+    terms: dict[str, Expr] = field(default_factory=dict)
+    coefficients: dict[str, Quantity] = field(default_factory=dict)
+    domains: dict[Domain, None] = field(default_factory=dict)
+    absent: dict[str, None] = field(default_factory=dict)
+
+    def charge(self, call: ArrayCall) -> None:
+        """Add a call."""
+        key = rate_key(call)
+        rates = rates_of(self.machine, key, call.dtype)
+        if rates is None or not self.levels:
+            self.absent[f"{SECTION}.rates.{key}.{call.dtype}"] = None
+            return
+        total = num(0)
+        line = self.machine.cache_line_bytes
+        for amount in amounts(call, self.levels, line):
+            total = total + amount.amount * self._coefficient(rates, key, call.dtype, amount)
+        symbol = self._note(rates, key, call.dtype, (RESIDUAL,))
+        if symbol is not None:
+            total = total * symbol
+        label = _label(call.operation)
+        self.terms[label] = self.terms.get(label, num(0)) + total
+        limits = self.machine.section(SECTION, "range").get("elements")
+        if isinstance(limits, list) and call.operation is not ArrayOperation.VIEW:
+            low, high = (float(limit) for limit in limits if isinstance(limit, int | float))
+            self.domains[Domain("elements of an array call", call.elements, low, high)] = None
+
+    def total(self) -> Priced | Missing:
+        """Return the sum of all calls, or what the profile lacks for it."""
+        if self.absent:
+            return lacking(self.machine, ", ".join(self.absent))
+        terms = tuple(Term(label, MODEL, time) for label, time in self.terms.items())
+        time = sum(self.terms.values(), num(0))
+        return Priced(time, terms, self.coefficients, tuple(self.domains))
+
+    def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
+        found = self._note(rates, key, dtype, amount.place)
+        if found is not None:
+            return found
+        for other in self._stand_ins(amount):
+            found = self._note(other, key, dtype, amount.place)
+            if found is not None:
+                return found
+        if amount.place[0] in _SHARED or amount.amount == num(0):
+            # nothing measured says that such lines cost anything
+            return num(0)
+        if amount.place[0] == "apart_element_us":
+            return self._note(rates, key, dtype, ("element_us",)) or num(0)
+        return num(0)
+
+    def _stand_ins(self, amount: Amount) -> list[Rates]:
+        if amount.place[0] not in _SHARED:
+            return []
+        found: list[Rates] = []
+        for key in ("binary", "copy"):
+            for dtype, section in self.machine.section(SECTION, "rates", key).items():
+                if isinstance(section, dict):
+                    found.append(Rates((key, dtype), section, True))
+        return found
+
+    def _note(self, rates: Rates, key: str, dtype: str, path: tuple[str, ...]) -> Expr | None:
+        quantity = quantity_at(self.machine, rates, path)
+        if quantity is None:
+            return None
+        name = ".".join((SECTION, *rates.place, *path))
+        if rates.stands_in:
+            name = f"{SECTION}.{key}.{dtype}.as.{'.'.join(rates.place)}.{'.'.join(path)}"
+        self.coefficients[name] = quantity
+        return sym(name)
+
+
+def _label(operation: ArrayOperation) -> str:
+    return f"{operation.value.replace('_', '.')} calls"
