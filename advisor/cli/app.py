@@ -35,6 +35,7 @@ COMMANDS = {
     "choose": "advisor.cli.choose",
     "machine": "advisor.cli.machine",
     "calibrate": "advisor.cli.calibrate",
+    "verify": "advisor.cli.verify",
     "rule": "advisor.cli.rule",
     "lsp": "advisor.cli.lsp",
     "explain": "advisor.cli.explain",

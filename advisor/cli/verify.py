@@ -1,0 +1,167 @@
+"""``advise verify``: runs kernels and their rewrites, and holds predictions against the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli.common import (
+    FINDINGS,
+    MACHINE_VARIABLE,
+    choose_machine,
+    complain,
+    parse_bindings,
+    system_error,
+    write_out,
+    wrong_use,
+)
+
+if TYPE_CHECKING:
+    from advisor.verify.cases import Case
+    from advisor.verify.verdict import Verdict
+    from costdb.machines import Machine
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        "verify",
+        help="RUN kernels and their rewrites, and compare predicted with measured times.",
+    )(_verify)
+
+
+def _verify(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Annotated Python; folders with --all.")
+    ],
+    machine: Annotated[
+        str,
+        typer.Option(
+            "--machine", "-m", metavar="NAME", envvar=MACHINE_VARIABLE, help="This machine's name."
+        ),
+    ] = "here",
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", metavar="NAME", help="Which kernel of a file.")
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a size or an argument."),
+    ] = None,
+    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Launches of each variant.")] = 2,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every kernel of every file in the folders.")
+    ] = False,
+) -> int:
+    from advisor.report.style import detect_style
+    from advisor.verify.running import Effort, measure
+    from advisor.verify.verdict import Verdict, as_table, in_words
+    from costdb.machines import load_machine
+
+    chosen = load_machine(choose_machine(machine))
+    paths = _paths(files, everything)
+    complain(f"advise: running the code of {', '.join(paths)}")
+    groups: list[list[Verdict]] = []
+    for case in _cases(paths, kernel, parse_bindings(define or ()), chosen):
+        complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
+        measured = measure(case, Effort(launches=repeat))
+        group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
+        _keep(group, chosen)
+        groups.append(group)
+    if not groups:
+        raise wrong_use("there is no kernel to verify")
+    import os
+    import sys
+
+    write_out(as_table(groups, detect_style(sys.stdout, os.environ)))
+    write_out("".join(f"{line}\n" for line in in_words(groups)))
+    sound = all(one.measured.equal for group in groups for one in group)
+    return 0 if sound else FINDINGS
+
+
+def _paths(files: list[str], everything: bool) -> list[str]:
+    if not everything:
+        return files
+    return [
+        str(found)
+        for file in files
+        for found in (sorted(Path(file).glob("*.py")) if Path(file).is_dir() else [Path(file)])
+    ]
+
+
+def _cases(
+    paths: list[str], name: str | None, given: Mapping[str, int | float], machine: Machine
+) -> list[Case]:
+    from advisor.cli.subjects import problems_in_one_line
+    from advisor.files import read_source
+    from advisor.frontend.kernels import read_kernels
+    from advisor.ranking.sizes import bind_sizes
+    from advisor.transform_registry import transforms
+    from advisor.verify.cases import case_of
+    from costdb.expr import ExprError
+
+    found: list[Case] = []
+    for path in paths:
+        try:
+            source = read_source(path).text
+        except OSError as error:
+            raise system_error(error, path) from error
+        with problems_in_one_line():
+            for kernel in read_kernels(path, source):
+                if name in (None, kernel.name):
+                    sizes = bind_sizes(kernel, given).values
+                    try:
+                        found.append(case_of(path, source, kernel, sizes, machine, transforms()))
+                    except ExprError as error:
+                        raise wrong_use(f"{path}: kernel `{kernel.name}`: {error}") from error
+    return found
+
+
+def _keep(group: list[Verdict], machine: Machine) -> None:
+    """Store what was measured as evidence, so that later predictions can refer to it."""
+    import platform
+    from datetime import UTC, datetime
+    from importlib.metadata import version
+
+    from costdb.estimate import Ratio
+    from costdb.evaluate import compare
+    from costdb.store import store_path
+    from costdb.store.database import writing
+    from costdb.store.evidence import Evidence, add_evidence
+
+    original = group[0]
+    if original.variant.costed is None or original.measured.failure:
+        return
+    circumstances = {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "library": f"NumPy {version('numpy')}",
+        "python": platform.python_version(),
+        "ranks": "1",
+    }
+    with writing(store_path()) as connection:
+        for one in group[1:]:
+            if one.variant.costed is None or not one.judged or not one.measured.equal:
+                continue
+            before, after = original.measured, one.measured
+            measured = Ratio(
+                before.low_s / after.high_s,
+                before.seconds / after.seconds,
+                before.high_s / after.low_s,
+            )
+            predicted = compare(
+                original.variant.costed.priced, one.variant.costed.priced, one.case.sizes
+            )
+            add_evidence(
+                connection,
+                Evidence(
+                    machine.name,
+                    one.case.kernel,
+                    one.variant.code,
+                    dict(one.case.sizes),
+                    predicted,
+                    measured,
+                    circumstances,
+                ),
+            )

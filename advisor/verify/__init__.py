@@ -1,0 +1,1 @@
+"""Predictions held against runs: the only part of the advisor that executes the code it reads."""

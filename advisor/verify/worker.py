@@ -1,0 +1,110 @@
+"""The process that runs a user's kernel: ``python -m advisor.verify.worker JOB``.
+
+It imports the file that the job names, makes arguments of the stated shapes, calls the kernel,
+and writes what it took and what came of it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_SEED = 20_261_121
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job in the file that the only argument names."""
+    job = json.loads(Path(arguments[0]).read_text("utf-8"))
+    sys.path.insert(0, job["folder"])
+    function = getattr(_load(Path(job["file"])), job["kernel"])
+    samples, results = run(function, job)
+    import numpy as np
+
+    np.savez(job["results"], *results)
+    Path(job["output"]).write_text(json.dumps({"samples_s": samples}), "utf-8")
+    return 0
+
+
+def _load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("verified", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["verified"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def run(function: Callable[..., Any], job: Mapping[str, Any]) -> tuple[list[float], list[Any]]:
+    """Return the seconds of each repetition, and what the first call returned and left behind.
+
+    Every call gets arguments as they were at first: copies, made before the clock starts.
+    """
+    given = _arguments(function, job)
+    results: list[Any] = []
+    samples: list[float] = []
+    deadline = time.perf_counter() + float(job["seconds"])
+    for number in range(int(job["repetitions"]) + 1):
+        fresh = {name: _copied(value) for name, value in given.items()}
+        begin = time.perf_counter()
+        returned = function(**fresh)
+        spent = time.perf_counter() - begin
+        if number == 0:
+            returned = returned if isinstance(returned, tuple) else (returned,)
+            results = [_copied(value) for value in (*returned, *fresh.values()) if _is_array(value)]
+        else:
+            samples.append(spent)
+        del returned
+        if samples and time.perf_counter() > deadline:
+            break
+    return samples, results
+
+
+def _arguments(function: Callable[..., Any], job: Mapping[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    random = np.random.default_rng(_SEED)
+    arrays = {one["name"]: one for one in job["arrays"]}
+    made: dict[str, Any] = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if name in arrays:
+            made[name] = _array(random, arrays[name])
+        elif name in job["sizes"]:
+            made[name] = job["sizes"][name]
+        elif parameter.default is inspect.Parameter.empty:
+            raise ValueError(f"the argument {name} has no value: pass -D {name}=...")
+    return made
+
+
+def _array(random: Any, one: Mapping[str, Any]) -> Any:
+    import numpy as np
+
+    shape, dtype = tuple(one["shape"]), np.dtype(one["dtype"])
+    if dtype.kind in "iu":
+        limit = min(int(one["below"]), int(np.iinfo(dtype).max))
+        return random.integers(0, limit, shape).astype(dtype)
+    if dtype.kind == "b":
+        return random.integers(0, 2, shape).astype(bool)
+    made = random.uniform(0.5, 1.5, shape).astype(dtype)
+    if len(shape) == 2 and shape[0] == shape[1]:
+        # elimination without pivoting needs a dominant diagonal; nothing else minds one
+        made[np.diag_indices(shape[0])] += shape[0]
+    return made
+
+
+def _copied(value: Any) -> Any:
+    return value.copy() if _is_array(value) else value
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "dtype") and hasattr(value, "copy")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,200 @@
+"""Fits the array model: what a call takes is known, what each part of it costs is found.
+
+Coefficients are not negative and errors are relative. A class and element type is fitted by
+itself; the model without line terms beside it has the same pieces for its elements, so that the
+two differ by what the lines say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from costdb.arrays.amounts import (
+    APART_ELEMENT,
+    APART_LINE,
+    CALL,
+    CONFLICT_LINE,
+    ELEMENT,
+    FRESH_LINE,
+    LINE,
+    amounts,
+    piece_keys,
+    rate_key,
+    working_set,
+)
+from costdb.calibration.array_points import call_of
+from costdb.calibration.section import Quality, Timing
+from costdb.expr import evaluate
+from costdb.machines.documents import Json
+from costdb.work import ArrayCall
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Place = tuple[str, ...]
+_QUANTILES = (0.05, 0.95)
+_UNITS = {CALL: "us", "run_us": "us", ELEMENT: "us/element", APART_ELEMENT: "us/element"}
+
+
+@dataclass(frozen=True, slots=True)
+class FittedClass:
+    """One class and element type.
+
+    Attributes
+    ----------
+    key, dtype : str
+    coefficients : mapping of place to float
+    residual : tuple of float
+        Low and high quantile of measured over predicted, over all points.
+    """
+
+    key: str
+    dtype: str
+    coefficients: Mapping[Place, float]
+    residual: tuple[float, float]
+
+    def document(self) -> dict[str, Json]:
+        """Return the class as the profile has it."""
+        made: dict[str, Json] = {}
+        for place, value in self.coefficients.items():
+            inner = made
+            for key in place[:-1]:
+                following = inner.setdefault(key, {})
+                assert isinstance(following, dict)
+                inner = following
+            inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
+        low, high = self.residual
+        made["residual"] = measured(1.0, "1", min(low, 1.0), max(high, 1.0))
+        return made
+
+
+def measured(value: float, unit: str, low: float | None = None, high: float | None = None) -> Json:
+    """Return a quantity that this calibration measured."""
+    made: dict[str, Json] = {
+        "value": _short(value),
+        "unit": unit,
+        "provenance": "measured",
+        "source": "calibration",
+    }
+    if low is not None and high is not None:
+        made |= {"low": _short(low), "high": _short(high)}
+    return made
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def fit_classes(
+    timings: Sequence[Timing], levels: Sequence[int], line_bytes: int
+) -> tuple[list[FittedClass], list[Quality]]:
+    """Return the coefficients of every class, and how well they do on points held out."""
+    groups: dict[tuple[str, str], list[tuple[ArrayCall, Timing]]] = {}
+    for timing in timings:
+        if timing.launches_us:
+            call = call_of(timing.point)
+            groups.setdefault((rate_key(call), call.dtype), []).append((call, timing))
+    fitted: list[FittedClass] = []
+    qualities: list[Quality] = []
+    for (key, dtype), group in sorted(groups.items()):
+        found, judged = _fit_class(key, dtype, group, levels, line_bytes)
+        fitted.append(found)
+        qualities += judged
+    return fitted, qualities
+
+
+def _fit_class(
+    key: str,
+    dtype: str,
+    group: Sequence[tuple[ArrayCall, Timing]],
+    levels: Sequence[int],
+    line_bytes: int,
+) -> tuple[FittedClass, list[Quality]]:
+    import numpy as np
+
+    times = np.array([timing.median_us for _, timing in group])
+    held = np.array([timing.point.held_out for _, timing in group])
+    if (~held).sum() == 0:
+        held[:] = False
+    by_lines = [_row(call, levels, line_bytes) for call, _ in group]
+    by_elements = [_standard_row(call, levels, line_bytes) for call, _ in group]
+    qualities: list[Quality] = []
+    coefficients: dict[Place, float] = {}
+    for rows, model in ((by_elements, "call + elements in pieces"), (by_lines, "lines in pieces")):
+        places, matrix = _matrix(rows)
+        coefficients = dict(zip(places, _solve(matrix[~held], times[~held]), strict=True))
+        predicted = matrix @ np.array(list(coefficients.values()))
+        if held.any():
+            qualities.append(
+                _quality(f"{key} {dtype}", model, predicted[held], times[held], model[0] == "l")
+            )
+    places, matrix = _matrix(by_lines)
+    # what is published is fitted to all points; the held-out ones have said how good it is
+    known = _solve(matrix, times)
+    ratio = times / np.maximum(matrix @ known, 1e-9)
+    low, high = (float(np.quantile(ratio, q)) for q in _QUANTILES)
+    kept = {p: float(v) for p, v in zip(places, known, strict=True) if v > 0 or p == (CALL,)}
+    return FittedClass(key, dtype, kept, (low, high)), qualities
+
+
+def _row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place, float]:
+    row: dict[Place, float] = {}
+    for amount in amounts(call, levels, line_bytes):
+        row[amount.place] = row.get(amount.place, 0.0) + float(evaluate(amount.amount, {}))
+    return row
+
+
+def _standard_row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place, float]:
+    """Return the amounts of the model that knows calls and elements only, in the same pieces."""
+    row = _row(call, levels, line_bytes)
+    lines = (LINE, APART_LINE, CONFLICT_LINE, FRESH_LINE)
+    kept = {place: value for place, value in row.items() if place[0] not in (*lines, "run_us")}
+    elements = float(evaluate(call.elements, {}))
+    size = float(evaluate(working_set(call, line_bytes), {})) if call.visits else 0.0
+    near = levels[0]
+    for level, key in zip((*levels[1:], float("inf")), piece_keys(levels), strict=True):
+        if near < size <= level:
+            kept[("piece", key)] = elements
+        near = int(level) if level != float("inf") else near
+    return kept
+
+
+def _matrix(rows: Iterable[Mapping[Place, float]]) -> tuple[list[Place], NDArray[Any]]:
+    import numpy as np
+
+    found = list(rows)
+    places = sorted({place for row in found for place in row if row[place]})
+    return places, np.array([[row.get(place, 0.0) for place in places] for row in found])
+
+
+def _solve(matrix: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
+    """Return non-negative coefficients with least squared relative errors."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    weighted = matrix / times[:, None]
+    scale = np.linalg.norm(weighted, axis=0)
+    scale[scale == 0] = 1.0
+    target = np.ones(len(times))
+    weight = np.ones(len(times))
+    solution = np.zeros(matrix.shape[1])
+    for _ in range(8):
+        # the median matters, so what lies far off counts less each time
+        solution, _ = nnls(weighted / scale * weight[:, None], target * weight, maxiter=10_000)
+        error = np.abs(weighted / scale @ solution - 1)
+        weight = 1 / np.sqrt(np.maximum(error, 0.02) / 0.02)
+    found: NDArray[Any] = solution / scale
+    return found
+
+
+def _quality(
+    operation: str, model: str, predicted: NDArray[Any], times: NDArray[Any], chosen: bool
+) -> Quality:
+    import numpy as np
+
+    spread = float(((times - times.mean()) ** 2).sum())
+    r2 = float(((times - predicted) ** 2).sum()) / spread if spread else 0.0
+    error = float(np.median(np.abs(predicted - times) / times))
+    return Quality(operation, model, r2, error, len(times), chosen)

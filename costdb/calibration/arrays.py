@@ -1,0 +1,130 @@
+"""Array operations, the interpreter's steps, and what the array model makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+
+from costdb.calibration.array_fit import fit_classes, measured
+from costdb.calibration.array_points import action_of, array_points
+from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
+from costdb.machines.documents import Json
+
+_STEPS = ("iteration", "getitem", "setitem", "arith")
+_REPEATED = 300
+_LINE_BYTES = 64
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySection:
+    """Calls of NumPy by class, element type, strides and working set."""
+
+    name: str = "arrays"
+    title: str = "array operations by class, element type, strides and working set"
+    needs: frozenset[Need] = frozenset()
+
+    def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
+        """Return the calls to time, and the steps of an interpreted loop."""
+        steps = [Point(f"python {step}", {"step": step}) for step in _STEPS]
+        return [*steps, *array_points(effort)]
+
+    def action(self, point: Point, world: World) -> Action:
+        """Return what is timed."""
+        if "step" in point.features:
+            return Action(_step(str(point.features["step"])), _REPEATED)
+        return action_of(point)
+
+    def fit(self, timings: Sequence[Timing]) -> Fitted:
+        """Fit every class by itself."""
+        levels = cache_levels()
+        steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
+        calls = [timing for timing in timings if "step" not in timing.point.features]
+        classes, qualities = fit_classes(calls, levels, _LINE_BYTES)
+        rates: dict[str, Json] = {}
+        for one in classes:
+            by_type = rates.setdefault(one.key, {})
+            assert isinstance(by_type, dict)
+            by_type[one.dtype] = one.document()
+        elements = [
+            int(t.point.features.get("rows", 1)) * int(t.point.features.get("columns", 1))
+            for t in calls
+        ]
+        arrays: Json = {
+            "levels": {f"b{level}": measured(level, "byte") for level in levels},
+            "rates": rates,
+            "range": {"elements": [1, max(elements, default=1)]},
+        }
+        parts: dict[str, Json] = {"arrays": arrays}
+        python = _python(steps)
+        if python:
+            parts["python"] = python
+        notes = (
+            "Array operations: steady state of a process that has run a while, one BLAS thread.",
+        )
+        return Fitted(parts, tuple(qualities), notes)
+
+
+def cache_levels() -> tuple[int, ...]:
+    """Return the bytes up to which data counts as being in each level; the last cache in two."""
+    sizes: dict[int, int] = {}
+    for index in sorted(_CACHES.glob("index*")):
+        try:
+            kind, level, size = (
+                (index / name).read_text().strip() for name in ("type", "level", "size")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction" and size.endswith("K") and size[:-1].isdecimal():
+            sizes[int(level)] = 1024 * int(size[:-1])
+    if sorted(sizes) != [1, 2, 3]:
+        return _LEVELS
+    # a large cache is shared, so that its far end is slower than its near one
+    return (sizes[1], sizes[2], max(sizes[3] // 4, sizes[2] + 1), sizes[3])
+
+
+def _step(name: str) -> Callable[[], object]:
+    import numpy as np
+
+    array, index, value = np.ones((40, 40)), 7, np.float64(1.5)
+
+    def iteration() -> None:
+        for _ in range(_REPEATED):
+            pass
+
+    def getitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            array[index, index]
+
+    def setitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            array[index, index] = value
+
+    def arith() -> None:
+        for _ in repeat(None, _REPEATED):
+            value + value
+
+    return {"iteration": iteration, "getitem": getitem, "setitem": setitem, "arith": arith}[name]
+
+
+def _python(steps: dict[str, Timing]) -> dict[str, Json]:
+    if set(steps) != set(_STEPS):
+        return {}
+    spread = {name: _ends(timing) for name, timing in steps.items()}
+    return {
+        f"{name}_us": measured(middle, "us", low, high)
+        for name, (low, middle, high) in spread.items()
+    }
+
+
+def _ends(timing: Timing) -> tuple[float, float, float]:
+    samples = sorted(s for launch in timing.launches_us for s in launch)
+    low, high = (samples[int(q * (len(samples) - 1))] for q in (0.05, 0.95))
+    middle = min(max(timing.median_us, low), high)
+    return low, middle, high
+
+
+SECTION = ArraySection()
