@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from costdb.arrays.amounts import (
+    APART_ELEMENT,
     APART_LINE,
     CONFLICT_LINE,
+    ELEMENT,
     FRESH_LINE,
     LINE,
     Amount,
@@ -109,11 +111,10 @@ class _Bill:
             found = self._note(other, key, dtype, amount.place)
             if found is not None:
                 return found
-        if amount.place[0] in _SHARED or amount.amount == num(0):
-            # nothing measured says that such lines cost anything
-            return num(0)
-        if amount.place[0] == "apart_element_us":
-            return self._note(rates, key, dtype, ("element_us",)) or num(0)
+        if amount.place == (APART_ELEMENT,):
+            contiguous = self._note(rates, key, dtype, (ELEMENT,))
+            return num(0) if contiguous is None else contiguous
+        # the fit found no cost of its own for it
         return num(0)
 
     def _stand_ins(self, amount: Amount) -> list[Rates]:

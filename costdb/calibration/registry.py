@@ -15,6 +15,7 @@ from costdb.calibration.section import Need, Section
 SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "messages": "costdb.calibration.messages",
+        "arrays": "costdb.calibration.arrays",
     }
 )
 
