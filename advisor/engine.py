@@ -75,6 +75,11 @@ def needs_reading(source: str) -> bool:
     return prefilter.needs_reading(source)
 
 
+def may_communicate(source: str) -> bool:
+    """Return whether a file may hold an SPMD program; imports nothing heavy."""
+    return prefilter.may_communicate(source)
+
+
 def needs_decoding(data: bytes) -> bool:
     """Return whether the bytes of a file may be a text that needs reading; cheaper still."""
     return prefilter.needs_decoding(data)
@@ -98,7 +103,9 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
 
     with deep_nesting_refused(path):
         kernels = read_kernels(path, source, options.observed)
-        return tell(rank_kernels(path, kernels, options), source, options)
+        of_kernels = rank_kernels(path, kernels, options)
+        of_program = rank_program_in(path, source, options)
+        return tell(of_kernels.and_also(of_program), source, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +115,41 @@ class Ranked:
     path: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
+
+    def and_also(self, other: Ranked) -> Ranked:
+        """Return what both say."""
+        return Ranked(self.path, self.findings + other.findings, self.remarks + other.remarks)
+
+
+def rank_program_in(path: str, source: str, options: Options) -> Ranked:
+    """Return what is to be said of the SPMD program in a file, should there be one.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse, or a comment to the tool cannot be right.
+    MachineError
+        The machine is unknown or its profile is wrong.
+    """
+    nothing = Ranked(path, (), ())
+    if not prefilter.may_communicate(source):
+        return nothing
+    from advisor.transform_registry import program_transforms
+
+    wanted = tuple(t for t in program_transforms() if _is_wanted(t.code, options))
+    if not wanted:
+        return nothing
+    from advisor.frontend.spmd.reader import read_program
+    from advisor.ranking.programs import bind_program, rank_program
+    from costdb.machines import load_machine
+
+    program = read_program(path, source)
+    if program is None:
+        return nothing
+    machine = load_machine(options.machine or "")
+    sizes = bind_program(program, options.sizes, options.size_origins)
+    ranked = rank_program(program, machine, sizes, wanted, options.reports)
+    return Ranked(path, ranked.findings, ranked.remarks)
 
 
 def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Ranked:

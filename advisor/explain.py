@@ -21,9 +21,11 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
         The machine is unknown or its profile is wrong.
     """
     from advisor.frontend.kernels import read_kernels
+    from advisor.frontend.spmd.reader import read_program
+    from advisor.ranking.programs import bind_program, rank_program
     from advisor.ranking.rank import rank
     from advisor.ranking.sizes import bind_sizes
-    from advisor.transform_registry import transforms
+    from advisor.transform_registry import program_transforms, transforms
     from costdb.machines import load_machine
 
     if not options.observed and not needs_reading(source):
@@ -33,6 +35,10 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     for kernel in read_kernels(path, source, options.observed):
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
         found += rank(path, kernel, machine, sizes, transforms(), formulas=True).judged
+    program = read_program(path, source)
+    if program is not None:
+        sizes = bind_program(program, options.sizes, options.size_origins)
+        found += rank_program(program, machine, sizes, program_transforms()).judged
     return tuple(sorted(found, key=lambda one: (one.finding.span, one.finding.code)))
 
 

@@ -29,18 +29,18 @@ def formats(incomplete: str) -> list[str]:
 
 def codes(incomplete: str) -> list[str]:
     """Return the codes that continue what is written behind the last comma."""
-    from advisor.transform_registry import transforms
+    from advisor.transform_registry import rules
 
     before, comma, word = incomplete.rpartition(",")
-    known = [transform.code for transform in transforms()]
+    known = [transform.code for transform in rules()]
     return [before + comma + code for code in _starting(known, word)]
 
 
 def rules(incomplete: str) -> list[str]:
     """Return the codes and names of rules that start so."""
-    from advisor.transform_registry import transforms
+    from advisor.transform_registry import rules
 
-    known = [word for transform in transforms() for word in (transform.code, transform.name)]
+    known = [word for transform in rules() for word in (transform.code, transform.name)]
     return _starting(known, incomplete)
 
 

@@ -33,10 +33,10 @@ def installed_rules() -> tuple[Rule, ...]:
     CommandError
         When the metadata of the distribution, which names them, is missing.
     """
-    from advisor.transform_registry import transforms
+    from advisor.transform_registry import rules
 
     try:
-        return transforms()
+        return rules()
     except LookupError as error:
         raise wrong_use(str(error)) from error
 

@@ -25,7 +25,7 @@ from advisor.frontend.module import FileReader, FoundKernel
 from advisor.frontend.names import array_module_name
 from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import read_pragmas
-from advisor.frontend.prefilter import needs_reading
+from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, seen_sizes, untold
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
@@ -56,7 +56,7 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     SourceProblem
         When the file does not parse, or an annotation cannot be right.
     """
-    if not observed and not needs_reading(source):
+    if not observed and not may_hold_kernels(source):
         return ()
     module = parse(path, source)
     try:

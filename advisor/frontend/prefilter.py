@@ -11,17 +11,31 @@ BUFFER_METHOD = (
 """Methods, as a regular expression, that few things but mpi4py's communicators have."""
 
 _MARK = re.compile(r"\badvisor\b|#[ \t]*advise[ \t]*:")
+_MPI = re.compile(r"\bmpi4py\b")
+_PROGRAM = re.compile(rf"\bmpi4py\b|\bprange\b|\.(?:{BUFFER_METHOD})\s*\(")
 _MARK_BYTES = re.compile(_MARK.pattern.encode())
+_PROGRAM_BYTES = re.compile(_PROGRAM.pattern.encode())
 _HINTS = (b"advis",)
 """One of these is in every text that the pattern matches: finding words is a tenth of the work."""
 
+_PROGRAM_HINTS = (
+    b"mpi4py",
+    b"prange",
+    b"endrecv",
+    b"Isend",
+    b"Irecv",
+    b"reduce",
+    b"llgather",
+    b"lltoall",
+    b"cast",
+    b"ather",
+    b"catter",
+    b"Exscan",
+)
+"""The same for programs that communicate."""
+
 _DECLARED = b"coding"
 _FIRST_LINES_BYTES = 512
-
-
-_MPI = re.compile(r"\bmpi4py\b")
-_THREADS = re.compile(r"\bprange\b")
-_METHOD = re.compile(rf"\.(?:{BUFFER_METHOD})\s*\(")
 
 
 def imports_mpi(source: str) -> bool:
@@ -31,12 +45,17 @@ def imports_mpi(source: str) -> bool:
 
 def may_communicate(source: str) -> bool:
     """Return whether a file may hold an SPMD program; cheap, and never wrongly False."""
-    return any(mark.search(source) is not None for mark in (_MPI, _THREADS, _METHOD))
+    return _PROGRAM.search(source) is not None
+
+
+def may_hold_kernels(source: str) -> bool:
+    """Return whether a file may hold annotated kernels; cheap, and never wrongly False."""
+    return _MARK.search(source) is not None
 
 
 def needs_reading(source: str) -> bool:
-    """Return whether a file may hold a kernel; cheap, and never wrongly False."""
-    return _MARK.search(source) is not None
+    """Return whether a file may hold anything to advise on; cheap, and never wrongly False."""
+    return may_hold_kernels(source) or may_communicate(source)
 
 
 def needs_decoding(data: bytes) -> bool:
@@ -46,5 +65,7 @@ def needs_decoding(data: bytes) -> bool:
     declare: whatever declares one is decoded first.
     """
     if any(hint in data for hint in _HINTS) and _MARK_BYTES.search(data) is not None:
+        return True
+    if any(hint in data for hint in _PROGRAM_HINTS) and _PROGRAM_BYTES.search(data) is not None:
         return True
     return _DECLARED in data[:_FIRST_LINES_BYTES]

@@ -45,6 +45,9 @@ class KernelMemory:
         """
         if not options.observed and not engine.needs_reading(source):
             return FileResult(path, source, (), ())
+        if engine.may_communicate(source):
+            # what a name denotes in an SPMD program may hang on any line of the file
+            return engine.check_source(path, source, options)
         layout = layout_of(source)
         if layout is None or not self._is_readable(layout):
             return engine.check_source(path, source, options)

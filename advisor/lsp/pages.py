@@ -26,12 +26,12 @@ def rule_pages() -> Mapping[str, str]:
 def write_pages(folder: Path) -> Mapping[str, str]:
     """Write the page of every rule to a folder and return their URIs by code."""
     from advisor.files import replace_file
-    from advisor.transform_registry import transforms
+    from advisor.transform_registry import rules
 
     pages: dict[str, str] = {}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for rule in transforms():
+        for rule in rules():
             text = cleandoc(rule.documentation).strip() + "\n"
             if not text.startswith("# "):
                 text = f"# {rule.code} {rule.name}\n\n{text}"

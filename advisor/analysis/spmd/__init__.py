@@ -1,0 +1,1 @@
+"""From the steps of an SPMD program to the work of its slowest rank."""

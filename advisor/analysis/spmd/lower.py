@@ -1,0 +1,240 @@
+"""What one rank does in steps of an SPMD program, as a term of the process algebra.
+
+Which rank is the slowest is found by trying some: the first, the second, the last, and those
+that conditions single out. A neighbour is taken to be there. What no model covers is left out
+and told, with its line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import TypeVar
+
+from advisor.analysis.spmd.operations import (
+    NoWork,
+    of_allocation,
+    of_communication,
+    of_computation,
+    of_copy,
+)
+from advisor.analysis.spmd.threads import superstep
+from advisor.ir.spmd.program import RANK, RANKS
+from advisor.ir.spmd.steps import (
+    Allocate,
+    Branch,
+    Call,
+    Communicate,
+    Compute,
+    ConditionKind,
+    Copy,
+    Leave,
+    Loop,
+    LoopKind,
+    Op,
+    Step,
+    Unknown,
+    Wait,
+    walk,
+)
+from advisor.source import Span
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
+from costdb.expr.nodes import Num
+from costdb.process.terms import Branch as Chosen
+from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
+from costdb.work import Work
+
+Node = TypeVar("Node")
+MOST_RANKS = 6
+"""Ranks that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Something that a price leaves out."""
+
+    reason: str
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The work of the slowest rank, and what it leaves out."""
+
+    process: Process
+    gaps: tuple[Gap, ...]
+
+
+def lower_steps(steps: Sequence[Step], loops: Sequence[Loop] = ()) -> Lowered:
+    """Return the work of steps, for the slowest of the ranks that are tried.
+
+    Parameters
+    ----------
+    steps : sequence of Step
+    loops : sequence of Loop
+        Around the steps, outermost first; those of unknown length count once.
+    """
+    body = tuple(steps)
+    found: dict[Process, None] = {}
+    gaps: dict[Gap, None] = {}
+    for rank in _ranks(body):
+        lowering = _Lowering({RANK: rank})
+        made: Process = Sequential(tuple(lowering.block(body)))
+        for loop in reversed(loops):
+            made = lowering.repeated(loop, made)
+        found.setdefault(made)
+        gaps.update(dict.fromkeys(lowering.gaps))
+    several = tuple(found)
+    return Lowered(several[0] if len(several) == 1 else Parallel(several), tuple(gaps))
+
+
+def _ranks(body: tuple[Step, ...]) -> list[Expr]:
+    """Return the ranks to try."""
+    tried = [num(1), num(0), sym(RANKS) - 1]
+    for visit in walk(body, into_calls=True):
+        if isinstance(visit.step, Branch):
+            single = visit.step.condition.single_rank
+            if isinstance(single, Num) and single not in tried:
+                tried.append(single)
+    return tried[:MOST_RANKS]
+
+
+@dataclass(slots=True)
+class _Lowering:
+    bindings: dict[str, Expr]
+    gaps: dict[Gap, None] = field(default_factory=dict)
+
+    def at(self, expr: Expr) -> Expr:
+        """Return an expression as this rank sees it; ranks of other communicators count as 0."""
+        bindings = dict(self.bindings)
+        for name in free_symbols(expr):
+            if name.startswith("rank."):
+                bindings[name] = num(0)
+        return substitute(expr, bindings) if bindings.keys() & free_symbols(expr) else expr
+
+    def gap(self, reason: str, span: Span) -> None:
+        self.gaps.setdefault(Gap(reason, span))
+
+    def block(self, steps: tuple[Step, ...]) -> list[Process]:
+        """Return what a block does."""
+        flat, _ = self._flat(steps)
+        return list(self._paired(flat))
+
+    def _flat(self, steps: tuple[Step, ...]) -> tuple[list[Step | Process], bool]:
+        """Return steps with decided branches in their place, and whether they leave."""
+        made: list[Step | Process] = []
+        for step in steps:
+            match step:
+                case Branch():
+                    part, left = self._branch(step)
+                    made += part
+                    if left:
+                        return made, True
+                case Call(body=body):
+                    part, _ = self._flat(body)
+                    made += part
+                case Leave(how=how):
+                    if how in ("return", "exit", "abort", "raise", "continue"):
+                        return made, True
+                case _:
+                    made.append(step)
+        return made, False
+
+    def _branch(self, step: Branch) -> tuple[list[Step | Process], bool]:
+        condition = step.condition
+        value = None if condition.value is None else self._value(condition.value)
+        if isinstance(value, Num):
+            return self._flat(step.then if value.value else step.orelse)
+        then = Sequential(tuple(self.block(step.then)))
+        orelse = Sequential(tuple(self.block(step.orelse)))
+        if then == orelse:
+            return [then], False
+        if condition.probability is not None:
+            return [Chosen(condition.probability, then, orelse)], False
+        if value is not None:
+            return [Chosen(value, then, orelse)], False
+        if condition.kind is not ConditionKind.RANK:
+            told = f"`if {condition.text}` is not known: its longer part counts"
+            self.gap(told, condition.span)
+        return [Parallel((then, orelse))], False
+
+    def _value(self, expr: Expr) -> Expr | None:
+        try:
+            return self.at(expr)
+        except (ExprError, ArithmeticError):
+            return None
+
+    def _paired(self, flat: list[Step | Process]) -> Iterator[Process]:
+        """Yield the work of a straight block; what comes in while as much goes out is one wait."""
+        sends = sum(1 for s in flat if isinstance(s, Communicate) and s.op is Op.SEND)
+        sent = [s for s in flat if isinstance(s, Communicate) and s.op is Op.SEND]
+        for step in flat:
+            if isinstance(step, Communicate) and step.op is Op.RECV:
+                if sends:
+                    sends -= 1
+                    continue
+                if step.pickled and sent == []:
+                    self.gap(f"nothing says how much `{step.method}` receives", step.span)
+                    continue
+            if isinstance(step, _STEPS):
+                yield from self._step(step)
+            else:
+                yield step
+
+    def _step(self, step: Step) -> Iterator[Process]:
+        try:
+            match step:
+                case Communicate():
+                    yield from self._leaves(of_communication(step))
+                case Copy():
+                    yield from self._leaves((of_copy(step),))
+                case Allocate():
+                    yield from self._leaves(of_allocation(step))
+                case Compute():
+                    yield from self._leaves(of_computation(step))
+                case Loop(kind=LoopKind.THREADS):
+                    yield from self._leaves(superstep(step))
+                case Loop():
+                    yield self.repeated(step, Sequential(tuple(self.block(step.body))))
+                case Unknown(reason, span, _):
+                    self.gap(reason, span)
+                case Wait() | Leave() | Branch() | Call():
+                    pass
+        except NoWork as unknown:
+            self.gap(str(unknown), _span(step))
+        except ExprError as error:
+            self.gap(f"sizes that contradict each other: {error}", _span(step))
+
+    def repeated(self, loop: Loop, body: Process) -> Process:
+        """Return a loop around a process; one of unknown length counts once."""
+        if body == Sequential(()):
+            return body
+        if loop.trips is None:
+            self.gap(f"{loop.why}: it counts once", loop.span)
+            return body
+        if loop.variable and loop.step == 1 and not loop.by_rank:
+            return SeqLoop(loop.variable, self.at(loop.low), self.at(loop.high) - 1, body)
+        return SeqLoop(loop.variable or "round", num(1), self.at(loop.trips), body)
+
+    def _leaves(self, works: Iterable[Work]) -> Iterator[Process]:
+        for work in works:
+            yield Leaf(self._bound(work))
+
+    def _bound(self, node: Node) -> Node:
+        """Return work with the symbols of this rank replaced throughout."""
+        changed: object = node
+        if isinstance(node, Expr):
+            changed = self.at(node)
+        elif isinstance(node, tuple):
+            changed = tuple(self._bound(part) for part in node)
+        elif is_dataclass(node) and not isinstance(node, type):
+            values = {f.name: self._bound(getattr(node, f.name)) for f in fields(node)}
+            changed = type(node)(**values)
+        return changed  # type: ignore[return-value]  # every branch keeps the type it was given
+
+
+_STEPS = (Communicate, Wait, Copy, Allocate, Compute, Branch, Loop, Call, Leave, Unknown)
+
+
+def _span(step: Step) -> Span:
+    return step.span

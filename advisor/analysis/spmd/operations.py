@@ -1,0 +1,220 @@
+"""The work of single steps: what the models call a communication, a copy, a computation."""
+
+from __future__ import annotations
+
+from advisor.analysis.spmd.regions import (
+    WORD_BYTES,
+    itemsize,
+    objects,
+    payload_region,
+    region_of,
+    run_of,
+    words,
+)
+from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
+from costdb.expr import Expr, num
+from costdb.lines.regions import bytes_of
+from costdb.work import (
+    Access,
+    Barrier,
+    Collective,
+    CollectiveKind,
+    Interpretation,
+    Message,
+    Pattern,
+    PickledCollective,
+    PickledMessage,
+    Region,
+    RemoteGroup,
+    Statement,
+    Work,
+)
+
+_COLLECTIVES = {
+    Op.BCAST: CollectiveKind.BROADCAST,
+    Op.REDUCE: CollectiveKind.REDUCE,
+    Op.ALLREDUCE: CollectiveKind.ALLREDUCE,
+    Op.ALLGATHER: CollectiveKind.ALLGATHER,
+    Op.ALLTOALL: CollectiveKind.ALLTOALL,
+    Op.GATHER: CollectiveKind.GATHER,
+    Op.SCATTER: CollectiveKind.SCATTER,
+    # a prefix operation takes as many steps as a reduction, each combining what it carries
+    Op.SCAN: CollectiveKind.REDUCE,
+    Op.EXSCAN: CollectiveKind.REDUCE,
+}
+
+_PIECE_OF_SENT = frozenset({Op.SCATTER, Op.ALLTOALL, Op.REDUCE_SCATTER})
+
+
+class NoWork(Exception):
+    """A step of which no model says how long it takes."""
+
+
+def of_communication(step: Communicate) -> tuple[Work, ...]:
+    """Return the work of one communication operation, of the rank that is in it longest.
+
+    Raises
+    ------
+    NoWork
+        No model covers it, or nothing says how much is sent.
+    """
+    match step.op:
+        case Op.PROBE | Op.FLUSH:
+            return ()
+        case Op.BARRIER | Op.FENCE:
+            return (Barrier(step.communicator.size, f"{step.method}"),)
+        case Op.LOCK | Op.UNLOCK:
+            raise NoWork(f"the time of `{step.method}` of a window is not modelled")
+        case Op.GET | Op.PUT | Op.ACCUMULATE:
+            return (_remote(step),)
+        case Op.SEND | Op.RECV | Op.SENDRECV:
+            return (_message(step),)
+        case Op.NEIGHBOR_ALLGATHER | Op.NEIGHBOR_ALLTOALL:
+            return _with_neighbours(step)
+        case Op.REDUCE_SCATTER:
+            whole = _required(step.send or step.receive, step)
+            region = payload_region(whole)
+            ranks = step.communicator.size
+            piece = _divided(whole, ranks)
+            return (
+                Collective(CollectiveKind.REDUCE, ranks, region, step.method),
+                Collective(CollectiveKind.SCATTER, ranks, piece, step.method),
+            )
+    return (_collective(step),)
+
+
+def _required(payload: Payload | None, step: Communicate) -> Payload:
+    if payload is None:
+        raise NoWork(f"nothing says how much `{step.method}` sends")
+    return payload
+
+
+def _message(step: Communicate) -> Work:
+    if step.pickled:
+        payload = step.send
+        if payload is None:
+            # the other end says what comes; a receive alone is known to be one object
+            raise NoWork(f"nothing says how much `{step.method}` receives")
+        if payload.kind is PayloadKind.UNKNOWN:
+            raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
+        return PickledMessage(_pickled_region(payload), objects(payload), step.method)
+    payload = _required(step.send or step.receive, step)
+    return Message(payload_region(payload), step.method)
+
+
+def _pickled_region(payload: Payload) -> Region:
+    if payload.kind is PayloadKind.ARRAY and payload.view is not None:
+        return payload_region(payload)
+    return run_of(words(payload), WORD_BYTES)
+
+
+def _collective(step: Communicate) -> Work:
+    kind = _COLLECTIVES[step.op]
+    ranks = step.communicator.size
+    if step.pickled:
+        payload = _required(step.send, step)
+        if payload.kind is PayloadKind.UNKNOWN:
+            raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
+        if step.op in (Op.SCATTER, Op.ALLTOALL):
+            return _pickled_pieces(step, kind, payload, ranks)
+        region = _pickled_region(payload)
+        return PickledCollective(kind, ranks, region, objects(payload), step.method)
+    if step.op in _PIECE_OF_SENT:
+        if step.op is Op.SCATTER and step.receive is not None:
+            return Collective(kind, ranks, payload_region(step.receive), step.method)
+        whole = _required(step.send or step.receive, step)
+        return Collective(kind, ranks, _divided(whole, ranks), step.method)
+    if step.op is Op.ALLGATHER and step.send is None:
+        # in place: the buffer holds the pieces of all
+        return Collective(kind, ranks, _divided(_required(step.receive, step), ranks), step.method)
+    payload = _required(step.send or step.receive, step)
+    return Collective(kind, ranks, payload_region(payload), step.method)
+
+
+def _pickled_pieces(step: Communicate, kind: CollectiveKind, payload: Payload, ranks: Expr) -> Work:
+    if payload.parts:
+        part = payload.parts[0]
+        region = _pickled_region(part)
+        return PickledCollective(kind, ranks, region, objects(part), step.method)
+    return PickledCollective(kind, ranks, _divided(payload, ranks), num(0), step.method)
+
+
+def _divided(payload: Payload, ranks: Expr) -> Region:
+    """Return one of as many pieces of a payload as there are ranks."""
+    size = itemsize(payload.dtype)
+    whole = payload_region(payload)
+    count = bytes_of(whole) / size
+    return run_of(count / ranks, size)
+
+
+def _with_neighbours(step: Communicate) -> tuple[Work, ...]:
+    dims = step.communicator.dims
+    if dims is None:
+        raise NoWork(f"nothing says how many neighbours `{step.method}` has")
+    neighbours = 2 * len(dims)
+    payload = _required(step.send or step.receive, step)
+    if step.op is Op.NEIGHBOR_ALLTOALL:
+        region = _divided(payload, num(neighbours))
+    else:
+        region = payload_region(payload)
+    return (Message(region, step.method),) * neighbours
+
+
+def _remote(step: Communicate) -> Work:
+    payload = _required(step.send or step.receive, step)
+    region = payload_region(payload)
+    count = bytes_of(region) / WORD_BYTES
+    single = payload.count == num(1)
+    return RemoteGroup(
+        count,
+        step.communicator.size,
+        Pattern.BASELINE if single else Pattern.VECTOR,
+        store=step.op is not Op.GET,
+        label=step.method,
+    )
+
+
+def of_copy(step: Copy) -> Work:
+    """Return the work of moving elements within one rank."""
+    source = region_of(step.source)
+    # NumPy broadcasts what is too short
+    target = region_of(step.target) if not step.allocates else run_of(*_elements(source))
+    return Statement((Access(source), Access(target, store=True)), num(0), "copies")
+
+
+def _elements(region: Region) -> tuple[Expr, int]:
+    return bytes_of(region) / region.itemsize_bytes, region.itemsize_bytes
+
+
+def of_allocation(step: Allocate) -> tuple[Work, ...]:
+    """Return the work of filling new memory; memory left undefined costs nothing."""
+    if not step.filled or step.buffer.extents is None:
+        return ()
+    count = num(1)
+    for extent in step.buffer.extents:
+        count = count * extent
+    region = run_of(count, itemsize(step.buffer.dtype))
+    return (Statement((Access(region, store=True),), num(0), "fills"),)
+
+
+def of_computation(step: Compute) -> tuple[Work, ...]:
+    """Return the work of arithmetic on arrays.
+
+    Raises
+    ------
+    NoWork
+        Shapes or the cost of a library function are not known.
+    """
+    if step.what == "element":
+        return (Interpretation(num(1)),)
+    if step.what == "tolist":
+        return (Interpretation(step.operations or num(1)),)
+    if step.operations is None:
+        if step.what == "call":
+            raise NoWork("the time of a library function is not known")
+        raise NoWork("the shapes of what is computed here are not known")
+    accesses = [Access(region_of(view)) for view in step.reads]
+    if step.target is not None:
+        accesses.append(Access(region_of(step.target), store=True))
+    return (Statement(tuple(accesses), step.operations, step.what),)

@@ -1,0 +1,59 @@
+"""numba's parallel loops as supersteps of the shared-memory model."""
+
+from __future__ import annotations
+
+from advisor.analysis.spmd.operations import NoWork
+from advisor.analysis.spmd.regions import itemsize
+from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.steps import Compute, Copy, Loop, Step
+from costdb.expr import Expr, ceil_div, num, sym
+from costdb.work import Superstep, Work
+
+THREADS = "threads"
+"""The symbol of the number of threads that share a parallel loop."""
+
+_WORD_BYTES = 4
+
+
+def superstep(loop: Loop) -> tuple[Work, ...]:
+    """Return a parallel loop as a superstep: iterations are divided evenly among threads.
+
+    Raises
+    ------
+    NoWork
+        Nothing says how often it runs, or what an iteration touches.
+    """
+    if loop.trips is None:
+        raise NoWork(loop.why or "how often a parallel loop runs is not known")
+    reads, writes = _traffic(loop.body)
+    threads = sym(THREADS)
+    share = ceil_div(loop.trips, threads)
+    total = loop.trips * (reads + writes)
+    return (Superstep(threads, share * reads, share * writes, total, "parallel loop"),)
+
+
+def _traffic(steps: tuple[Step, ...]) -> tuple[Expr, Expr]:
+    """Return the 4-byte elements that one iteration reads and writes."""
+    reads = writes = num(0)
+    for step in steps:
+        match step:
+            case Compute(target=target, reads=views):
+                reads = reads + sum((_words(view) for view in views), num(0))
+                writes = writes + (num(0) if target is None else _words(target))
+            case Copy(target=target, source=source):
+                reads, writes = reads + _words(source), writes + _words(target)
+            case Loop(trips=trips, body=body):
+                if trips is None:
+                    raise NoWork(step.why)
+                inner_reads, inner_writes = _traffic(body)
+                reads, writes = reads + trips * inner_reads, writes + trips * inner_writes
+            case _:
+                pass
+    return reads, writes
+
+
+def _words(view: View) -> Expr:
+    count = view.count
+    if count is None:
+        raise NoWork(f"the size of `{view.text}` is not known")
+    return count * itemsize(view.dtype) / _WORD_BYTES

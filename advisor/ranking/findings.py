@@ -1,0 +1,210 @@
+"""A finding made of a proposal and two prices."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from advisor.analysis.messages import transfers
+from advisor.edits import split_lines
+from advisor.files import relative_path
+from advisor.finding import (
+    Alternative,
+    Confidence,
+    Crossover,
+    Evidence,
+    EvidenceTerm,
+    Finding,
+    Fix,
+    Prediction,
+)
+from advisor.ir.proposal import Legality
+from advisor.ranking.compare import Compared, Costed, where_it_pays
+from advisor.ranking.sizes import Sizes
+from advisor.source import Edit, Span
+from costdb.machines import Machine
+from costdb.quantity import Provenance, Quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a finding is about: a kernel or a function, by its file, name and whole source."""
+
+    path: str
+    name: str
+    source: str
+
+
+class Offer(Protocol):
+    """What a finding tells of a proposal, whatever it proposes to change."""
+
+    @property
+    def title(self) -> str:
+        """What to do."""
+
+    @property
+    def reason(self) -> str:
+        """Why it can be faster."""
+
+    @property
+    def span(self) -> Span:
+        """Where to look."""
+
+    @property
+    def legality(self) -> Legality:
+        """Whether results stay the same."""
+
+    @property
+    def edits(self) -> Callable[[], tuple[Edit, ...]]:
+        """How to write it."""
+
+
+class Rule(Protocol):
+    """What a finding tells of its rule."""
+
+    @property
+    def code(self) -> str:
+        """``ADV201``."""
+
+    @property
+    def name(self) -> str:
+        """``repeated-shifts``."""
+
+
+Offered = TypeVar("Offered", bound=Offer, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Generic[Offered]):
+    """A proposal with its price and its time at the sizes at hand."""
+
+    proposal: Offered
+    costed: Costed
+    time_s: float
+
+
+def finding_of(
+    place: Place,
+    machine: Machine,
+    sizes: Sizes,
+    rule: Rule,
+    before: Costed,
+    best: Candidate[Offer],
+    found: Compared,
+    rivals: tuple[Alternative, ...],
+) -> Finding:
+    """Return the finding that a proposal is worth making."""
+    proposal = best.proposal
+    prediction = _prediction(found)
+    used = before.sizes | best.costed.sizes
+    edits = proposal.edits()
+    legality = proposal.legality
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        path=place.path,
+        kernel=place.name,
+        span=proposal.span,
+        message=f"{prediction.speedup:.2f}x faster on {machine.name}: {proposal.title}",
+        reason=proposal.reason,
+        prediction=prediction,
+        assumptions=sizes.assumptions(used),
+        evidence=_evidence(machine, sizes, before, best, found),
+        alternatives=rivals,
+        crossovers=tuple(_crossovers(before, best.costed, sizes, used)),
+        fix=Fix(legality.applicability, legality.argument, edits) if edits else None,
+        fingerprint=_fingerprint(place, rule.code, proposal),
+    )
+
+
+def _prediction(found: Compared) -> Prediction:
+    before, after, ratio = found.before, found.after, found.ratio
+    return Prediction(
+        before_s=before.mid,
+        after_s=after.mid,
+        speedup=ratio.mid,
+        low=ratio.low,
+        high=ratio.high,
+        before_low_s=before.low,
+        before_high_s=before.high,
+        after_low_s=after.low,
+        after_high_s=after.high,
+        confidence=Confidence.HIGH if ratio.low > 1 else Confidence.LOW,
+        in_range=before.in_range and after.in_range,
+    )
+
+
+def rivals_of(
+    candidates: Sequence[Candidate[Offer]], now: float, subject: str
+) -> Iterator[Alternative]:
+    """Yield all candidates but the first as alternatives, with the reason that each lost."""
+    best = candidates[0].time_s
+    for candidate in candidates[1:]:
+        time = candidate.time_s
+        if time > now:
+            reason = f"slower than {subject} as written"
+        elif time == now:
+            reason = f"as slow as {subject} as written"
+        elif time > best:
+            reason = f"{time / best:.2f} times the time of the suggestion"
+        else:
+            reason = "as fast as the suggestion"
+        yield Alternative(candidate.proposal.title, time, reason)
+
+
+def _evidence(
+    machine: Machine, sizes: Sizes, before: Costed, best: Candidate[Offer], found: Compared
+) -> Evidence:
+    worst = max((found.before.provenance, found.after.provenance), key=list(Provenance).index)
+    facts = [
+        f"{side}, {transfer}"
+        for side, costed in (("as written", before), ("as proposed", best.costed))
+        for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes)
+    ]
+    coefficients = {**before.priced.coefficients, **best.costed.priced.coefficients}
+    return Evidence(
+        machine=machine.name,
+        calibration=f"{machine.title}; {machine.library}" if machine.library else machine.title,
+        provenance=worst,
+        terms=tuple(_terms(found)),
+        facts=tuple(facts),
+        coefficients=tuple(_described(name, q) for name, q in sorted(coefficients.items())),
+        remarks=tuple(dict.fromkeys((*found.before.remarks, *found.after.remarks))),
+    )
+
+
+def _terms(found: Compared) -> Iterator[EvidenceTerm]:
+    before = {(t.label, t.model): t.mid for t in found.before.terms}
+    after = {(t.label, t.model): t.mid for t in found.after.terms}
+    for label, model in dict.fromkeys((*before, *after)):
+        key = (label, model)
+        yield EvidenceTerm(label, model, before.get(key), after.get(key))
+
+
+def _described(name: str, quantity: Quantity) -> str:
+    interval = f" ({quantity.low:g} to {quantity.high:g})" if quantity.low != quantity.high else ""
+    fitted = f"; fitted to {quantity.fitted_to}" if quantity.fitted_to else ""
+    unit = "" if quantity.unit == "1" else f" {quantity.unit}"
+    return (
+        f"{name} = {quantity.value:g}{unit}{interval}, {quantity.provenance}:"
+        f" {quantity.source}{fitted}"
+    )
+
+
+def _crossovers(
+    before: Costed, after: Costed, sizes: Sizes, used: frozenset[str]
+) -> Iterator[Crossover]:
+    for variable in sorted(used):
+        found = where_it_pays(before, after, variable, sizes.values)
+        if found is not None:
+            yield Crossover(variable, *found)
+
+
+def _fingerprint(place: Place, code: str, proposal: Offer) -> str:
+    line = split_lines(place.source)[proposal.span.start_line - 1]
+    text = " ".join(line.split())
+    parts = (relative_path(place.path), code, place.name, text)
+    whole = "\0".join(parts)
+    return hashlib.sha256(whole.encode()).hexdigest()[:24]
