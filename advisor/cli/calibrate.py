@@ -48,6 +48,7 @@ def _calibrate(
     from costdb.calibration.campaign import Request, calibrate
     from costdb.calibration.registry import CalibrationError, check_names
     from costdb.calibration.section import Effort
+    from costdb.machines import CALIBRATED
     from costdb.store.place import store_path
 
     effort = Effort.QUICK if quick else Effort.FULL
@@ -69,7 +70,8 @@ def _calibrate(
         complain(f"skipped {left_out.name}: {left_out.reason}")
     if any(left_out.reason.endswith(" missing") for left_out in made.skipped):
         complain("pip install 'kernel-advisor[calibrate]' brings what is missing")
-    complain(f"stored machine {name} in {store_path()}; use it with --machine {name}")
+    use = "it is the default now" if name == CALIBRATED else f"use it with --machine {name}"
+    complain(f"stored machine {name} in {store_path()}; {use}")
 
 
 class _Lines:

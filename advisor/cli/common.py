@@ -136,23 +136,26 @@ def positive_number(text: str, where: str) -> int | float:
 
 
 def choose_machine(name: str | None) -> str:
-    """Return the name of a machine whose profile loads.
+    """Return the name of a machine whose profile loads: the calibrated one where none is named.
 
     Raises
     ------
     CommandError
-        When none is named, it is unknown, or its profile is broken.
+        When none is named nor calibrated, it is unknown, or its profile is broken.
     """
-    from costdb.machines import MachineError, load_machine, machine_names
+    from costdb.machines import MachineError, default_machine, load_machine, machine_names
+    from costdb.store.place import StoreError
 
-    if not name:
-        known = ", ".join(machine_names())
-        raise wrong_use(
-            f"no machine chosen: give --machine NAME, set {MACHINE_VARIABLE}, or write machine ="
-            f" NAME into [tool.advise] of pyproject.toml; known: {known}"
-        )
     try:
-        load_machine(name)
-    except MachineError as error:
+        chosen = name or default_machine()
+        if chosen is None:
+            known = ", ".join(machine_names())
+            raise wrong_use(
+                f"no machine chosen: give --machine NAME, set {MACHINE_VARIABLE}, write machine ="
+                " NAME into [tool.advise] of pyproject.toml, or run 'advise calibrate' once to make"
+                f" this machine the default; known: {known}"
+            )
+        load_machine(chosen)
+    except (MachineError, StoreError) as error:
         raise wrong_use(str(error)) from error
-    return name
+    return chosen

@@ -17,7 +17,7 @@ EDITOR = "editor"
 
 NO_MACHINE = (
     "no machine chosen: set advise.machine or [tool.advise], or run the command"
-    " advise.setMachine; known: {known}"
+    " advise.setMachine, or 'advise calibrate' once in a terminal; known: {known}"
 )
 
 
@@ -37,6 +37,7 @@ class OptionsOfFiles:
 
     settings: Settings
     _resolver: Resolver = field(init=False)
+    _has_default: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         layer = Layer(
@@ -57,12 +58,22 @@ class OptionsOfFiles:
         try:
             if self._resolver.configurations.excludes(path):
                 return None
-            if self._resolver.settings(path).machine is None:
-                from costdb.machines import machine_names
-
-                raise OptionsError(NO_MACHINE.format(known=", ".join(machine_names())))
+            if self._resolver.settings(path).machine is None and not self._has_default:
+                _require_default()
+                self._has_default = True
             options = self._resolver.effective(path).options
         except (CommandError, ConfigError) as error:
             raise OptionsError(str(error).removeprefix("advise: ")) from error
         ours = dict.fromkeys(self.settings.sizes, EDITOR)
         return replace(options, size_origins={**options.size_origins, **ours})
+
+
+def _require_default() -> None:
+    from costdb.machines import default_machine, machine_names
+    from costdb.store.place import StoreError
+
+    try:
+        if default_machine() is None:
+            raise OptionsError(NO_MACHINE.format(known=", ".join(machine_names())))
+    except StoreError as error:
+        raise OptionsError(str(error)) from error

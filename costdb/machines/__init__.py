@@ -14,17 +14,19 @@ from costdb.machines.documents import (
     parse_document,
     read_document,
 )
-from costdb.machines.find import load_machine, machine_names
+from costdb.machines.find import CALIBRATED, default_machine, load_machine, machine_names
 from costdb.machines.machine import Machine, machine_of, quantity_of
 
 __all__ = [
     "BUILT_IN",
+    "CALIBRATED",
     "PROFILE_SCHEMA_VERSION",
     "Json",
     "Machine",
     "MachineError",
     "UnknownMachineError",
     "built_in_names",
+    "default_machine",
     "is_machine_name",
     "load_machine",
     "machine_names",

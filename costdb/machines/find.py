@@ -15,6 +15,20 @@ from costdb.machines.documents import (
 )
 from costdb.machines.machine import Machine, machine_of
 
+CALIBRATED = "here"
+"""The machine that a calibration makes unless told otherwise, and that is meant where none is."""
+
+
+def default_machine() -> str | None:
+    """Return the machine meant where none is named: the calibrated one, once there is one.
+
+    Raises
+    ------
+    StoreError
+        The store cannot be read, or was written by a newer version.
+    """
+    return None if _stored_profile(CALIBRATED) is None else CALIBRATED
+
 
 def load_machine(name_or_path: str) -> Machine:
     """Return a machine by name (built-in, then the user's own) or by a path ending in .json.

@@ -23,7 +23,8 @@ def advise(
     monkeypatch.setattr(engine, "needs_decoding", marker_engine.needs_decoding, raising=False)
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("ADVISE_")]:
-        monkeypatch.delenv(name)
+        if name != "ADVISE_DATA_DIR":
+            monkeypatch.delenv(name)
 
     def run(*arguments: str, machine: str | None = "t3e", stdin: bytes = b"") -> Ended:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))

@@ -18,7 +18,11 @@ PROGRAM = [sys.executable, str(HERE / "marker_engine.py")]
 
 
 def environment(**more: str) -> Mapping[str, str]:
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("ADVISE_")}
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key == "ADVISE_DATA_DIR" or not key.startswith("ADVISE_")
+    }
     return {**kept, "PYTHONPATH": str(ROOT), "ADVISE_MACHINE": "t3e", **more}
 
 

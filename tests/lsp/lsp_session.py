@@ -188,7 +188,11 @@ async def session(
     """Start a server, agree on capabilities, and end it as the protocol asks."""
     client = make_test_lsp_client()
     client.set_configuration({"advise": {"minSpeedup": 1.01, **(settings or {})}})
-    environment = {name: v for name, v in os.environ.items() if not name.startswith("ADVISE_")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "ADVISE_DATA_DIR" or not name.startswith("ADVISE_")
+    }
     await client.start_io(*COMMAND, *arguments, env=environment)
     registered: list[str] = []
 
