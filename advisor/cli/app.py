@@ -39,6 +39,7 @@ COMMANDS = {
     "rule": "advisor.cli.rule",
     "lsp": "advisor.cli.lsp",
     "explain": "advisor.cli.explain",
+    "run": "advisor.cli.run",
     "clean": "advisor.cli.clean",
     "version": "advisor.cli.version",
 }

@@ -1,0 +1,89 @@
+"""``advise run``: run a program once, and keep the sizes, layouts and messages that it had."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from advisor.cli import completing
+from advisor.cli.common import complain, write_result, wrong_use
+from advisor.report.model import FORMATS
+
+NO_REPORT = "none"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        "run",
+        help="Run a program of yours once; keep the sizes that it had, and advise with them.",
+        epilog="What follows PROGRAM goes to it. Under mpiexec, rank 0 reports for all.",
+        # what follows the program is the program's
+        context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
+    )(_run)
+
+
+def _run(
+    program: Annotated[
+        str, typer.Argument(metavar="PROGRAM", help="A file of Python, or with -m a module.")
+    ],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="For the program.")
+    ] = None,
+    as_module: Annotated[
+        bool, typer.Option("-m", "--module", help="PROGRAM is a module, as after python -m.")
+    ] = False,
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            "-M",
+            metavar="NAME",
+            envvar="ADVISE_MACHINE",
+            show_envvar=True,
+            autocompletion=completing.machines,
+            help="Machine to predict for: a name or a profile.json.",
+        ),
+    ] = None,
+    output_format: Annotated[
+        str,
+        typer.Option(
+            "--output-format",
+            metavar="FORMAT",
+            autocompletion=completing.formats,
+            help=f"How to report at the end: {NO_REPORT}, {', '.join(FORMATS)}.",
+        ),
+    ] = "concise",
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output-file", metavar="FILE", help="Write the report to a file."),
+    ] = None,
+    no_store: Annotated[
+        bool, typer.Option("--no-store", help="Keep nothing for later runs of advise.")
+    ] = False,
+) -> None:
+    from pathlib import Path
+
+    if output_format not in (NO_REPORT, *FORMATS):
+        known = ", ".join((NO_REPORT, *FORMATS))
+        raise wrong_use(f"--output-format {output_format}: expected one of {known}")
+    if not as_module and not Path(program).is_file():
+        raise wrong_use(f"{program}: no such file")
+    from advisor.observe.program import observe
+
+    complain(f"advise: running {program}")
+    ended = observe(program, arguments or (), module=as_module)
+    if ended.record is not None:
+        from advisor.observe.outcome import conclude
+
+        shown, text = conclude(
+            ended.record, program, machine=machine, output_format=output_format, keep=not no_store
+        )
+        for line in shown:
+            complain(line)
+        if output is not None:
+            write_result(text, output)
+        elif text:
+            # standard output is the program's
+            sys.stderr.write(text)
+    raise typer.Exit(ended.code)

@@ -1,0 +1,1 @@
+"""Observing one real run of a program: sizes, element types, layouts, messages, ranks."""

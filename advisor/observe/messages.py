@@ -1,0 +1,245 @@
+"""Messages of an mpi4py program, by the place in the source that sends them.
+
+mpi4py's own way to watch calls is the profiling interface of MPI, which takes a compiled library
+(``mpi4py.profile``). What needs no compiler is that a communicator class may be subclassed, and
+that a method which makes a communicator of the same kind makes one of the subclass: the world
+communicator of a module that was just imported is replaced by one of a class that counts.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass, field
+from typing import Any
+
+from advisor.compiler.record import guarded
+from advisor.observe.arguments import layout_of
+
+BUFFERS = frozenset(
+    [
+        "Send",
+        "Ssend",
+        "Bsend",
+        "Rsend",
+        "Isend",
+        "Issend",
+        "Ibsend",
+        "Irsend",
+        "Recv",
+        "Irecv",
+        "Sendrecv",
+        "Sendrecv_replace",
+        "Isendrecv",
+        "Isendrecv_replace",
+        "Send_init",
+        "Recv_init",
+        "Bcast",
+        "Ibcast",
+        "Reduce",
+        "Ireduce",
+        "Allreduce",
+        "Iallreduce",
+        "Scan",
+        "Iscan",
+        "Exscan",
+        "Iexscan",
+        "Gather",
+        "Gatherv",
+        "Igather",
+        "Igatherv",
+        "Allgather",
+        "Allgatherv",
+        "Iallgather",
+        "Iallgatherv",
+        "Scatter",
+        "Scatterv",
+        "Iscatter",
+        "Iscatterv",
+        "Alltoall",
+        "Alltoallv",
+        "Ialltoall",
+        "Ialltoallv",
+        "Reduce_scatter",
+        "Reduce_scatter_block",
+        "Neighbor_alltoall",
+        "Neighbor_allgather",
+    ]
+)
+"""Methods that take buffers; the first one that is given tells the size."""
+
+OBJECTS = frozenset(
+    [
+        "send",
+        "ssend",
+        "bsend",
+        "isend",
+        "issend",
+        "ibsend",
+        "recv",
+        "irecv",
+        "sendrecv",
+        "bcast",
+        "reduce",
+        "allreduce",
+        "scan",
+        "exscan",
+        "gather",
+        "allgather",
+        "scatter",
+        "alltoall",
+    ]
+)
+"""Methods that pickle; only arrays tell their size."""
+
+_MAKERS = frozenset(
+    [
+        "Split",
+        "Split_type",
+        "Create",
+        "Create_group",
+        "Create_cart",
+        "Create_graph",
+        "Create_dist_graph",
+        "Create_dist_graph_adjacent",
+        "Dup",
+        "Dup_with_info",
+        "Clone",
+        "Sub",
+        "Create_from_group",
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A call of MPI in the source, and what it was given."""
+
+    file: str
+    line: int
+    method: str
+    dtype: str
+    layout: str
+    ranks: int
+
+
+@dataclass(slots=True)
+class Traffic:
+    """All calls at one place with buffers of one kind.
+
+    Attributes
+    ----------
+    calls : int
+    bytes_in_all, least_bytes, most_bytes : int
+        Of the buffer that was given; 0 where it did not tell.
+    shape, strides_bytes : tuple of int or None
+        Of the largest.
+    """
+
+    calls: int = 0
+    bytes_in_all: int = 0
+    least_bytes: int = 0
+    most_bytes: int = 0
+    shape: tuple[int, ...] | None = None
+    strides_bytes: tuple[int, ...] | None = None
+
+    def add(self, size: int, shape: Any, strides: Any) -> None:
+        """Count one call."""
+        self.least_bytes = min(self.least_bytes, size) if self.calls else size
+        if not self.calls or size > self.most_bytes:
+            self.most_bytes, self.shape, self.strides_bytes = size, shape, strides
+        self.calls += 1
+        self.bytes_in_all += size
+
+    def merge(self, other: Traffic) -> None:
+        """Take in what another rank counted at the same place."""
+        self.least_bytes = min(self.least_bytes, other.least_bytes)
+        if other.most_bytes > self.most_bytes:
+            self.most_bytes, self.shape = other.most_bytes, other.shape
+            self.strides_bytes = other.strides_bytes
+        self.calls += other.calls
+        self.bytes_in_all += other.bytes_in_all
+
+
+@dataclass(slots=True)
+class Messages:
+    """Counts calls of MPI in this process."""
+
+    by_place: dict[Place, Traffic] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def note(self, communicator: Any, method: str, args: tuple[Any, ...], named: Any) -> None:
+        """Count a call that the frame above the caller's makes."""
+        frame = sys._getframe(2)
+        size, dtype, layout, shape, strides = _described(args, named, pickled=method in OBJECTS)
+        place = Place(
+            frame.f_code.co_filename, frame.f_lineno, method, dtype, layout, communicator.size
+        )
+        with self._lock:
+            self.by_place.setdefault(place, Traffic()).add(size, shape, strides)
+
+
+def _described(args: tuple[Any, ...], named: Any, *, pickled: bool) -> tuple[Any, ...]:
+    """Return bytes, element type, layout, shape and strides of the first buffer that tells."""
+    for given in (*args, *named.values()):
+        buffer = given
+        if isinstance(given, list | tuple) and given and not pickled:
+            buffer = given[0]
+        dtype, size = getattr(buffer, "dtype", None), getattr(buffer, "nbytes", None)
+        if dtype is None or not isinstance(size, int):
+            continue
+        count = (
+            next((x for x in given[1:] if type(x) is int), None) if buffer is not given else None
+        )
+        if count is not None:
+            size = count * dtype.itemsize
+        flags = getattr(buffer, "flags", None)
+        layout = "A" if flags is None else layout_of(flags)
+        return size, str(dtype), layout, tuple(buffer.shape), getattr(buffer, "strides", None)
+    return 0, "object" if pickled else "", "", None, None
+
+
+def install(mpi: Any, messages: Messages) -> None:
+    """Replace the world communicator of ``mpi4py.MPI`` by one that counts.
+
+    Parameters
+    ----------
+    mpi : module
+        Just imported, so that nobody holds the plain communicator yet.
+    messages : Messages
+    """
+    classes: dict[type, type] = {}
+    for base in (mpi.Intracomm, mpi.Cartcomm, mpi.Graphcomm, mpi.Distgraphcomm):
+        methods = {
+            name: _counting(name, base, messages)
+            for name in sorted(BUFFERS | OBJECTS)
+            if hasattr(base, name)
+        }
+        methods |= {n: _making(n, base, classes) for n in sorted(_MAKERS) if hasattr(base, n)}
+        classes[base] = type(base.__name__, (base,), methods)
+    counting = classes[mpi.Intracomm]
+    mpi.COMM_WORLD = counting(mpi.COMM_WORLD)
+
+
+def _counting(name: str, base: type, messages: Messages) -> Any:
+    plain = getattr(base, name)
+
+    def method(self: Any, *args: Any, **named: Any) -> Any:
+        with guarded("looking at a message"):
+            messages.note(self, name, args, named)
+        return plain(self, *args, **named)
+
+    method.__name__, method.__doc__ = name, plain.__doc__
+    return method
+
+
+def _making(name: str, base: type, classes: dict[type, type]) -> Any:
+    plain = getattr(base, name)
+
+    def method(self: Any, *args: Any, **named: Any) -> Any:
+        made = plain(self, *args, **named)
+        counting = classes.get(type(made))
+        return made if counting is None or not made else counting(made)
+
+    method.__name__, method.__doc__ = name, plain.__doc__
+    return method

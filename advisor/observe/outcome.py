@@ -1,0 +1,87 @@
+"""What is said and kept of a run that has ended."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+
+from advisor.observe.advice import Advice, advise_on, store
+from advisor.observe.ranks import Record
+from costdb.store.place import StoreError
+
+
+def conclude(
+    record: Record, program: str, *, machine: str | None, output_format: str, keep: bool
+) -> tuple[list[str], str]:
+    """Keep a record, and return lines about it and the report.
+
+    Parameters
+    ----------
+    record : Record
+        Of all ranks.
+    program : str
+        What was run.
+    machine : str or None
+    output_format : str
+        ``"none"`` for no report.
+    keep : bool
+        Whether it goes into the store.
+    """
+    lines = [_summary(record, program)]
+    if keep:
+        try:
+            store(record.facts, program)
+            _store_messages(record, program)
+        except StoreError as error:
+            lines.append(f"advise: not kept: {error}")
+    if output_format == "none" or not record.facts:
+        return lines, ""
+    advice = advise_on(record.facts, machine)
+    lines += advice.problems
+    return lines, _rendered(advice, output_format) if advice.results else ""
+
+
+def _summary(record: Record, program: str) -> str:
+    functions = len({(file, seen.function) for file, seen in record.facts})
+    places = len({(place.file, place.line) for place, _ in record.messages})
+    counted = [f"{functions} function{'' if functions == 1 else 's'}"]
+    if places:
+        counted.append(f"{places} place{'' if places == 1 else 's'} with messages")
+    ranks = f" on {record.ranks} ranks" if record.ranks > 1 else ""
+    return f"advise: observed {' and '.join(counted)} in a run of {program}{ranks}"
+
+
+def _store_messages(record: Record, program: str) -> None:
+    from advisor.observations import MESSAGE
+    from costdb.store.database import writing
+    from costdb.store.observations import Observation, add_observations
+    from costdb.store.place import store_path
+
+    rows = [
+        Observation(
+            os.path.realpath(place.file),
+            MESSAGE,
+            f"{place.line}:{place.method}",
+            {**asdict(place), **asdict(traffic)},
+            program,
+        )
+        for place, traffic in record.messages
+    ]
+    if rows:
+        with writing(store_path()) as connection:
+            add_observations(connection, rows)
+
+
+def _rendered(advice: Advice, output_format: str) -> str:
+    from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
+    from advisor.report.style import Style
+
+    documentation = {}
+    if output_format in NEEDS_DOCUMENTATION:
+        from advisor.cli.rule import page
+        from advisor.cli.rules import installed_rules
+
+        documentation = {rule.code: page(rule) for rule in installed_rules()}
+    sources = {result.path: result.source for result in advice.results}
+    report = Report(advice.machine, advice.findings, advice.remarks, sources, documentation)
+    return renderer(output_format)(report, Style())
