@@ -17,7 +17,9 @@ from advisor.observe.imports import after_import
 from advisor.observe.ranks import Record, together
 
 _FAILED = 1
-_COLLECTIONS = (700, 10, 10)  # Python's own, which the command line raises for itself
+# Python's own, which the command line raises for itself
+_COLLECTIONS = (700, 10, 10)
+_DEPTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,9 @@ def _observe_messages(mpi: ModuleType, sent: messages.Messages, gather: Callable
 
 def _run(program: str, arguments: Sequence[str], module: bool) -> int:
     sys.argv = [program, *arguments]
-    sys.path[0:1] = [str(Path.cwd() if module else Path(program).resolve().parent)]
+    places, depth = list(sys.path), sys.getrecursionlimit()
+    sys.path.insert(0, str(Path.cwd() if module else Path(program).resolve().parent))
+    sys.setrecursionlimit(_DEPTH)
     sys.excepthook = sys.__excepthook__
     try:
         if module:
@@ -112,6 +116,9 @@ def _run(program: str, arguments: Sequence[str], module: bool) -> int:
             raise
         return _FAILED
     finally:
+        # what is still to be imported is ours, and not a file of that name beside the program
+        sys.path[:] = places
+        sys.setrecursionlimit(depth)
         for stream in (sys.stdout, sys.stderr):
             with guarded("flushing the program's output"):
                 stream.flush()

@@ -74,7 +74,8 @@ def test_a_compiled_kernel_of_the_examples(advise: Shell) -> None:
 
 
 def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: Shell) -> None:
-    file = str(EXAMPLES / "observed_smoothing.py")
+    text = (EXAMPLES / "observed_smoothing.py").read_text()
+    file = advise.write("smoothing.py", text.replace("@kernel(N=100, b=2, P=16)", "@kernel"))
     before = subprocess.run(
         [sys.executable, "-m", "advisor", file],
         cwd=advise.folder,
@@ -83,7 +84,9 @@ def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: She
         text=True,
         check=False,
     )
+    assert "@kernel\n" in (advise.folder / file).read_text()
     assert "observed" not in before.stdout
+    assert "(line " not in before.stdout
     done = advise("run", file, "600", "5", ranks=2)
     assert done.stdout == "True\n"
     assert done.stderr.count("on 2 ranks") == 1
@@ -95,8 +98,7 @@ def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: She
     # 4 exchanges of one row on each of 2 ranks
     assert (exchanged["calls"], exchanged["most_bytes"], exchanged["dtype"]) == (8, 4800, "int64")
     assert (exchanged["shape"], exchanged["layout"], exchanged["ranks"]) == ([1, 600], "C", 2)
-    line = (EXAMPLES / "observed_smoothing.py").read_text().splitlines()[exchanged["line"] - 1]
-    assert "Sendrecv" in line
+    assert "Sendrecv" in text.splitlines()[exchanged["line"] - 1]
 
 
 CORNERS = """\
