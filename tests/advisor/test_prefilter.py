@@ -1,0 +1,57 @@
+"""What may be passed over unread: told from bytes as from text, and never wrongly."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.frontend.prefilter import (
+    BUFFER_METHOD,
+    may_communicate,
+    needs_decoding,
+    needs_reading,
+)
+
+METHODS = sorted(
+    name
+    for name in (
+        f"{start}{word}{end}"
+        for start in ("", "I")
+        for word in (
+            "Sendrecv", "send", "recv", "Allreduce", "Allgather", "Alltoall", "Bcast", "Gather",
+            "Scatter", "Exscan", "Reduce_scatter", "Sendrecv_replace", "Reduce_scatter_block",
+        )
+        for end in ("", "v", "w")
+    )
+    if re.fullmatch(BUFFER_METHOD, name)
+)  # fmt: skip
+MARKS = [
+    "# advise: kernel", "#advise :", "import advisor", "from mpi4py import MPI", "prange",
+    *(f"halo.{method}(" for method in METHODS),
+]  # fmt: skip
+
+
+def test_all_methods_of_the_pattern_are_tried() -> None:
+    assert len(METHODS) == 33
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+@pytest.mark.parametrize("mark", MARKS)
+def test_a_mark_is_seen_in_bytes_as_in_text(mark: str, encoding: str) -> None:
+    text = f"é = 1\n{mark}\n"
+    assert needs_reading(text) or may_communicate(text)
+    assert needs_decoding(text.encode(encoding))
+
+
+@given(st.lists(st.sampled_from([*MARKS, "x", " ", "é", "_", ".", "\n", "send", "("]), max_size=6))
+def test_bytes_never_hide_what_text_shows(parts: list[str]) -> None:
+    text = "".join(parts)
+    if needs_reading(text) or may_communicate(text):
+        assert needs_decoding(text.encode())
+
+
+def test_plain_code_is_passed_over_and_declared_encodings_are_not() -> None:
+    plain = b"import math\ndef broadcast(x):\n    return x.send(1), math.gather, advise\n"
+    assert not needs_decoding(plain)
+    assert needs_decoding(b"# coding: utf-7\n+ACM- advise: kernel\n")
