@@ -63,9 +63,17 @@ def _choose(
     top: Annotated[
         int | None, typer.Option("--top", metavar="K", min=1, help="Only the K best.")
     ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option("-P", "--ranks", metavar="P", min=1, help="Ranks that run the program."),
+    ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option("--kernel", metavar="NAME", help="Which kernel of a Python file."),
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="Which kernel of a Python file, or which functions of it, by commas.",
+        ),
     ] = None,
     output_format: Annotated[
         str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
@@ -78,13 +86,15 @@ def _choose(
     require_format(output_format)
     from advisor.cli.bindings import parse_given, parse_over, parse_where
     from advisor.cli.progress import watched
-    from advisor.cli.subjects import lacking, open_files, problems_in_one_line
+    from advisor.cli.subjects import lacking, open_files, problems_in_one_line, with_ranks
     from advisor.report.choices import ChoicesReport, as_json, as_text
     from costdb.choosing import rank
     from costdb.estimate import Missing
 
-    given = parse_given(define or ())
-    names = parse_over(over or ())
+    given = with_ranks(parse_given(define or ()), ranks)
+    alternatives = (len(files) > 1 and files[0].endswith(".py")) or "," in (kernel or "")
+    # what is to be chosen among several programs need not be said
+    names = parse_over(over or (["program"] if alternatives else ()))
     if not names:
         raise wrong_use("--over is missing: name the parameters to choose, as --over PX,PY")
     if best_per is not None and best_per not in names:
@@ -102,6 +112,7 @@ def _choose(
         given={name: _as_read(value) for name, value in given.items()},
         choices=chosen[:top],
         considered=len(ranked),
+        left_out=opened.left_out,
     )
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)

@@ -40,9 +40,17 @@ def _predict(
         list[str] | None,
         typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a parameter."),
     ] = None,
+    ranks: Annotated[
+        int | None,
+        typer.Option("-P", "--ranks", metavar="P", min=1, help="Ranks that run the program."),
+    ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option("--kernel", metavar="NAME", help="Which kernel of a Python file."),
+        typer.Option(
+            "--kernel",
+            metavar="NAME",
+            help="Which kernel, or function of an MPI program, of a Python file.",
+        ),
     ] = None,
     output_format: Annotated[
         str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
@@ -54,19 +62,27 @@ def _predict(
 ) -> None:
     require_format(output_format)
     from advisor.cli.bindings import parse_given
-    from advisor.cli.subjects import formula_of, lacking, open_files, problems_in_one_line
+    from advisor.cli.subjects import (
+        formula_of,
+        lacking,
+        open_files,
+        origins_of,
+        problems_in_one_line,
+        with_ranks,
+    )
     from advisor.report.prediction import PredictionReport, as_json, as_text
     from costdb.choosing import predict
     from costdb.estimate import Missing
 
-    given = parse_given(define or ())
+    given = with_ranks(parse_given(define or ()), ranks)
     with problems_in_one_line():
         opened = open_files(files, machine, kernel)
         found = predict(opened.subject, given)
         formula = formula_of(opened)
+        origins = origins_of(opened, given) if files[0].endswith(".py") else ()
     if isinstance(found, Missing):
         raise lacking(found)
     name = None if opened.machine is None else opened.machine.name
-    report = PredictionReport(opened.title, name, formula, found)
+    report = PredictionReport(opened.title, name, formula, found, opened.left_out, origins)
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)

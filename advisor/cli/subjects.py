@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ class Opened:
 
     subject: Subject
     machine: Machine | None = None
+    left_out: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -68,6 +69,8 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
         raise wrong_use("--kernel is for Python files")
     if endings == {MODEL}:
         return _open_model(files)
+    if endings == {KERNEL} and (len(files) > 1 or "," in (kernel or "")):
+        return _open_alternatives(files, machine, kernel)
     if len(files) > 1:
         raise wrong_use(f"{' '.join(files)}: several files make one model only if all are {MODEL}")
     if endings == {DESCRIPTION}:
@@ -79,17 +82,67 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
     if endings == {KERNEL}:
         # A wrong profile need not wait for the parser of Python to be imported.
         chosen = _machine_for(files[0], machine)
-        from advisor.ranking.subject import kernel_subject, load_kernel
-
-        try:
-            found = load_kernel(files[0], kernel)
-        except OSError as error:
-            raise system_error(error, files[0]) from error
-        return Opened(kernel_subject(files[0], found, chosen), chosen)
+        return _open_python(files[0], kernel, chosen)
     raise wrong_use(
         f"{files[0]}: expected a process model ({MODEL}), a description ({DESCRIPTION}) or "
         f"annotated Python ({KERNEL})"
     )
+
+
+def _open_python(path: str, name: str | None, machine: Machine) -> Opened:
+    """Return a kernel of a file, or a function of the SPMD program that it holds."""
+    from advisor.files import read_source
+    from advisor.frontend.guard import deep_nesting_refused
+    from advisor.frontend.prefilter import may_hold_kernels
+    from advisor.ranking.program_subject import load_function, program_subject
+    from advisor.ranking.subject import kernel_subject, load_kernel
+
+    try:
+        source = read_source(path).text
+    except OSError as error:
+        raise system_error(error, path) from error
+    with deep_nesting_refused(path):
+        if may_hold_kernels(source):
+            from advisor.frontend.kernels import read_kernels
+
+            kernels = {kernel.name for kernel in read_kernels(path, source)}
+            if kernels and (name is None or name in kernels):
+                found = load_kernel(path, name)
+                return Opened(kernel_subject(path, found, machine), machine)
+        loaded = load_function(path, source, name)
+    if loaded is None:
+        # says what is lacking
+        return Opened(kernel_subject(path, load_kernel(path, name), machine), machine)
+    subject = program_subject(path, *loaded, machine)
+    return Opened(subject, machine, subject.left_out)
+
+
+def _open_alternatives(files: Sequence[str], machine: str | None, names: str | None) -> Opened:
+    """Return several kernels or functions that do the same job, to be chosen among."""
+    from advisor.ranking.program_subject import AlternativesSubject
+
+    chosen = _machine_for(files[0], machine)
+    subjects: dict[str, Subject] = {}
+    left_out: list[str] = []
+    for file in files:
+        for name in [None] if names is None else names.split(","):
+            opened = _open_python(file, name, chosen)
+            key = file if name is None else name if len(files) == 1 else f"{file}:{name}"
+            subjects[key] = opened.subject
+            left_out += [f"{key}: {line}" for line in opened.left_out]
+    return Opened(AlternativesSubject(subjects), chosen, tuple(left_out))
+
+
+def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what bound the sizes of a program that were not given; nothing for other subjects."""
+    from advisor.ranking.program_subject import ProgramSubject
+
+    return opened.subject.origins(given) if isinstance(opened.subject, ProgramSubject) else ()
+
+
+def with_ranks(given: Mapping[str, str], ranks: int | None) -> Mapping[str, str]:
+    """Return what ``-D`` options say together with what ``-P`` says."""
+    return given if ranks is None else {**given, "P": str(ranks)}
 
 
 def _machine_for(file: str, name: str | None) -> Machine:

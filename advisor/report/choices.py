@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.report.prediction import seconds_document, shown_bindings
+from advisor.report.prediction import left_out_text, seconds_document, shown_bindings
 from advisor.report.style import Style, one_line
 from advisor.report.table import table
 from advisor.report.units import column_for, ratio
@@ -33,6 +33,8 @@ class ChoicesReport:
         Those shown, fastest first.
     considered : int
         How many were ranked.
+    left_out : sequence of str
+        What no model covers, with its line.
     """
 
     title: str
@@ -40,11 +42,12 @@ class ChoicesReport:
     given: Mapping[str, Chosen]
     choices: Sequence[Choice]
     considered: int
+    left_out: Sequence[str] = ()
 
 
 def as_json(report: ChoicesReport) -> str:
     """Return the document, with a line end."""
-    document = {
+    document: dict[str, object] = {
         "schema_version": SCHEMA_VERSION,
         "machine": report.machine,
         "given": dict(report.given),
@@ -59,6 +62,8 @@ def as_json(report: ChoicesReport) -> str:
             for choice in report.choices
         ],
     }
+    if report.left_out:
+        document["left_out"] = list(report.left_out)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -90,7 +95,7 @@ def as_text(report: ChoicesReport, style: Style) -> str:
     text = "".join(f"{line}\n" for line in lines) + "\n" + table(heads, rows, len(names), style)
     if report.considered > len(report.choices):
         text += f"{len(report.choices)} of {report.considered} choices\n"
-    return text
+    return text + left_out_text(report.left_out, style)
 
 
 def _times(time: float, best: float) -> str:

@@ -32,12 +32,18 @@ class PredictionReport:
         Name of the machine, where one is needed.
     formula : str or None
         Closed form in seconds over the parameters.
+    left_out : sequence of str
+        What no model covers, with its line.
+    bound_by : sequence of str
+        Sizes that the source binds, with the place.
     """
 
     title: str
     machine: str | None
     formula: str | None
     prediction: Prediction
+    left_out: Sequence[str] = ()
+    bound_by: Sequence[str] = ()
 
     @property
     def remarks(self) -> Sequence[str]:
@@ -69,6 +75,10 @@ def as_json(report: PredictionReport) -> str:
         "remarks": list(report.remarks),
         "machine": report.machine,
     }
+    if report.left_out:
+        document["left_out"] = list(report.left_out)
+    if report.bound_by:
+        document["bound_by"] = list(report.bound_by)
     if report.formula is not None:
         document["formula"] = report.formula
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
@@ -86,6 +96,7 @@ def as_text(report: PredictionReport, style: Style) -> str:
     lines = [style.paint(one_line(report.title), "bold")]
     if found.bindings:
         lines.append("with " + shown_bindings(found.bindings))
+    lines += [f"  {one_line(origin)}" for origin in report.bound_by]
     lines += [style.paint(interval(estimate), "green"), ""]
     text = "".join(f"{line}\n" for line in lines)
     if estimate.terms:
@@ -95,7 +106,12 @@ def as_text(report: PredictionReport, style: Style) -> str:
     text += f"provenance: {estimate.provenance}\n"
     for remark in report.remarks:
         text += style.paint(f"note: {one_line(remark)}", "yellow") + "\n"
-    return text
+    return text + left_out_text(report.left_out, style)
+
+
+def left_out_text(lines: Sequence[str], style: Style) -> str:
+    """Return a line for everything that a price leaves out."""
+    return "".join(style.paint(f"left out: {one_line(line)}", "yellow") + "\n" for line in lines)
 
 
 def interval(time: Estimate) -> str:

@@ -179,7 +179,8 @@ def negate(operator: str, operand: Value, run: Run, span: Span) -> Value:
         if operator == "Minus" and value is not None:
             return Number(-value, operand.dtype, operand.nobody)
         return Number(None, operand.dtype, varies=varies)
-    return Opaque("the operand is not known", -value if value and operator == "Minus" else None)
+    minus = -value if value is not None and operator == "Minus" else None
+    return Opaque("the operand is not known", minus, varies=varies)
 
 
 def _concatenated(left: Sequence, right: Sequence, run: Run) -> Sequence:

@@ -34,7 +34,17 @@ globals locals type issubclass delattr hash chr ord hex bin
 _QUIET = frozenset(_QUIET_NAMES.split())
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.process_time", "timeit.default_timer"})
 # nothing of these takes time that matters, or returns anything that does
-_HARMLESS = ("logging.", "warnings.", "gc.", "os.path.", "pathlib.", "datetime.", "string.")
+_HARMLESS = (
+    "logging.",
+    "sys.stdout.",
+    "sys.stderr.",
+    "warnings.",
+    "gc.",
+    "os.path.",
+    "pathlib.",
+    "datetime.",
+    "string.",
+)
 
 
 def call(path: str, given: list[Argument], run: Run, span: Span) -> Value:

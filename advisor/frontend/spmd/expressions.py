@@ -40,6 +40,11 @@ from advisor.source import Span
 from costdb.expr import Expr, conditional, num
 
 _BUILTINS = frozenset(dir(builtins))
+_STATUS_METHODS = frozenset(
+    {"Get_source", "Get_tag", "Get_count", "Get_elements", "Get_error", "Is_cancelled"}
+)
+"""Methods of a status, which take no time to speak of."""
+
 _LITERALS: dict[str, Value] = {
     "None": Nothing(),
     "True": Number(num(1), "bool"),
@@ -127,7 +132,12 @@ def _name(name: str, run: Run) -> Value:
         return External(f"builtins.{name}")
     star = run.frames[0].names.get("*")
     if isinstance(star, External):
-        return communicators.constant(f"{star.path}.{name}", run) or Opaque(f"`{name}`", text=name)
+        full = f"{star.path}.{name}"
+        known = communicators.constant(full, run)
+        if known is not None:
+            return known
+        if star.path == "numpy" and numpy_calls.is_known(name):
+            return External(full)
     return Opaque(f"nothing binds `{name}`", text=name)
 
 
@@ -413,6 +423,8 @@ def _external(path: str, given: list[Argument], run: Run, span: Span) -> Value:
 
 def _foreign_call(function: Value, node: cst.Call, given: list[Argument], run: Run) -> Value:
     called = dotted(node.func) or "an expression"
+    if called.rpartition(".")[2] in _STATUS_METHODS:
+        return Opaque(f"the result of `{called}` is not known", foreign=True, varies=True)
     mentions = frozenset(a.text for a in given if isinstance(a.value, Array))
     run.unknown(f"the call of `{called}` is not followed", run.span(node), mentions)
     for argument in given:

@@ -663,6 +663,11 @@ for _name in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "rfft", "irfft"):
     _HANDLERS[f"fft.{_name}"] = _fourier
 
 
+def is_known(name: str) -> bool:
+    """Return whether a function of NumPy is understood."""
+    return name in _HANDLERS or name in _FILLED or name in _REDUCTIONS | _UNARY | _BINARY
+
+
 def constant(path: str) -> Value | None:
     """Return what a constant of NumPy denotes."""
     if path.removeprefix("numpy.") in _CONSTANTS:

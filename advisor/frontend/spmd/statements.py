@@ -45,7 +45,7 @@ from advisor.ir.spmd.steps import (
     Wait,
 )
 from advisor.source import Span
-from costdb.expr import Expr, logical_not, num
+from costdb.expr import Expr, ExprError, logical_not, num
 from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
 
@@ -67,13 +67,26 @@ class Statements:
         leaves = False
         for statement in body.body:
             before = run.clocks
-            self._statement(statement)
+            self._guarded(statement)
             marks.append((before, run.clocks, len(run.steps[-1])))
             if _leaves(statement):
                 leaves = True
                 break
         self._timing(marks)
         return leaves
+
+    def _guarded(self, statement: cst.BaseStatement | cst.BaseSmallStatement) -> None:
+        """Follow a statement; sizes that contradict each other make it an unknown."""
+        run = self.run
+        depth, frames, targets = run.frame.depth, len(run.frames), run.targets
+        try:
+            self._statement(statement)
+        except (ExprError, ArithmeticError) as error:
+            del run.frames[frames:]
+            run.frame.depth, run.targets = depth, targets
+            where = run.span(statement)
+            line = Span(where.start_line, where.start_column, where.start_line, where.start_column)
+            run.unknown(f"sizes that contradict each other: {error}", line)
 
     def _timing(self, marks: list[tuple[int, int, int]]) -> None:
         """Mark loops that only communicate, between two readings of a clock."""
