@@ -366,7 +366,9 @@ class Run:
         varies = varies or self.symbols.varies(one.expr) or self.symbols.varies(other.expr)
         expr = one.expr
         if one.expr != other.expr:
-            default = self._default(one, other, name) or self._default(other, one, name)
+            default = self._default(one, other, name)
+            if default is None:  # an expression has no truth value
+                default = self._default(other, one, name)
             if default is not None:
                 return Number(default, dtype)
             why = f"`{name}` has several values"
