@@ -33,6 +33,19 @@ from costdb.expr import Expr, floor_div, num, sym
 
 MPI = "mpi4py.MPI"
 
+_OTHER_NAMES = """
+Get_rank Get_size Dup Idup Clone Dup_with_info Create_dist_graph Create_dist_graph_adjacent
+Split_type Split Create Create_group Create_graph Sub Create_cart Shift Get_coords Get_cart_rank
+Get_topo Get_dim Get_group Get_name Set_name Get_parent Get_attr Set_attr Is_inter Is_intra
+Get_topology Set_errhandler Get_errhandler Free Disconnect Abort Spawn Spawn_multiple Merge
+Create_intercomm Get_remote_size Get_remote_group Get_info Set_info Accept Connect Compare py2f
+f2py Get_dist_neighbors Get_dist_neighbors_count Get_neighbors Get_neighbors_count
+Call_errhandler Cart_map Graph_map Create_keyval Delete_attr toint fromint Revoke Shrink Agree
+Improbe Mprobe Iprobe Ibarrier Start Precv_init Psend_init Join Get_edges Get_dims inneighbors
+"""
+OTHER_METHODS = frozenset(_OTHER_NAMES.split())
+"""Methods of mpi4py's communicators that send nothing of the user's."""
+
 BASIC_TYPES = {
     "DOUBLE": "float64",
     "FLOAT": "float32",

@@ -110,6 +110,11 @@ def form_of(method: str) -> tuple[_Form, bool, bool] | None:
     return None
 
 
+def is_method(name: str) -> bool:
+    """Return whether mpi4py's communicators have a method of this name."""
+    return form_of(name) is not None or name in communicators.OTHER_METHODS
+
+
 def communicate(
     communicator: Communicator,
     method: str,

@@ -14,6 +14,7 @@ from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import Pragmas, read_pragmas
 from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
 from advisor.frontend.spmd.functions import Defined, Entered, Functions
+from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.options import mpirun_ranks
 from advisor.frontend.spmd.run import Frame, Run, TooMuch
 from advisor.frontend.spmd.statements import Statements
@@ -33,6 +34,7 @@ from advisor.source import Span
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _RECEIVER = re.compile(rf"([A-Za-z_][\w.]*)\.(?:{BUFFER_METHOD})\s*\(")
+_CALLED = re.compile(r"([A-Za-z_][\w.]*)\.([A-Za-z_]\w*)\s*\(")
 _RECEIVER_OR_RANK = re.compile(
     rf"([A-Za-z_][\w.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
 )
@@ -91,7 +93,7 @@ class _Follower:
             span=span_of,
             lines=_LINE_END.split(source),
             symbols=Symbols(),
-            communicators=frozenset(receivers.findall(source)),
+            communicators=_used_as_communicators(source, receivers),
             functions=self.table,
             path=path,
         )
@@ -211,6 +213,21 @@ class _Follower:
         """Return the name that a module is imported as at the top of the file."""
         names = self.run.frames[0].names
         return next((name for name, v in names.items() if v == External(module)), None)
+
+
+def _used_as_communicators(source: str, receivers: re.Pattern[str]) -> frozenset[str]:
+    """Return the dotted names that are used as mpi4py's communicators, and as nothing else.
+
+    A wrapper has methods that mpi4py's communicators do not have; whatever is called like it in
+    this file may be one.
+    """
+    found = frozenset(receivers.findall(source))
+    if not found:
+        return found
+    wrappers = {
+        name.rpartition(".")[2] for name, method in _CALLED.findall(source) if not is_method(method)
+    }
+    return frozenset(name for name in found if name.rpartition(".")[2] not in wrappers)
 
 
 def _function(

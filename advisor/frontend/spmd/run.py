@@ -367,7 +367,7 @@ class Run:
         expr = one.expr
         if one.expr != other.expr:
             default = self._default(one, other, name)
-            if default is None:  # an expression has no truth value
+            if default is None:
                 default = self._default(other, one, name)
             if default is not None:
                 return Number(default, dtype)

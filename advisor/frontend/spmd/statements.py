@@ -469,7 +469,8 @@ class Statements:
         line = Span(header.start_line, header.start_column, span.end_line, span.end_column)
         text = run.text(node.test)
         why = f"how often `while {text}` repeats is not known"
-        run.emit(Loop(LoopKind.WHILE, "", num(0), trips or num(0), 1, trips, steps, line, why))
+        end = num(0) if trips is None else trips
+        run.emit(Loop(LoopKind.WHILE, "", num(0), end, 1, trips, steps, line, why))
 
     @contextmanager
     def _repeated(self, body: cst.BaseSuite) -> Iterator[None]:

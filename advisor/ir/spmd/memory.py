@@ -193,7 +193,7 @@ class View:
             return None
         found = tuple(index.count for index in self.region if not isinstance(index, At))
         if self.flat:
-            return (self.count or num(1),)
+            return None if self.count is None else (self.count,)
         return found[::-1] if self.transposed else found
 
     @property
