@@ -26,6 +26,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.steps import Compute, Leave
 from advisor.source import Span
 from costdb.expr import ExprError, floor, floor_div, maximum, minimum, num
+from costdb.expr.nodes import Sym
 
 _QUIET_NAMES = """
 print isinstance hasattr setattr id repr format callable input open iter next super vars
@@ -205,7 +206,7 @@ def _number(name: str, first: Value | None, run: Run, span: Span) -> Value:
             target = run.targets[0] if run.targets else "number"
             return Number(run.symbols.unknown(target, "read from a text", span), dtype)
         return Number(None, dtype, varies=varies)
-    if name == "int" and not (isinstance(first, Number) and first.dtype == "int"):
+    if name == "int" and not _is_whole(first) and not isinstance(value, Sym):
         try:
             value = floor(value)
         except ExprError:

@@ -32,7 +32,8 @@ def subscript(owner: Value, index: Value, run: Run, span: Span, text: str) -> Va
         case Text():
             return Text(None)
         case Opaque():
-            known = f"{owner.text}[...]" if owner.text else ""
+            at = run.integer(index)
+            known = f"{owner.text}[{'...' if at is None else at}]" if owner.text else ""
             why = f"an element of `{owner.text}`" if owner.text else owner.why
             return Opaque(why, text=known, foreign=owner.foreign, varies=owner.varies)
     return Opaque("a subscript of something that is not followed")

@@ -411,7 +411,7 @@ class Statements:
         ends = [s for s in steps if isinstance(s, Leave) and s.how in ("exit", "abort", "raise")]
         value = condition.value
         if ends and value is not None:
-            self._ranks_from(logical_not(value), f"line {condition.span.start_line}")
+            self._ranks_from(_negated(value), f"line {condition.span.start_line}")
 
     def _merge(self, names: dict[str, Value], heap: dict[tuple[int, object], Value]) -> None:
         """Keep what holds on both of two paths: what was given, and what is there now."""
@@ -521,6 +521,13 @@ class Statements:
             self.block(node.orelse.body)
         if node.finalbody is not None:
             self.block(node.finalbody.body)
+
+
+def _negated(condition: Expr) -> Expr:
+    """Return what holds where a condition does not; a negation loses its sign."""
+    if isinstance(condition, Equal) and condition.right == num(0):
+        return condition.left
+    return logical_not(condition)
 
 
 def _stated(loop: Loop, trips: Expr) -> Loop:

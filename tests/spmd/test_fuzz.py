@@ -1,0 +1,80 @@
+"""Mutated programs never crash the front end or the lowering."""
+
+from __future__ import annotations
+
+import random
+import re
+from keyword import iskeyword
+from pathlib import Path
+
+import pytest
+from reading import HEAD
+from test_one_sided_and_threads import PARALLEL
+from test_payloads import PAYLOADS
+from test_traps import COMMUNICATE, QUIET
+
+from advisor.analysis.spmd.lower import lower_steps
+from advisor.frontend.guard import deep_nesting_refused
+from advisor.frontend.spmd.reader import read_program
+from advisor.source import SourceProblem
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "mpi").glob("*.py"))
+SEEDS = [
+    *(path.read_text() for path in EXAMPLES),
+    HEAD + "".join(f"x = {made}\ncomm.send({sent}, dest=1)\n" for made, sent, *_ in PAYLOADS),
+    *(HEAD + text for text, _ in COMMUNICATE.values()),
+    *QUIET.values(),
+    PARALLEL,
+]
+TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
+VALUES = [
+    "None", "0", "-1", "rank", "size", "comm", "[]", "()", "{}", "x", "'s'", "self", "1j",
+    "np.zeros((3, 0))", "x[::-1]", "x[..., None]", "(lambda: 0)", "MPI.IN_PLACE", "10**100",
+    "(1/0)", "2**rank", "(n % 0)", "n // 0", "(x := 1)", "u.T[1:, None]", "range(0)",
+    "(size - size)", "[*x]", "np.zeros(-5)", "x[1:2:0]", "(not x)", "(yield)", "P", "nan",
+]  # fmt: skip
+
+
+def mutated(text: str, chance: random.Random) -> str:
+    """Return a text with some names, numbers and lines changed; most stay programs."""
+    tokens = TOKEN.findall(text)
+    names = [token for token in tokens if token.isidentifier() and not iskeyword(token)]
+    for _ in range(chance.randint(1, 4)):
+        place = chance.randrange(len(tokens))
+        token = tokens[place]
+        if token.isidentifier() and not iskeyword(token):
+            tokens[place] = chance.choice(names)
+        elif token.isdigit() or chance.random() < 0.1:
+            tokens[place] = chance.choice(VALUES)
+    lines = "".join(tokens).split("\n")
+    place = chance.randrange(len(lines))
+    match chance.randrange(3):
+        case 0:
+            lines.insert(place, lines[place])
+        case 1 if not lines[place].endswith(":"):
+            del lines[place]
+        case _:
+            pass
+    return "\n".join(lines)
+
+
+def survive(text: str) -> bool:
+    """Read and lower a text; return whether it was a program."""
+    try:
+        with deep_nesting_refused("f.py"):
+            read = read_program("f.py", text)
+    except SourceProblem:
+        return False
+    if read is None:
+        return False
+    for function in read.functions:
+        lower_steps(function.body)
+    return True
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_mutated_programs_are_read_or_refused_in_one_line(seed: int) -> None:
+    chance = random.Random(seed)
+    read = sum(survive(mutated(chance.choice(SEEDS), chance)) for _ in range(40))
+    # most still parse: else nothing was tested
+    assert read >= 8

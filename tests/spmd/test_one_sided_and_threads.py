@@ -1,0 +1,117 @@
+"""Windows as remote references, and parallel loops as supersteps."""
+
+from __future__ import annotations
+
+from reading import operations, program
+
+from advisor.analysis.spmd.lower import lower_steps
+from advisor.frontend.spmd.reader import read_program
+from advisor.ir.spmd.steps import LoopKind, Op
+from costdb.expr import evaluate, to_text
+from costdb.process.terms import Leaf, Process, Sequential
+from costdb.work import Barrier, Pattern, RemoteGroup, Superstep
+
+
+def leaves(process: Process) -> list[object]:
+    if isinstance(process, Leaf):
+        return [process.work]
+    assert isinstance(process, Sequential)
+    return [work for part in process.parts for work in leaves(part)]
+
+
+def test_a_window_moves_double_words_between_fences() -> None:
+    text = (
+        "n = 64\n"
+        "mine = np.zeros(n)\n"
+        "got = np.empty(n)\n"
+        "win = MPI.Win.Create(mine, comm=comm)\n"
+        "win.Fence()\n"
+        "win.Get(got, (rank + 1) % size)\n"
+        "win.Fence()\n"
+        "win.Put([got, MPI.DOUBLE], target_rank=0)\n"
+        "win.Lock(0)\n"
+        "win.Accumulate(np.ones(1), 0, op=MPI.SUM)\n"
+        "win.Unlock(0)\n"
+        "win.Free()\n"
+    )
+    read = program(text)
+    assert [op.op for op in operations(read)] == [
+        Op.FENCE, Op.GET, Op.FENCE, Op.PUT, Op.LOCK, Op.ACCUMULATE, Op.UNLOCK
+    ]  # fmt: skip
+    (function,) = read.functions
+    lowered = lower_steps(function.body)
+    remote = [work for work in leaves(lowered.process) if isinstance(work, RemoteGroup)]
+    assert [(to_text(w.count), w.pattern, w.store) for w in remote] == [
+        ("n", Pattern.VECTOR, False),
+        ("n", Pattern.VECTOR, True),
+        ("1", Pattern.BASELINE, True),
+    ]
+    assert sum(isinstance(work, Barrier) for work in leaves(lowered.process)) == 2
+    assert [gap.span.start_line for gap in lowered.gaps] == [15, 17]
+
+
+def test_a_shared_window_is_memory_of_all() -> None:
+    text = (
+        "node = comm.Split_type(MPI.COMM_TYPE_SHARED)\n"
+        "win = MPI.Win.Allocate_shared(800, 8, comm=node)\n"
+        "buf, itemsize = win.Shared_query(0)\n"
+        "shared = np.ndarray(buffer=buf, dtype='d', shape=(100,))\n"
+        "win.Fence()\n"
+        "shared[rank] = 1.0\n"
+        "win.Fence()\n"
+    )
+    (first, second) = operations(program(text))
+    assert first.op is second.op is Op.FENCE
+    assert to_text(first.communicator.size) == "P.node"
+
+
+PARALLEL = """\
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True)
+def total(a: np.ndarray, n: int):
+    out = np.zeros(n)
+    for i in prange(n):
+        out[i] = a[i] + 2.0 * a[i]
+    return out
+
+
+a = np.zeros(1000)
+total(a, 1000)
+"""
+
+
+def test_iterations_of_a_parallel_loop_are_divided_among_threads() -> None:
+    read = read_program("f.py", PARALLEL)
+    assert read is not None
+    found = read.function("total")
+    assert found is not None
+    lowered = lower_steps(found.body)
+    steps = [work for work in leaves(lowered.process) if isinstance(work, Superstep)]
+    (step,) = steps
+    sizes = {"n": 1000, "threads": 4}
+    # two reads and one write of 8-byte elements, counted in elements of 4 bytes
+    assert evaluate(step.reads, sizes) == 2 * 2 * 250
+    assert evaluate(step.writes, sizes) == 2 * 250
+    assert evaluate(step.total, sizes) == 3 * 2 * 1000
+    assert [v.step.kind for v in found.visits() if hasattr(v.step, "kind")] == [LoopKind.THREADS]
+
+
+def test_the_index_arithmetic_of_ranks_is_told() -> None:
+    text = (
+        "x = np.zeros(100)\n"
+        "for i in range(rank, 100, size):\n"
+        "    x[i] = 1.0\n"
+        "for i in range(rank * 100 // size, (rank + 1) * 100 // size):\n"
+        "    x[i] = 2.0\n"
+        "for i in range(100):\n"
+        "    x[i] = 3.0\n"
+        "comm.Allreduce(MPI.IN_PLACE, x)\n"
+    )
+    (function,) = program(text).functions
+    found = [v.step for v in function.visits() if hasattr(v.step, "by_rank")]
+    assert [loop.by_rank for loop in found] == [True, True, False]
+    assert found[0].trips is not None
+    assert [evaluate(found[0].trips, {"P": 3, "rank": r}) for r in range(3)] == [34, 33, 33]
