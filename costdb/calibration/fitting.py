@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costdb.calibration.section import Quality, Timing
+from costdb.graded import grades_of
 from costdb.lines.regression import unexplained
 from costdb.machines.documents import Json
 
@@ -26,7 +27,10 @@ _QUANTILES = (0.04, 0.96)
 
 
 def fit_above(
-    columns: Columns, times_us: Vector, floors: Mapping[str, float] | None = None
+    columns: Columns,
+    times_us: Vector,
+    floors: Mapping[str, float] | None = None,
+    known_us: Vector | float = 0.0,
 ) -> dict[str, float]:
     """Return the coefficients, none below its floor, with the least relative squared errors.
 
@@ -38,6 +42,8 @@ def fit_above(
         Above zero.
     floors : mapping of str to float, optional
         0 where none is given.
+    known_us : array, shape (n,), optional
+        What is part of the times and explained already.
     """
     # scipy.optimize takes a third of a second to import.
     from scipy.optimize import nnls
@@ -47,7 +53,7 @@ def fit_above(
     least = np.array([(floors or {}).get(name, 0.0) for name in names])
     norms = np.linalg.norm(matrix, axis=0)
     norms[norms == 0] = 1.0
-    scaled, _ = nnls(matrix / norms, 1.0 - matrix @ least)
+    scaled, _ = nnls(matrix / norms, 1.0 - known_us / times_us - matrix @ least)
     return dict(zip(names, (scaled / norms + least).tolist(), strict=True))
 
 
@@ -118,6 +124,41 @@ def measured(
         }
     stated |= {"provenance": "measured", "source": SOURCE}
     return stated if note is None else {**stated, "note": note}
+
+
+def graded_columns(sizes: Vector, limits: Sequence[float]) -> Columns:
+    """Return one call, and the part of each size that lies in each grade."""
+    columns = {"call_us": np.ones(sizes.size)}
+    for number, grade in enumerate(grades_of(limits)):
+        most = sizes if grade.limit is None else np.minimum(sizes, grade.limit)
+        columns[f"pieces.{number}"] = np.maximum(most - grade.above, 0.0)
+    return columns
+
+
+def fit_graded(
+    sizes: Vector,
+    times_us: Vector,
+    limits: Sequence[float],
+    *,
+    times: Vector | float = 1.0,
+    known_us: Vector | float = 0.0,
+) -> dict[str, float]:
+    """Fit `times` repetitions of a step that takes so long a call and a byte, by grade."""
+    columns = {name: column * times for name, column in graded_columns(sizes, limits).items()}
+    floors = {name: LEAST_US_PER_BYTE for name in columns if name != "call_us"}
+    return fit_above(columns, times_us, floors, known_us)
+
+
+def graded_document(coefficients: Mapping[str, float], limits: Sequence[float]) -> dict[str, Json]:
+    """Return a step with these coefficients as a profile states it."""
+    pieces: list[Json] = [
+        {
+            "max_bytes": grade.limit,
+            "us_per_byte": measured(coefficients[f"pieces.{number}"], "us/byte"),
+        }
+        for number, grade in enumerate(grades_of(limits))
+    ]
+    return {"call_us": measured(coefficients["call_us"], "us"), "pieces": pieces}
 
 
 def _rounded(value: float) -> float:

@@ -29,6 +29,7 @@ from costdb.calibration.section import (
     Timing,
     World,
 )
+from costdb.calibration.sizes import repetitions
 
 _SEED = 6
 _ITEMSIZES = (4, 8)
@@ -39,8 +40,6 @@ _WIDTHS = (1, 1, 1, 2, 3, 4, 8, 16, 64)
 _STRIDES = (2, 3, 4, 5, 7, 8, 12, 16, 24, 33, 64, 100, 128, 250, 512, 1000)
 # Of each kind, for either effort: rows, columns, strides.
 _COUNTS = {Effort.QUICK: (30, 50, 30), Effort.FULL: (70, 150, 80)}
-# A clock's tick and a barrier's skew are small beside a sample so long.
-_SAMPLE_US = 100.0
 
 
 class Messages:
@@ -168,4 +167,4 @@ def _repetitions(point: Point) -> int:
     features = point.features
     runs, width = int(features["runs"]), int(features["run_elements"])
     guess_us = 2.0 + runs * 0.005 + runs * width * int(features["itemsize_bytes"]) * 3e-5
-    return max(1, round(_SAMPLE_US / guess_us))
+    return repetitions(guess_us)

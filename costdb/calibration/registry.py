@@ -16,6 +16,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "messages": "costdb.calibration.messages",
         "arrays": "costdb.calibration.arrays",
+        "pickled": "costdb.calibration.pickled",
     }
 )
 
