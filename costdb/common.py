@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from costdb.estimate import Missing, Priced, Term
-from costdb.expr import conditional, less_equal, num, sym
+from costdb.expr import ceil, conditional, less_equal, log2, num, sym
 from costdb.machines import Machine
 from costdb.work import Barrier, Collective, CollectiveKind, Fixed, Region
 
@@ -13,7 +13,7 @@ _NOTHING = Region(1, (num(0),), (num(1),))
 
 
 def price_barrier(work: Barrier, machine: Machine) -> Priced | Missing:
-    """Price a barrier: as the profile states it, else as ``ceil(log2 p)`` empty messages.
+    """Price a barrier: as the profile states it, else as ``ceil(log2 p)`` steps or empty messages.
 
     That is the dissemination algorithm, in which every rank hears from every other by doubling
     distances. One rank waits for nobody.
@@ -22,6 +22,12 @@ def price_barrier(work: Barrier, machine: Machine) -> Priced | Missing:
     if stated is not None:
         time = conditional(less_equal(work.ranks, 1), 0, sym("hardware.barrier"))
         return Priced(time, (Term(work.label, "barrier", time),), {"hardware.barrier": stated})
+    step = machine.quantity("collectives", "barrier_step_us")
+    if step is not None:
+        time = ceil(log2(work.ranks)) * sym("collectives.barrier_step")
+        return Priced(
+            time, (Term(work.label, "barrier", time),), {"collectives.barrier_step": step}
+        )
     from costdb.lines.model import price_collective
 
     rounds = price_collective(

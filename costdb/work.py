@@ -309,6 +309,9 @@ class RemoteGroup:
         Writes instead of reads.
     mixed : bool
         Uniform over all threads: ``(T-1)/T`` of `pattern` and ``1/T`` local.
+    calls : Expr
+        One-sided operations that bring the words, where a program calls them itself: a ``Get`` of
+        a row is one call of as many words. 0 where references are single, or a compiler's.
     """
 
     count: Expr
@@ -317,6 +320,7 @@ class RemoteGroup:
     store: bool = False
     mixed: bool = False
     label: str = "remote references"
+    calls: Expr = ZERO
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,9 @@ from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timi
 from costdb.calibration.sizes import repetitions, spread_sizes
 from costdb.work import CollectiveKind
 
-_LARGEST_BYTES = 8 << 20
+# Larger pickles go back to the system after each call, and the page faults of the next decide:
+# times of one call differ by a factor of ten from launch to launch.
+_LARGEST_BYTES = 2 << 20
 _MOST_ITEMS = 30_000
 # Points of each step, and of each kind of collective.
 _COUNTS = {Effort.QUICK: (12, 6), Effort.FULL: (30, 16)}

@@ -59,7 +59,10 @@ def fit_pickled(timings: Sequence[Timing]) -> Fitted:
     return Fitted(
         {"pickle": section},
         tuple(_qualities(timings, found, factors)),
-        ("Pickled arrays are of doubles in one run, in the steady state of a process.",),
+        (
+            "Pickled arrays are of doubles in one run, in the steady state of a process. Above a "
+            "few MiB memory goes back to the system between calls, and page faults decide.",
+        ),
     )
 
 

@@ -17,6 +17,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "messages": "costdb.calibration.messages",
         "arrays": "costdb.calibration.arrays",
         "pickled": "costdb.calibration.pickled",
+        "remote": "costdb.calibration.remote",
     }
 )
 

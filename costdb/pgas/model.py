@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import num
+from costdb.expr import conditional, less, num
 from costdb.machines import Machine
-from costdb.pgas.rates import gap, served_pattern
+from costdb.pgas.rates import call, gap, served_pattern
+from costdb.profile_parts import interval_of
 from costdb.quantity import Quantity
 from costdb.work import Pattern, RemoteGroup
 
@@ -19,6 +20,7 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
 
     A mixed group, uniform over all threads, takes ``(T-1)/T`` of that pattern's time and
     ``1/T`` of a local shared access. A reference counts as one double word whatever its size.
+    Calls cost extra where the profile says what one takes.
 
     Raises
     ------
@@ -46,7 +48,25 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
         min(most for _, most in ranges),
     )
     label = f"{group.label}: {_described(group, pattern)}"
-    return Priced(time_us, (Term(label, MODEL, time_us),), coefficients, (threads,))
+    terms = [Term(label, MODEL, time_us)]
+    if group.calls != num(0) and pattern is not Pattern.LOCAL:
+        each_call = call(machine, pattern, group.store, group.threads)
+        coefficients |= each_call.coefficients
+        share = 1 - num(1) / group.threads if group.mixed else num(1)
+        calls_us = group.calls * share * each_call.microseconds
+        if calls_us != num(0):
+            terms.append(Term(f"{label}, calls", MODEL, calls_us))
+            time_us = time_us + calls_us
+        measured = interval_of(machine, MODEL, "range", "call_words")
+        if measured is not None:
+            each_words = conditional(less(0, group.calls), group.count / group.calls, measured[0])
+            return Priced(
+                time_us,
+                tuple(terms),
+                coefficients,
+                (threads, Domain("words of a call", each_words, *measured)),
+            )
+    return Priced(time_us, tuple(terms), coefficients, (threads,))
 
 
 def price_groups(groups: Iterable[RemoteGroup], machine: Machine) -> Priced | Missing:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from costdb.estimate import Missing
-from costdb.expr import Expr, sym
+from costdb.expr import Expr, num, sym
 from costdb.interpolation import piecewise_linear
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, lacking
@@ -65,6 +65,42 @@ def gap(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap |
         return lacking(machine, f"{SECTION}.rates.{pattern} for {kind}s")
     between = piecewise_linear(threads, knots)
     return Gap(between, coefficients, (knots[0][0], knots[-1][0]))
+
+
+def call(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap:
+    """Return the time of one call of a pattern, besides that of its words.
+
+    0 where the profile does not state any: its rates were measured on references that a
+    compiler makes.
+
+    Raises
+    ------
+    MachineError
+        The profile's section is malformed.
+    """
+    kind = "write" if store else "read"
+    residual = machine.quantity(SECTION, "residual")
+    coefficients: dict[str, Quantity] = {}
+    knots: list[tuple[int, Expr]] = []
+    for count in counts_in_keys(machine, "t", SECTION, "call_us", pattern):
+        stated = machine.quantity(SECTION, "call_us", pattern, f"t{count}", kind)
+        if stated is None:
+            continue
+        symbol = f"{SECTION}.call.{pattern}.t{count}.{kind}"
+        coefficients[symbol] = stated if residual is None else _times(stated, residual)
+        knots.append((count, sym(symbol)))
+    if not knots:
+        return Gap(num(0), {}, (0, 0))
+    return Gap(piecewise_linear(threads, knots), coefficients, (knots[0][0], knots[-1][0]))
+
+
+def _times(stated: Quantity, factor: Quantity) -> Quantity:
+    return replace(
+        stated,
+        value=stated.value * factor.value,
+        low=stated.low * factor.low,
+        high=stated.high * factor.high,
+    )
 
 
 def served_pattern(machine: Machine, admitted: Pattern, store: bool) -> Pattern:
