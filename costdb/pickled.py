@@ -9,12 +9,11 @@ correct a collective by a factor that it measured for its kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ceil, conditional, less_equal, log2, num, sym
-from costdb.graded import grades
+from costdb.graded import step_price
 from costdb.lines.regions import bytes_of
 from costdb.machines import Machine
 from costdb.profile_parts import interval_of, lacking
@@ -134,7 +133,10 @@ class _Bill:
     def charge(self, label: str, step: str, times: Expr, size: Expr) -> None:
         if times == ZERO:
             return
-        each = sum((amount * sym(name) for name, amount in self._rates(step, size)), ZERO)
+        price = step_price(self.machine, (SECTION, step), size)
+        self.absent += price.absent
+        self.coefficients |= price.coefficients
+        each = price.microseconds
         # no rank waits for a step that is not taken
         self._add(label, conditional(less_equal(times, 0), 0, times * each))
 
@@ -154,26 +156,6 @@ class _Bill:
             return lacking(self.machine, ", ".join(dict.fromkeys(self.absent)))
         total = sum((term.microseconds for term in self.terms), ZERO)
         return Priced(total, tuple(self.terms), self.coefficients, domains)
-
-    def _rates(self, step: str, size: Expr) -> Iterator[tuple[str, Expr]]:
-        call = self.machine.quantity(SECTION, step, "call_us")
-        pieces = grades(self.machine, SECTION, step, "pieces")
-        if call is None or not pieces:
-            self.absent.append(f"{SECTION}.{step}")
-            return
-        symbol = f"{SECTION}.{step}.call"
-        self.coefficients[symbol] = call
-        yield symbol, ONE
-        if size == ZERO:
-            return
-        for number, piece in enumerate(pieces, start=1):
-            rate = piece.quantities.get("us_per_byte")
-            if rate is None:
-                self.absent.append(f"{SECTION}.{step}.pieces.{number - 1}.us_per_byte")
-                continue
-            symbol = f"{SECTION}.{step}.piece{number}"
-            self.coefficients[symbol] = rate
-            yield symbol, piece.part(size)
 
     def _add(self, label: str, microseconds: Expr) -> None:
         for symbol, quantity in self.factors:

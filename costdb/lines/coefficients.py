@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, conditional, less_equal, num, sym
+from costdb.expr import Expr, conditional, less, less_equal, num, sym
+from costdb.graded import step_price
 from costdb.lines.graded import amounts, coefficient_at, is_graded, scale_in
 from costdb.lines.regions import bytes_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import BUILT_IN, Json, Machine, MachineError, quantity_of
+from costdb.profile_parts import interval_of
 from costdb.quantity import Provenance, Quantity
 from costdb.work import Region
 
@@ -80,6 +82,33 @@ class Bill:
             if each != num(0):
                 self.terms.append(Term(label, MODEL, times * each))
 
+    def charge_step(
+        self,
+        label: str,
+        times: Expr,
+        path: tuple[str, ...],
+        size: Expr,
+        counts: Mapping[str, Expr] | None = None,
+        residual: tuple[str, ...] = (),
+    ) -> None:
+        """Add `times` a step that the profile states by grades (:func:`step_price`)."""
+        price = step_price(self.machine, path, size, counts)
+        for place in price.absent:
+            self._lacks(place)
+        self.coefficients.update(price.coefficients)
+        time = times * price.microseconds
+        stated = self.machine.quantity(*residual) if residual else None
+        if stated is not None:
+            self.coefficients[".".join(residual)] = stated
+            time = time * sym(".".join(residual))
+        if time != num(0):
+            self.terms.append(Term(label, MODEL, time))
+
+    def charge_staging(self, times: Expr, region: Region) -> None:
+        """Add `times` the copies to and from a buffer, without the message between them."""
+        if is_graded(self.machine.section(MODEL, "message")) and not self._states_no_line():
+            self._charge_graded(times, region, only="staging")
+
     def lines(self, region: Region) -> Expr:
         """Return the lines that a region touches, `lines.slack` of the way between bounds."""
         if self._states_no_line():
@@ -106,6 +135,13 @@ class Bill:
         calibrated = self._range(what)
         if calibrated is not None:
             self.domains.append(Domain(what.replace("_", " "), size, *calibrated))
+
+    def within_section(self, section: str, what: str, size: Expr, label: str) -> None:
+        """Note that `size`, where above 0, should lie in the range stated in another section."""
+        calibrated = interval_of(self.machine, section, "range", what)
+        if calibrated is not None:
+            inside = conditional(less(0, size), size, calibrated[0])
+            self.domains.append(Domain(label, inside, *calibrated))
 
     def total(self) -> Priced | Missing:
         """Return the sum of all terms, or what the profile lacks for it."""
@@ -135,14 +171,14 @@ class Bill:
             return num(1)
         return self.coefficient(section, "residual")
 
-    def _charge_graded(self, times: Expr, region: Region) -> None:
+    def _charge_graded(self, times: Expr, region: Region, only: str = "") -> None:
         """Add messages priced by grades, amounts of one label as one term."""
         if self._states_no_line():
             self._lacks("hardware.cache_line_bytes")
             return
         together: dict[str, Expr] = {}
         for amount in amounts(region, scale_in(self.machine)):
-            if amount.units == num(0):
+            if amount.units == num(0) or (only and amount.place[0] != only):
                 continue
             quantity = coefficient_at(self.machine, amount.place)
             if quantity is None:
@@ -202,16 +238,7 @@ class Bill:
         return 0.0 if calibrated is None else calibrated[0]
 
     def _range(self, what: str) -> tuple[float, float] | None:
-        stated = self.machine.section(MODEL, "range").get(what)
-        match stated:
-            case None:
-                return None
-            case [int() | float() as low, int() | float() as high] if low <= high:
-                return float(low), float(high)
-            case _:
-                raise MachineError(
-                    f"{self.machine.origin}: /{MODEL}/range/{what}: expected [low, high]"
-                )
+        return interval_of(self.machine, MODEL, "range", what)
 
 
 def _without_unit(key: str) -> str:

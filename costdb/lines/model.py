@@ -11,9 +11,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from costdb.estimate import Missing, Priced
-from costdb.expr import Expr, ceil, conditional, floor, less, log2, minimum, num
+from costdb.expr import minimum, num
 from costdb.lines.coefficients import Bill
+from costdb.lines.measured import (
+    charge_own_scan,
+    charge_own_steps,
+    states_passes,
+    states_steps,
+)
 from costdb.lines.regions import elements_of
+from costdb.lines.steps import allreduce_steps, collective_steps, doubling_steps
 from costdb.machines import Machine
 from costdb.profile_parts import lacking
 from costdb.work import Collective, CollectiveKind, Message, PrefixScan, Statement
@@ -42,7 +49,10 @@ def price_scan(work: PrefixScan, machine: Machine) -> Priced | Missing:
     if has_rates(machine) and work.calls is not None:
         return _scan_of_calls(work, machine)
     bill = Bill(machine)
-    steps = _doubling_steps(work.ranks)
+    if states_passes(machine):
+        charge_own_scan(bill, work)
+        return bill.total()
+    steps = doubling_steps(work.ranks)
     bill.charge_messages(steps, work.edge)
     bill.charge("combining edges", "scan", "phi_us_per_operation", steps * elements_of(work.edge))
     passes = minimum(work.ranks, 2)
@@ -125,34 +135,19 @@ def price_collective(work: Collective, machine: Machine) -> Priced | Missing:
     recursively, with one step more before and after when `p` is no power of two; allgather
     (a ring) and alltoall (pairwise) take ``p - 1`` steps of one piece each, and so do gather and
     scatter at the root. Reductions combine element by element at every step, at the rate of
-    local statements.
+    local statements. Where the profile states the steps of a kind as measured, these take the
+    place of messages and operations.
     """
     bill = Bill(machine)
-    match work.kind:
-        case CollectiveKind.BROADCAST | CollectiveKind.REDUCE:
-            steps = combined = _doubling_steps(work.ranks)
-        case CollectiveKind.ALLREDUCE:
-            steps, combined = _allreduce_steps(work.ranks)
-        case (
-            CollectiveKind.ALLGATHER
-            | CollectiveKind.ALLTOALL
-            | CollectiveKind.GATHER
-            | CollectiveKind.SCATTER
-        ):
-            steps = combined = work.ranks - 1
+    steps = collective_steps(work.kind, work.ranks)
+    if states_steps(machine, work.kind):
+        charge_own_steps(bill, work.kind, steps, work.region)
+        return bill.total()
     bill.charge_messages(steps, work.region)
     if work.kind in (CollectiveKind.REDUCE, CollectiveKind.ALLREDUCE):
+        combined = steps
+        if work.kind is CollectiveKind.ALLREDUCE:
+            combined = allreduce_steps(work.ranks)[1]
         operations = combined * elements_of(work.region)
         bill.charge("combining", "statement", "phi_us_per_operation", operations)
     return bill.total()
-
-
-def _doubling_steps(ranks: Expr) -> Expr:
-    return ceil(log2(ranks))
-
-
-def _allreduce_steps(ranks: Expr) -> tuple[Expr, Expr]:
-    """Return the steps that send and those that combine."""
-    doubling = floor(log2(ranks))
-    odd = conditional(less(doubling, log2(ranks)), 1, 0)
-    return doubling + 2 * odd, doubling + odd

@@ -1,0 +1,97 @@
+"""Scans and collectives on machines that measured them: their own steps and passes.
+
+A calibration states them where composing them of messages and local operations would miss.
+"""
+
+from __future__ import annotations
+
+from costdb.expr import Expr, conditional, less, num
+from costdb.lines.coefficients import Bill
+from costdb.lines.regions import bytes_of, elements_of
+from costdb.lines.steps import doubling_steps
+from costdb.machines import Machine
+from costdb.work import CollectiveKind, PrefixScan, Region
+
+ONE = num(1)
+SECTION = "collectives"
+_RESIDUAL = (SECTION, "residual")
+_OF_PIECES = frozenset(
+    (
+        CollectiveKind.ALLGATHER,
+        CollectiveKind.ALLTOALL,
+        CollectiveKind.GATHER,
+        CollectiveKind.SCATTER,
+    )
+)
+
+
+def states_steps(machine: Machine, kind: CollectiveKind) -> bool:
+    """Tell whether a profile states the steps of a kind of collective."""
+    return bool(machine.section(SECTION, "steps", kind.value))
+
+
+def charge_own_steps(bill: Bill, kind: CollectiveKind, steps: Expr, region: Region) -> None:
+    """Charge the steps of a collective, and the copies of what is not one run.
+
+    A buffer is packed and unpacked once, however many steps it goes through; pieces each.
+    """
+    size = bytes_of(region)
+    path = (SECTION, "steps", kind.value)
+    bill.charge_step(f"{kind.value} steps", steps, path, size, residual=_RESIDUAL)
+    copies = steps if kind in _OF_PIECES else conditional(less(0, steps), 1, 0)
+    bill.charge_staging(copies, region)
+    bill.within_section(SECTION, "bytes", conditional(less(0, steps), size, 0), "collective bytes")
+
+
+def states_passes(machine: Machine) -> bool:
+    """Tell whether a profile states the passes of scans by direction."""
+    return "along" in machine.section("lines", "scan")
+
+
+def charge_own_scan(bill: Bill, work: PrefixScan) -> None:
+    """Charge a scan: what one rank does alone, or all passes and the prefix over ranks.
+
+    Passes along the contiguous axis and across it differ: sums along it wait for one another.
+    The copy of a strided edge is part of the passes that were measured.
+    """
+    direction = "along" if is_along(work) else "across"
+    size, elements = bytes_of(work.block), elements_of(work.block)
+    counts = {"loop_us": _rows(work.block), "element_us": elements}
+    several = less(1, work.ranks)
+    for name, label, times in (
+        ("alone", "scan on one rank", ONE - several),
+        ("spread", "scan, local passes", several),
+    ):
+        if times != num(0):
+            passes = ("lines", "scan", direction, name)
+            residual = ("lines", "scan", "residual")
+            bill.charge_step(label, times, passes, size, counts, residual)
+    steps = doubling_steps(work.ranks)
+    if steps != num(0):
+        path = (SECTION, "steps", "prefix")
+        edge = bytes_of(work.edge)
+        bill.charge_step("prefix over ranks", steps, path, edge, residual=_RESIDUAL)
+    bill.within("scan_elements", elements)
+
+
+def is_along(work: PrefixScan) -> bool:
+    """Tell whether the scanned axis is the one along which elements are contiguous.
+
+    It is the axis along which the edge has one element; a block of one row is scanned along it.
+    """
+    item = num(work.block.itemsize_bytes)
+    contiguous = [axis for axis, pitch in enumerate(work.block.pitches_bytes) if pitch == item]
+    if len(contiguous) != 1:
+        return len(work.block.counts) == 1
+    (axis,) = contiguous
+    return work.edge.counts[axis] == ONE and work.block.counts[axis] != ONE
+
+
+def _rows(region: Region) -> Expr:
+    """Return the number of runs along the contiguous axis."""
+    rows = ONE
+    item = num(region.itemsize_bytes)
+    for count, pitch in zip(region.counts, region.pitches_bytes, strict=True):
+        if pitch != item:
+            rows = rows * count
+    return rows
