@@ -38,12 +38,14 @@ class Pickled:
     def points(self, effort: Effort, processors: int) -> Sequence[Point]:
         """Return arrays of log-spaced sizes for each step and collective, and some lists."""
         steps, collectives = _COUNTS[effort]
-        operations = [(name, steps) for name in _STEPS]
-        operations += [(f"pickle.{kind}", collectives) for kind in CollectiveKind]
+        operations = [(name, steps, _LARGEST_BYTES) for name in _STEPS]
+        # some ranks hold a piece for every other
+        largest = _LARGEST_BYTES // processors
+        operations += [(f"pickle.{kind}", collectives, largest) for kind in CollectiveKind]
         made = [
             Point(name, {"bytes": size, "ranks": processors}, held_out=number % 2 == 1)
-            for name, count in operations
-            for number, size in enumerate(spread_sizes(8, _LARGEST_BYTES, count))
+            for name, count, most in operations
+            for number, size in enumerate(spread_sizes(8, most, count))
         ]
         items = spread_sizes(8, 8 * _MOST_ITEMS, steps // 2)
         return made + [

@@ -1,0 +1,312 @@
+"""The other MPI sections: fits recover what made the times, and two real ranks do every action."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from costdb.calibration import collectives, pickled, remote
+from costdb.calibration.collectives_fit import LIMITS as STEP_LIMITS
+from costdb.calibration.fitting import fit_graded, graded_columns, predict
+from costdb.calibration.pickled_fit import LIMITS
+from costdb.calibration.section import Effort, Fitted, Point, Timing
+from costdb.estimate import Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import Expr, num
+from costdb.machines import Machine, machine_of
+from costdb.pricing import price_work
+from costdb.profile_check import check_profile
+from costdb.work import (
+    Barrier,
+    Collective,
+    CollectiveKind,
+    Pattern,
+    PickledCollective,
+    PickledMessage,
+    PrefixScan,
+    Region,
+    RemoteGroup,
+    Work,
+)
+
+MPIEXEC = Path(sys.executable).parent / "mpiexec"
+
+
+def machine(fitted: Fitted) -> Machine:
+    stated: dict[str, Any] = {
+        "schema_version": 1,
+        "name": "here",
+        "title": "Here",
+        "library": "MPI",
+        "sources": {"calibration": "of this machine"},
+        **fitted.parts,
+    }
+    assert check_profile(stated, "here.json") == []
+    return machine_of(stated, "here.json")
+
+
+def timings(section: Any, exact: Callable[[Point], float], noise: float) -> list[Timing]:
+    draw = np.random.default_rng(3)
+    made = []
+    for point in section.points(Effort.FULL, 2):
+        launches = exact(point) * np.exp(noise * draw.standard_normal((3, 9)))
+        made.append(Timing(point, tuple(tuple(launch) for launch in launches.tolist())))
+    return made
+
+
+def microseconds(work: Work, here: Machine) -> float:
+    priced = price_work(work, here)
+    assert isinstance(priced, Priced), priced
+    return evaluate_price(priced, {}).mid * 1e6
+
+
+def array(size_bytes: float) -> Region:
+    return Region(8, (num(int(size_bytes) // 8),), (num(8),))
+
+
+def graded(size: float, call: float, rates: tuple[float, ...], limits: tuple[int, ...]) -> float:
+    coefficients = {"call_us": call, **{f"pieces.{n}": rate for n, rate in enumerate(rates)}}
+    return float(predict(graded_columns(np.array([size]), limits), coefficients)[0])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_graded_steps_are_recovered(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    sizes = np.exp(draw.uniform(np.log(8), np.log(4e6), 60))
+    rates = tuple(draw.uniform(1e-5, 1e-3, len(LIMITS) + 1))
+    exact = np.array([graded(size, 4.0, rates, LIMITS) for size in sizes])
+    found = fit_graded(sizes, exact, LIMITS)
+    assert found["call_us"] == pytest.approx(4.0)
+    assert [found[f"pieces.{n}"] for n in range(len(rates))] == pytest.approx(rates)
+    noisy = fit_graded(sizes, exact * np.exp(0.05 * draw.standard_normal(60)), LIMITS)
+    assert min(noisy.values()) > 0
+    errors = predict(graded_columns(sizes, LIMITS), noisy) / exact - 1
+    assert np.median(np.abs(errors)) < 0.05
+
+
+# Pickled messages.
+
+PARTS = {
+    "dump": (4.0, (4e-5, 1e-5, 3e-5, 2e-5)),
+    "load": (2.5, (2e-5, 1e-5, 2e-5, 2e-5)),
+    "combine": (0.3, (4e-5, 2e-5, 2e-5, 2e-5)),
+    "transfer": (1.0, (2e-4, 2e-4, 8e-5, 1e-4)),
+}
+ITEM_US = 0.02
+FACTORS = {CollectiveKind.ALLTOALL: 1.4}
+
+
+def pickled_us(point: Point) -> float:
+    size = float(point.features["bytes"])
+    dump, load, combine, transfer = (
+        graded(size, *PARTS[name], LIMITS) for name in ("dump", "load", "combine", "transfer")
+    )
+    sizes = PARTS["transfer"][0]
+    name = point.operation.removeprefix("pickle.")
+    up = 2 * dump + 2 * load + sizes + transfer + combine
+    return {
+        "dump": dump,
+        "load": load,
+        "combine": combine,
+        "message": dump + transfer + load,
+        "items": dump + transfer + load + ITEM_US * size / 8,
+        "broadcast": dump + sizes + transfer + load,
+        "gather": dump + sizes + transfer + 2 * load,
+        "allgather": dump + sizes + transfer + 2 * load,
+        "scatter": 2 * dump + sizes + transfer + load,
+        "alltoall": 1.4 * (2 * dump + sizes + transfer + 2 * load),
+        "reduce": up,
+        "allreduce": up + dump + sizes + transfer + load,
+    }[name]
+
+
+@pytest.mark.parametrize(("noise", "tolerance"), [(0.0, 0.001), (0.05, 0.08)])
+def test_pickled_steps_and_factors_are_recovered(noise: float, tolerance: float) -> None:
+    made = timings(pickled.SECTION, pickled_us, noise)
+    fitted = pickled.SECTION.fit(made)
+    here = machine(fitted)
+    assert list(here.section("pickle", "collectives")) == ["alltoall"]
+    factor = here.quantity("pickle", "collectives", "alltoall")
+    assert factor is not None
+    assert factor.value == pytest.approx(1.4, rel=0.03)
+    for timing in made[::7]:
+        name = timing.point.operation.removeprefix("pickle.")
+        region = array(float(timing.point.features["bytes"]))
+        work: Work
+        if name == "message":
+            work = PickledMessage(region)
+        elif name == "items":
+            work = PickledMessage(region, region.counts[0])
+        elif name in set(CollectiveKind):
+            work = PickledCollective(CollectiveKind(name), num(2), region)
+        else:
+            continue
+        expected = pickled_us(timing.point)
+        assert microseconds(work, here) == pytest.approx(expected, rel=tolerance + 0.002), name
+    chosen = [quality for quality in fitted.qualities if quality.chosen]
+    assert {quality.operation for quality in chosen} >= {
+        f"pickle.{kind}" for kind in (*CollectiveKind, "dump", "load", "message")
+    }
+    assert max(quality.median_error for quality in chosen) < tolerance
+
+
+# One-sided references.
+
+RATES = {"baseline": (0.0, 1.25), "coalesce": (1.4, 3e-4), "vector": (1.2, 1e-4)}
+ALONE = {"fence": 2.9, "lock": 3.9, "flush": 0.6, "barrier": 2.3}
+
+
+def remote_us(point: Point) -> float:
+    _, name, *kind = point.operation.split(".")
+    words = float(point.features["words"])
+    dearer = 1.1 if kind == ["write"] else 1.0
+    if name in ALONE:
+        return ALONE[name]
+    call, word = RATES.get(name, (0.0, 0.03 if name == "local" else 0.5))
+    return dearer * (call + word * words)
+
+
+def test_rates_and_calls_are_recovered() -> None:
+    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.02))
+    here = machine(fitted)
+    for store, dearer in ((False, 1.0), (True, 1.1)):
+        for pattern in Pattern:
+            call, word = RATES.get(pattern.value, (0.0, 0.03))
+            for calls in (0, 3):
+                work = RemoteGroup(num(3000), num(2), pattern, store, calls=num(calls))
+                expected = dearer * (3000 * word + calls * call)
+                assert microseconds(work, here) == pytest.approx(expected, rel=0.04)
+    assert microseconds(Barrier(num(2)), here) == pytest.approx(2.3, rel=0.03)
+    assert microseconds(Barrier(num(8)), here) == pytest.approx(6.9, rel=0.03)
+    fence = here.quantity("pgas", "synchronization", "fence_us")
+    assert fence is not None
+    assert fence.value == pytest.approx(2.9, rel=0.03)
+
+
+def test_calls_of_a_mixed_group_go_to_other_ranks_only() -> None:
+    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0)))
+    work = RemoteGroup(num(1000), num(2), Pattern.VECTOR, mixed=True, calls=num(10))
+    expected = (1000 * 1e-4 + 10 * 1.2) / 2 + 1000 * 0.03 / 2
+    assert microseconds(work, here) == pytest.approx(expected, rel=0.01)
+
+
+def test_calls_longer_than_measured_ones_are_extrapolations() -> None:
+    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0)))
+    for words, inside in ((100, True), (100_000, False)):
+        work = RemoteGroup(num(words), num(2), Pattern.VECTOR, calls=num(1))
+        priced = price_work(work, here)
+        assert isinstance(priced, Priced)
+        assert evaluate_price(priced, {}).in_range == inside
+
+
+# Collectives and scans.
+
+MESSAGE = (2.0, (4e-5, 6e-4, 2e-5, 2e-5, 2e-5))
+OWN = (3.0, (3e-4, 6e-4, 1e-4, 9e-5, 1e-4))
+PASSES = {"along": (1.0, 0.04, 1.1e-3, 1e-5), "across": (1.0, 0.02, 2e-4, 3e-5)}
+
+
+def collective_us(point: Point) -> float:
+    features, name = point.features, point.operation.split(".")[1]
+    if point.operation.startswith("collective."):
+        like_messages = name in ("message", "broadcast", "gather")
+        return graded(float(features["bytes"]), *(MESSAGE if like_messages else OWN), STEP_LIMITS)
+    rows, columns, item = (float(features[key]) for key in ("rows", "columns", "itemsize_bytes"))
+    direction, _, alone = name.partition("_")
+    call, loop, element, byte = PASSES[direction]
+    passes = call + loop * rows + element * rows * columns + byte * rows * columns * item
+    if alone:
+        return passes
+    edge = rows if direction == "along" else columns
+    return 1.5 * passes + graded(edge * item, *OWN, STEP_LIMITS)
+
+
+def test_steps_and_passes_are_recovered_and_stated_only_where_messages_miss() -> None:
+    made = timings(collectives.SECTION, collective_us, 0.02)
+    fitted = collectives.SECTION.fit(made)
+    here = machine(fitted)
+    stated = set(here.section("collectives", "steps"))
+    assert stated == {"prefix", "reduce", "allreduce", "scatter", "allgather", "alltoall"}
+    for timing in made[::5]:
+        features, name = timing.point.features, timing.point.operation.split(".")[1]
+        if name in stated - {"prefix"}:
+            work: Work = Collective(CollectiveKind(name), num(2), array(float(features["bytes"])))
+        elif timing.point.operation.startswith("scan"):
+            work = scan(timing.point)
+        else:
+            continue
+        expected = collective_us(timing.point)
+        assert microseconds(work, here) == pytest.approx(expected, rel=0.08), timing.point
+    found = {(q.operation, q.model): q for q in fitted.qualities}
+    for name in ("along", "across", "along_alone", "across_alone"):
+        ours = found[f"scan.{name}", "loops by grades"]
+        standard = found[f"scan.{name}", "bytes by grades"]
+        assert ours.chosen
+        assert ours.median_error < 0.05 < standard.median_error
+        assert ours.r2 < standard.r2
+
+
+def scan(point: Point) -> PrefixScan:
+    rows, columns, item = (
+        int(point.features[key]) for key in ("rows", "columns", "itemsize_bytes")
+    )
+    along = "along" in point.operation
+    pitches: tuple[Expr, ...] = (num(columns * item), num(item))
+    block = Region(item, (num(rows), num(columns)), pitches)
+    edge = Region(item, (num(rows), num(1)) if along else (num(1), num(columns)), pitches)
+    return PrefixScan(num(1 if point.operation.endswith("alone") else 2), edge, block)
+
+
+def test_steps_follow_the_textbook_in_the_number_of_ranks() -> None:
+    here = machine(collectives.SECTION.fit(timings(collectives.SECTION, collective_us, 0.0)))
+    once = graded(8000, *OWN, STEP_LIMITS)
+    for kind, ranks, steps in (
+        (CollectiveKind.REDUCE, 8, 3),
+        (CollectiveKind.ALLREDUCE, 6, 4),
+        (CollectiveKind.ALLTOALL, 8, 7),
+        (CollectiveKind.ALLTOALL, 1, 0),
+    ):
+        found = microseconds(Collective(kind, num(ranks), array(8000)), here)
+        assert found == pytest.approx(steps * once, rel=0.01, abs=1e-9), kind
+
+
+ALL_ACTIONS = """
+from mpi4py import MPI
+from costdb.calibration import collectives, messages, pickled, remote
+from costdb.calibration.section import Effort, World
+comm = MPI.COMM_WORLD
+world = World(comm.Get_rank(), comm.Get_size(), comm)
+done = set()
+for module in (messages, collectives, pickled, remote):
+    for point in module.SECTION.points(Effort.QUICK, world.size)[::2 if module is messages else 1]:
+        action = module.SECTION.action(point, world)
+        action.run()
+        action.close()
+        done.add(point.operation)
+comm.Barrier()
+if world.rank == 0:
+    print(*sorted(done))
+"""
+
+
+def test_two_real_ranks_do_every_action() -> None:
+    done = subprocess.run(
+        [MPIEXEC, "-n", "2", sys.executable, "-c", ALL_ACTIONS],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    operations = set(done.stdout.split())
+    assert {f"pickle.{kind}" for kind in CollectiveKind} <= operations
+    assert {f"collective.{kind}" for kind in (*CollectiveKind, "prefix")} <= operations
+    assert {f"message.{kind}" for kind in ("row", "column", "stride")} <= operations
+    assert {f"remote.{p}.{k}" for p in Pattern for k in ("read", "write")} <= operations
+    assert set(collectives.SCANS) <= operations
