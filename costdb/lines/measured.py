@@ -66,12 +66,29 @@ def charge_own_scan(bill: Bill, work: PrefixScan) -> None:
             passes = ("lines", "scan", direction, name)
             residual = ("lines", "scan", "residual")
             bill.charge_step(label, times, passes, size, counts, residual)
-    steps = doubling_steps(work.ranks)
-    if steps != num(0):
-        path = (SECTION, "steps", "prefix")
-        edge = bytes_of(work.edge)
-        bill.charge_step("prefix over ranks", steps, path, edge, residual=_RESIDUAL)
+    charge_prefix(bill, work, staged=False)
     bill.within("scan_elements", elements)
+
+
+def charge_prefix(bill: Bill, work: PrefixScan, *, staged: bool = True) -> None:
+    """Charge the prefix over ranks alone: measured steps, else messages.
+
+    Parameters
+    ----------
+    staged : bool
+        Also the copies of a strided edge; false where they are part of something measured.
+    """
+    steps = doubling_steps(work.ranks)
+    if steps == num(0):
+        return
+    path = (SECTION, "steps", "prefix")
+    if not bill.machine.section(*path):
+        bill.charge_messages(steps, work.edge)
+        return
+    edge = bytes_of(work.edge)
+    bill.charge_step("prefix over ranks", steps, path, edge, residual=_RESIDUAL)
+    if staged:
+        bill.charge_staging(conditional(less(0, steps), 1, 0), work.edge)
 
 
 def is_along(work: PrefixScan) -> bool:

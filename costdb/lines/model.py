@@ -11,11 +11,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from costdb.estimate import Missing, Priced
-from costdb.expr import minimum, num
+from costdb.expr import Expr, conditional, less, minimum, num
 from costdb.lines.coefficients import Bill
 from costdb.lines.measured import (
     charge_own_scan,
     charge_own_steps,
+    charge_prefix,
     states_passes,
     states_steps,
 )
@@ -69,9 +70,8 @@ def _scan_of_calls(work: PrefixScan, machine: Machine) -> Priced | Missing:
     from costdb.arrays.model import price_calls
 
     bill = Bill(machine)
-    steps = _doubling_steps(work.ranks)
     if work.ranks != num(1):
-        bill.charge_messages(steps, work.edge)
+        charge_prefix(bill, work)
     parts = [bill.total(), price_calls(work.calls or (), machine)]
     if work.ranks != num(1) and work.correction:
         added = price_calls(work.correction, machine)
