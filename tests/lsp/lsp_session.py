@@ -184,6 +184,7 @@ async def session(
     settings: dict[str, Any] | None = None,
     options: Any = None,
     arguments: tuple[str, ...] = ("--machine", "sp2"),
+    command: tuple[str, ...] = COMMAND,
 ) -> AsyncIterator[Session]:
     """Start a server, agree on capabilities, and end it as the protocol asks."""
     client = make_test_lsp_client()
@@ -193,7 +194,7 @@ async def session(
         for name, value in os.environ.items()
         if name == "ADVISE_DATA_DIR" or not name.startswith("ADVISE_")
     }
-    await client.start_io(*COMMAND, *arguments, env=environment)
+    await client.start_io(*command, *arguments, env=environment)
     registered: list[str] = []
 
     @client.feature(types.CLIENT_REGISTER_CAPABILITY)
