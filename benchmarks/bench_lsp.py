@@ -101,9 +101,15 @@ class Session:
 
     def insert(self, line: int, column: int, text: str) -> None:
         """Type something."""
-        self.version += 1
         place = {"line": line, "character": column}
-        change = {"range": {"start": place, "end": place}, "text": text}
+        self._change({"range": {"start": place, "end": place}, "text": text})
+
+    def replace(self, text: str) -> None:
+        """Put another text in place of all."""
+        self._change({"text": text})
+
+    def _change(self, change: dict[str, Any]) -> None:
+        self.version += 1
         document = {"uri": URI, "version": self.version}
         parameters = {"textDocument": document, "contentChanges": [change]}
         self._send({"method": "textDocument/didChange", "params": parameters})
@@ -164,8 +170,8 @@ def measure(machine: str, text: str, edits: int, seed: int) -> tuple[list[float]
             readable += _parses("\n".join(lines))
             if typed in ("(", "\n"):  # taken back, so that most texts can be read
                 lines = text.split("\n")
-                session.stop()
-                session = Session(machine, text, log)
+                session.replace(text)
+                session.diagnostics()
         session.stop()
     return times, readable / edits
 
