@@ -188,7 +188,7 @@ def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for finding in findings:
         key = (finding.code, finding.span, finding.fingerprint)
         known = best.get(key)
-        if known is None or finding.prediction.speedup > known.prediction.speedup:
+        if known is None or finding.speedup > known.speedup:
             best[key] = finding
     return tuple(best.values())
 
@@ -216,7 +216,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         ranked.findings,
         lambda code: _is_wanted(code, options),
     )
-    ordered = sorted(kept.findings, key=lambda f: (-f.prediction.speedup, f.span, f.code))
+    ordered = sorted(kept.findings, key=lambda f: (-f.speedup, f.span, f.code))
     return FileResult(ranked.path, source, tuple(ordered), (*ranked.remarks, *kept.unused))
 
 

@@ -128,6 +128,30 @@ class Crossover:
 
 
 @dataclass(frozen=True, slots=True)
+class Condition:
+    """Where a suggestion pays, when sizes that nothing binds leave no time to predict.
+
+    Attributes
+    ----------
+    text : str
+        Such as ``N >= 412, searched to 4096``; for several open sizes one part for each, with
+        the values that the others had.
+    open_sizes : tuple of str
+        The sizes that nothing binds.
+    pays_from : int or None
+        The value from which on it pays, up to the end of what was searched. None where it
+        does not last, and where several sizes are open.
+    always : bool
+        Whether it pays for all that was searched.
+    """
+
+    text: str
+    open_sizes: tuple[str, ...]
+    pays_from: int | None
+    always: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Fix:
     """The edits that carry a suggestion out, and why they keep the results."""
 
@@ -154,6 +178,10 @@ class Finding:
         One sentence, starting with the gain.
     reason : str
         Why it is faster, in a sentence or two.
+    prediction : Prediction or None
+        None where some size has no value; `condition` then says where it pays.
+    condition : Condition or None
+        None where there is a prediction.
     fingerprint : str
         Survives the move of its lines: no line number enters it.
     """
@@ -165,13 +193,19 @@ class Finding:
     span: Span
     message: str
     reason: str
-    prediction: Prediction
+    prediction: Prediction | None
     assumptions: tuple[Assumption, ...]
     evidence: Evidence
     alternatives: tuple[Alternative, ...]
     crossovers: tuple[Crossover, ...]
     fix: Fix | None
     fingerprint: str
+    condition: Condition | None = None
+
+    @property
+    def speedup(self) -> float:
+        """Predicted speed-up; 0 where none is predicted, so that such findings come last."""
+        return 0.0 if self.prediction is None else self.prediction.speedup
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from advisor.finding import (
     Alternative,
     Applicability,
     Assumption,
+    Condition,
     Confidence,
     Crossover,
     Evidence,
@@ -25,7 +26,7 @@ from advisor.finding import (
 )
 from advisor.source import Edit, Span
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def _encode_span(span: Span) -> list[int]:
 
 def _encode_finding(finding: Finding) -> list[Any]:
     prediction, evidence, fix = finding.prediction, finding.evidence, finding.fix
+    condition = finding.condition
     return [
         finding.code,
         finding.name,
@@ -67,19 +69,7 @@ def _encode_finding(finding: Finding) -> list[Any]:
         _encode_span(finding.span),
         finding.message,
         finding.reason,
-        [
-            prediction.before_s,
-            prediction.after_s,
-            prediction.speedup,
-            prediction.low,
-            prediction.high,
-            prediction.before_low_s,
-            prediction.before_high_s,
-            prediction.after_low_s,
-            prediction.after_high_s,
-            prediction.confidence.value,
-            prediction.in_range,
-        ],
+        None if prediction is None else _encode_prediction(prediction),
         [[a.name, a.value, a.origin] for a in finding.assumptions],
         [
             evidence.machine,
@@ -100,6 +90,25 @@ def _encode_finding(finding: Finding) -> list[Any]:
             [[_encode_span(edit.span), edit.replacement] for edit in fix.edits],
         ],
         finding.fingerprint,
+        None
+        if condition is None
+        else [condition.text, list(condition.open_sizes), condition.pays_from, condition.always],
+    ]
+
+
+def _encode_prediction(prediction: Prediction) -> list[Any]:
+    return [
+        prediction.before_s,
+        prediction.after_s,
+        prediction.speedup,
+        prediction.low,
+        prediction.high,
+        prediction.before_low_s,
+        prediction.before_high_s,
+        prediction.after_low_s,
+        prediction.after_high_s,
+        prediction.confidence.value,
+        prediction.in_range,
     ]
 
 
@@ -111,16 +120,15 @@ def _decode_finding(
     span: list[int],
     message: str,
     reason: str,
-    prediction: list[Any],
+    prediction: list[Any] | None,
     assumptions: list[list[Any]],
     evidence: list[Any],
     alternatives: list[list[Any]],
     crossovers: list[list[Any]],
     fix: list[Any] | None,
     fingerprint: str,
+    condition: list[Any] | None,
 ) -> Finding:
-    before, after, speedup, low, high, *ends, confidence, in_range = prediction
-    before_low, before_high, after_low, after_high = ends
     machine, calibration, provenance, terms, facts, coefficients, remarks = evidence
     return Finding(
         code=code,
@@ -130,19 +138,7 @@ def _decode_finding(
         span=Span(*span),
         message=message,
         reason=reason,
-        prediction=Prediction(
-            before,
-            after,
-            speedup,
-            low,
-            high,
-            before_low,
-            before_high,
-            after_low,
-            after_high,
-            Confidence(confidence),
-            in_range,
-        ),
+        prediction=None if prediction is None else _decode_prediction(*prediction),
         assumptions=tuple(Assumption(*one) for one in assumptions),
         evidence=Evidence(
             machine,
@@ -159,7 +155,32 @@ def _decode_finding(
         ),
         fix=None if fix is None else _decode_fix(*fix),
         fingerprint=fingerprint,
+        condition=None if condition is None else _decode_condition(*condition),
     )
+
+
+def _decode_prediction(*values: Any) -> Prediction:
+    before, after, speedup, low, high, *ends, confidence, in_range = values
+    before_low, before_high, after_low, after_high = ends
+    return Prediction(
+        before,
+        after,
+        speedup,
+        low,
+        high,
+        before_low,
+        before_high,
+        after_low,
+        after_high,
+        Confidence(confidence),
+        in_range,
+    )
+
+
+def _decode_condition(
+    text: str, open_sizes: list[str], pays_from: int | None, always: bool
+) -> Condition:
+    return Condition(text, tuple(open_sizes), pays_from, always)
 
 
 def _decode_fix(applicability: str, legality: str, edits: list[list[Any]]) -> Fix:

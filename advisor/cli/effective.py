@@ -41,7 +41,7 @@ class Effective:
     def fails(self, finding: Finding) -> bool:
         """Return whether a finding makes the exit code 1."""
         limit = self.rule_fail_above.get(finding.code, self.fail_above)
-        return limit is None or finding.prediction.speedup > limit
+        return limit is None or finding.speedup > limit
 
 
 @dataclass(slots=True)

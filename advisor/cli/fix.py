@@ -85,7 +85,7 @@ def _best_step(
     result: FileResult, allowed: Collection[Applicability], seen: Collection[str]
 ) -> tuple[Finding, str] | None:
     """Return the highest gain that leads to a text not seen before, and that text."""
-    by_gain = sorted(result.findings, key=lambda finding: -finding.prediction.speedup)
+    by_gain = sorted(result.findings, key=lambda finding: -finding.speedup)
     for finding in by_gain:
         fix = finding.fix
         if fix is None or fix.applicability not in allowed or not fix.edits:

@@ -27,15 +27,16 @@ def hints(findings: Iterable[Finding], first_line: int, last_line: int) -> tuple
     for finding in findings:
         line = finding.span.start_line
         known = best.get(line)
-        if first_line <= line <= last_line and (
-            known is None or finding.prediction.speedup > known.prediction.speedup
-        ):
+        if first_line <= line <= last_line and (known is None or finding.speedup > known.speedup):
             best[line] = finding
     return tuple(Hint(line, _label(best[line]), best[line].message) for line in sorted(best))
 
 
 def _label(finding: Finding) -> str:
     """Return the predicted time of the kernel and its largest part: ``~ 3.1 ms, 78 % start-up``."""
+    if finding.condition is not None:
+        return f"~ pays for {finding.condition.text}"
+    assert finding.prediction is not None
     time = finding.prediction.before_s
     parts = [(term.before_s, term.label) for term in finding.evidence.terms if term.before_s]
     label = f"~ {duration(time)}"

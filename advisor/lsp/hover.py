@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from advisor.finding import Applicability, Confidence, Finding
+from advisor.finding import Applicability, Confidence, Finding, Prediction
 from advisor.lsp.markdown import plain, table
 from advisor.report.units import Column, column_for, duration, ratio
 
@@ -47,7 +47,8 @@ def _sections(finding: Finding) -> Iterator[str]:
     evidence = finding.evidence
     yield f"**{plain(finding.message)}**"
     yield f"{finding.code} {plain(finding.name)}, kernel {plain(finding.kernel)}"
-    yield _costs(finding)
+    if finding.prediction is not None:
+        yield _costs(finding, finding.prediction)
     yield _list([finding.reason, *evidence.facts])
     if finding.alternatives:
         yield "**Rejected**"
@@ -55,7 +56,10 @@ def _sections(finding: Finding) -> Iterator[str]:
             f"{alternative.title}, {_time(alternative.time_s)}: {alternative.reason}"
             for alternative in finding.alternatives
         )
-    if finding.crossovers:
+    if finding.condition is not None:
+        names = ", ".join(finding.condition.open_sizes)
+        yield f"**Pays** for {plain(finding.condition.text)}; nothing binds {plain(names)}"
+    elif finding.crossovers:
         pays = "; ".join(crossover.pays for crossover in finding.crossovers)
         yield f"**Pays** for {plain(pays)}, all else equal"
     if finding.assumptions:
@@ -74,8 +78,7 @@ def _sections(finding: Finding) -> Iterator[str]:
         yield _list(evidence.coefficients)
 
 
-def _costs(finding: Finding) -> str:
-    prediction = finding.prediction
+def _costs(finding: Finding, prediction: Prediction) -> str:
     times = column_for(prediction.before_s, prediction.after_s)
     rows = [
         (
@@ -116,9 +119,10 @@ def _trust(finding: Finding) -> str:
 
 
 def _cautions(finding: Finding) -> Iterator[str]:
-    if finding.prediction.confidence is Confidence.LOW:
+    prediction = finding.prediction
+    if prediction is not None and prediction.confidence is Confidence.LOW:
         yield "low confidence: the interval reaches where there is no gain"
-    if not finding.prediction.in_range:
+    if prediction is not None and not prediction.in_range:
         yield "outside the range that the machine was calibrated for"
     yield from finding.evidence.remarks
 

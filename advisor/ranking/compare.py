@@ -89,11 +89,34 @@ def where_it_pays(
     None where it does not change in the range searched.
     """
     high = max(SCANNED_TO, 4 * int(sizes[variable]))
-    found = crossover(before.priced, after.priced, variable, sizes, 1, high)
+    flips, _, pays = pays_where(before, after, variable, sizes, 1, high)
+    return (flips, pays) if flips else None
+
+
+def pays_where(
+    before: Costed,
+    after: Costed,
+    variable: str,
+    sizes: Mapping[str, Number],
+    low: int,
+    high: int,
+) -> tuple[tuple[int, ...], bool, str]:
+    """Return where the better of two kernels changes in a range, and where `after` pays.
+
+    Returns
+    -------
+    flips : tuple of int
+    first : bool
+        Whether `after` is the better one at `low`.
+    pays : str
+        Empty where nothing changes.
+    """
+    found = crossover(before.priced, after.priced, variable, sizes, low, high)
+    first = found.after_wins_first
     if not found.flips:
-        return None
-    edges = [1, *found.flips] if found.after_wins_first else list(found.flips)
-    return found.flips, _ranges(variable, edges)
+        return (), first, ""
+    edges = [low, *found.flips] if first else list(found.flips)
+    return found.flips, first, _ranges(variable, edges)
 
 
 def _ranges(variable: str, edges: list[int]) -> str:

@@ -115,7 +115,7 @@ def finding_of(
         alternatives=rivals,
         crossovers=tuple(_crossovers(before, best.costed, sizes, used)),
         fix=Fix(legality.applicability, legality.argument, edits) if edits else None,
-        fingerprint=_fingerprint(place, rule.code, proposal),
+        fingerprint=fingerprint_of(place, rule.code, proposal),
     )
 
 
@@ -154,6 +154,28 @@ def rivals_of(
         yield Alternative(candidate.proposal.title, time, reason)
 
 
+def unpredicted(machine: Machine, before: Costed, after: Costed) -> Evidence:
+    """Return where the numbers come from that a comparison without times used."""
+    coefficients = {**before.priced.coefficients, **after.priced.coefficients}
+    worst = max(
+        (quantity.provenance for quantity in coefficients.values()),
+        key=list(Provenance).index,
+        default=Provenance.DERIVED,
+    )
+    return Evidence(
+        machine=machine.name,
+        calibration=calibration_of(machine),
+        provenance=worst,
+        terms=(),
+        coefficients=tuple(_described(name, q) for name, q in sorted(coefficients.items())),
+    )
+
+
+def calibration_of(machine: Machine) -> str:
+    """Return what is known of where and with which library a machine was measured."""
+    return f"{machine.title}; {machine.library}" if machine.library else machine.title
+
+
 def _evidence(
     machine: Machine, sizes: Sizes, before: Costed, best: Candidate[Offer], found: Compared
 ) -> Evidence:
@@ -166,7 +188,7 @@ def _evidence(
     coefficients = {**before.priced.coefficients, **best.costed.priced.coefficients}
     return Evidence(
         machine=machine.name,
-        calibration=f"{machine.title}; {machine.library}" if machine.library else machine.title,
+        calibration=calibration_of(machine),
         provenance=worst,
         terms=tuple(_terms(found)),
         facts=tuple(facts),
@@ -202,7 +224,8 @@ def _crossovers(
             yield Crossover(variable, *found)
 
 
-def _fingerprint(place: Place, code: str, proposal: Offer) -> str:
+def fingerprint_of(place: Place, code: str, proposal: Offer) -> str:
+    """Return what names a finding after its lines have moved."""
     line = split_lines(place.source)[proposal.span.start_line - 1]
     text = " ".join(line.split())
     parts = (relative_path(place.path), code, place.name, text)

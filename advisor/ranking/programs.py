@@ -109,7 +109,7 @@ def rank_program(
                 judged.append(found)
             elif found is not None:
                 remarks.setdefault(found.message, found)
-    judged.sort(key=lambda one: (-one.finding.prediction.speedup, one.finding.code))
+    judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
     return Ranked(tuple(judged), tuple(remarks.values()))
 
 

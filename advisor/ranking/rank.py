@@ -13,7 +13,7 @@ from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import WORTH, Costed, compared, cost, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
 from advisor.ranking.shortlist import shortlist
-from advisor.ranking.sizes import Sizes, require
+from advisor.ranking.sizes import Sizes, open_sizes
 from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
 
@@ -79,10 +79,9 @@ def rank(
         One finding for each rule that has a proposal predicted to be faster, if that is worth
         telling; a remark instead where the kernel, or the machine, allows no prediction.
 
-    Raises
-    ------
-    SourceProblem
-        When a size has no value.
+    Notes
+    -----
+    Where nothing binds some size, findings say for which of its values they pay.
     """
     try:
         before = cost(kernel, machine, closed=False)
@@ -91,13 +90,14 @@ def rank(
         return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
     if isinstance(before, Missing):
         return Ranked((), (_missing(path, kernel, before),))
-    require(kernel, before.sizes, sizes, path)
+    place = Place(path, kernel.name, kernel.context.source)
+    if open_sizes(before, sizes):
+        return _rank_open(place, kernel, machine, sizes, transforms, worth, before, formulas)
     # variants are compared at their sizes, where formulas are short; only what is told of gets
     # its formula in full
     here = cost(at_sizes(kernel, sizes.values), machine, closed=False)
     assert isinstance(here, Costed)
     now = time_s(here, sizes.values)
-    place = Place(path, kernel.name, kernel.context.source)
     judged: list[Judged] = []
     remarks: list[Remark] = []
     gains = 0
@@ -105,7 +105,7 @@ def rank(
         candidates: list[Candidate[Proposal]] = []
         lost: list[Alternative] = []
         for proposal in shortlist(transform.propose(kernel), machine, sizes.values):
-            tried = _tried(proposal, machine, sizes, kernel, path)
+            tried = _tried(proposal, machine, sizes)
             if isinstance(tried, Candidate):
                 candidates.append(tried)
             else:
@@ -123,14 +123,9 @@ def rank(
         if worth(transform.code, found.ratio.mid, found.ratio.low):
             rivals = (*rivals_of(candidates, now, "the kernel"), *lost)
             finding = finding_of(place, machine, sizes, transform, before, best, found, rivals)
-            shown = before, best.costed
-            if formulas:
-                shown = (
-                    _costed(kernel, machine, True),
-                    _costed(best.proposal.variant, machine, True),
-                )
-            judged.append(Judged(finding, shown[0].priced, shown[1].priced))
-    judged.sort(key=lambda one: (-one.finding.prediction.speedup, one.finding.code))
+            sides = before, best.costed
+            judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
+    judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
     if gains > 1:
         from advisor.ranking.joint import best_plan
 
@@ -139,6 +134,53 @@ def rank(
             message = f"best plan for kernel `{kernel.name}`, {plan}"
             remarks.append(Remark(path, kernel.name, kernel.span, message))
     return Ranked(tuple(judged), tuple(remarks))
+
+
+def _judged(
+    finding: Finding,
+    kernel: Kernel,
+    proposal: Proposal,
+    machine: Machine,
+    sides: tuple[Costed, Costed],
+    formulas: bool,
+) -> Judged:
+    """Return a finding with its prices, in closed form where they are to be shown."""
+    before, after = sides
+    if formulas:
+        before, after = (_costed(one, machine, True) for one in (kernel, proposal.variant))
+    return Judged(finding, before.priced, after.priced)
+
+
+def _rank_open(
+    place: Place,
+    kernel: Kernel,
+    machine: Machine,
+    sizes: Sizes,
+    transforms: Sequence[Transform],
+    worth: Worth,
+    before: Costed,
+    formulas: bool,
+) -> Ranked:
+    """Return findings that say where they pay, as nothing binds some size."""
+    from advisor.ranking.open_sizes import finding_of_opened, opened
+
+    judged: list[Judged] = []
+    for transform in transforms:
+        best = opened(kernel, machine, sizes, transform, before)
+        if best is None or not worth(transform.code, best.gain, 0.0):
+            continue
+        finding = finding_of_opened(place, machine, transform, before, best)
+        sides = before, best.costed
+        judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
+    judged.sort(key=lambda one: one.finding.code)
+    if judged:
+        return Ranked(tuple(judged), ())
+    names = ", ".join(open_sizes(before, sizes))
+    message = (
+        f"kernel `{kernel.name}`: nothing binds {names}; no suggestion pays for any value"
+        f" searched: write @kernel({names.partition(',')[0]}=...) or pass -D for a prediction"
+    )
+    return Ranked((), (Remark(place.path, kernel.name, kernel.span, message),))
 
 
 def _missing(path: str, kernel: Kernel, missing: Missing) -> Remark:
@@ -150,8 +192,6 @@ def _tried(
     proposal: Proposal,
     machine: Machine,
     sizes: Sizes,
-    kernel: Kernel,
-    path: str,
 ) -> Candidate[Proposal] | Alternative:
     try:
         after = cost(at_sizes(proposal.variant, sizes.values), machine, closed=False)
@@ -159,7 +199,9 @@ def _tried(
         return Alternative(proposal.title, None, f"no prediction: {unknown.reason}")
     if isinstance(after, Missing):
         return Alternative(proposal.title, None, f"no prediction: {after.what}")
-    require(kernel, after.sizes, sizes, path)
+    if unbound := open_sizes(after, sizes):
+        reason = f"no prediction: nothing binds {', '.join(unbound)}"
+        return Alternative(proposal.title, None, reason)
     return Candidate(proposal, after, time_s(after, sizes.values))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from advisor.finding import Assumption
 from advisor.ir.kernel import Kernel
-from advisor.source import SourceProblem
+from advisor.ranking.compare import Costed
 
 Number = int | float
 
@@ -56,21 +56,6 @@ def bind_sizes(
     return Sizes(values, origins)
 
 
-def require(kernel: Kernel, names: Iterable[str], sizes: Sizes, path: str) -> None:
-    """Check that every named size has a value.
-
-    Raises
-    ------
-    SourceProblem
-        For the first, alphabetically, that has none.
-    """
-    for name in sorted(names):
-        if name not in sizes.values:
-            line, column = kernel.span.start_line, kernel.span.start_column
-            raise SourceProblem(
-                path,
-                line,
-                column,
-                f"size {name} of kernel `{kernel.name}` is not bound:"
-                f" write @kernel({name}=...) or pass -D {name}=...",
-            )
+def open_sizes(costed: Costed, sizes: Sizes) -> tuple[str, ...]:
+    """Return the sizes that a price depends on and nothing binds, in alphabetical order."""
+    return tuple(sorted(costed.sizes - sizes.values.keys()))

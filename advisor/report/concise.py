@@ -21,18 +21,24 @@ def render(report: Report, style: Style) -> str:
 
 
 def _finding(finding: Finding, style: Style) -> str:
-    span, prediction = finding.span, finding.prediction
+    span = finding.span
     place = f"{one_line(finding.path)}:{span.start_line}:{span.start_column + 1}:"
-    interval = f"({ratio(prediction.low)}..{ratio(prediction.high)})"
     parts = [
         place,
         style.paint(finding.code, "bold", "cyan"),
         style.paint(fix_mark(finding), "green"),
-        style.paint(ratio(prediction.speedup), "bold"),
-        interval,
+        *_gain(finding, style),
         _GAIN.sub("", one_line(finding.message)),
     ]
     return " ".join(part for part in parts if part)
+
+
+def _gain(finding: Finding, style: Style) -> list[str]:
+    prediction = finding.prediction
+    if prediction is None:
+        return []
+    interval = f"({ratio(prediction.low)}..{ratio(prediction.high)})"
+    return [style.paint(ratio(prediction.speedup), "bold"), interval]
 
 
 def remark_line(remark: Remark, style: Style) -> str:

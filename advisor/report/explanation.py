@@ -49,6 +49,9 @@ def _lines(judged: Judged, source: str, style: Style) -> Iterator[str]:
     finding = judged.finding
     yield from block(finding, source, style)
     sizes = ", ".join(f"{one.name} = {one.value}" for one in finding.assumptions)
+    if finding.condition is not None:
+        # a formula holds for all values of what is open
+        sizes = ""
     before, after = judged.before, judged.after
     wholes = _adds_up(judged, written=True), _adds_up(judged, written=False)
     formulas = [*_parts(before, wholes[0]), *_parts(after, wholes[1])]
@@ -80,6 +83,8 @@ def _parts(priced: Priced, adds_up: bool) -> list[Expr]:
 def _adds_up(judged: Judged, *, written: bool) -> bool:
     """Return whether the terms add up to the whole; they do not where parts run side by side."""
     prediction = judged.finding.prediction
+    if prediction is None:
+        return bool((judged.before if written else judged.after).terms)
     whole = prediction.before_s if written else prediction.after_s
     times = (_time(term, written=written) or 0.0 for term in judged.finding.evidence.terms)
     return abs(sum(times) - whole) <= _AGREES * whole
@@ -90,9 +95,11 @@ def _side(
 ) -> Iterator[str]:
     times = {(t.label, t.model): t for t in finding.evidence.terms}
     written = title == _WRITTEN
-    whole = finding.prediction.before_s if written else finding.prediction.after_s
-    count = len(priced.terms)
-    yield f"    {style.paint(f'{title}: {duration(whole)}', 'cyan')}"
+    prediction, count = finding.prediction, len(priced.terms)
+    head = title
+    if prediction is not None:
+        head += f": {duration(prediction.before_s if written else prediction.after_s)}"
+    yield f"    {style.paint(head, 'cyan')}"
     for term, formula in zip(priced.terms, formulas[:count], strict=True):
         time = _time(times.get((term.label, term.model)), written=written)
         shown = "" if time is None else f" [{duration(time)}]"

@@ -74,6 +74,8 @@ def _after_blank(lines: Sequence[str]) -> list[str]:
 def _table(finding: Finding, style: Style) -> list[str]:
     """Return the predicted times, their intervals and their parts as aligned columns."""
     prediction = finding.prediction
+    if prediction is None:
+        return []
     times = column_for(prediction.before_s, prediction.after_s)
     total = (
         f"predicted ({times.unit})",
@@ -129,7 +131,7 @@ def _reasons(finding: Finding) -> Iterable[tuple[str, list[str]]]:
     evidence = finding.evidence
     yield "why", [finding.reason, *evidence.facts]
     yield "rejected", [_alternative(a.title, a.time_s, a.reason) for a in finding.alternatives]
-    yield "pays", [_crossover(c.pays) for c in finding.crossovers]
+    yield "pays", _pays(finding)
     yield "rests on", _sizes(finding.assumptions)
     yield "machine", [_provenance(finding)]
     yield "caution", [*_doubts(finding.prediction), *evidence.remarks]
@@ -156,12 +158,23 @@ def _provenance(finding: Finding) -> str:
     return f"{evidence.machine}{calibration}; least certain number: {evidence.provenance}"
 
 
+def _pays(finding: Finding) -> list[str]:
+    condition = finding.condition
+    if condition is None:
+        return [_crossover(c.pays) for c in finding.crossovers]
+    names = ", ".join(condition.open_sizes)
+    binds = " ".join(f"-D {name}=..." for name in condition.open_sizes)
+    return [condition.text, f"nothing binds {names}, so no time is predicted: pass {binds}"]
+
+
 def _crossover(pays: str) -> str:
     text = _LEAST.sub(r"from \1 = \2", pays.removeprefix("pays "))
     return f"{text}, all else equal"
 
 
-def _doubts(prediction: Prediction) -> list[str]:
+def _doubts(prediction: Prediction | None) -> list[str]:
+    if prediction is None:
+        return []
     doubts = []
     if prediction.confidence is Confidence.LOW:
         doubts.append("low confidence: the interval reaches where there is no gain")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.finding import Finding, Fix, Prediction, Remark
+from advisor.finding import Condition, Finding, Fix, Prediction, Remark
 from advisor.report.model import Report
 from advisor.report.style import Style
 from advisor.source import Span
@@ -40,7 +40,8 @@ def finding_document(finding: Finding) -> Mapping[str, Any]:
         "location": location_document(finding.span),
         "message": finding.message,
         "reason": finding.reason,
-        "prediction": _prediction(finding.prediction),
+        "prediction": None if finding.prediction is None else _prediction(finding.prediction),
+        "condition": None if finding.condition is None else _condition(finding.condition),
         "assumptions": [
             {"name": a.name, "value": _value(a.value), "origin": a.origin}
             for a in finding.assumptions
@@ -109,6 +110,15 @@ def _prediction(prediction: Prediction) -> Mapping[str, Any]:
         "after_high_s": _number(prediction.after_high_s),
         "confidence": prediction.confidence.value,
         "in_range": prediction.in_range,
+    }
+
+
+def _condition(condition: Condition) -> Mapping[str, Any]:
+    return {
+        "text": condition.text,
+        "open_sizes": list(condition.open_sizes),
+        "pays_from": condition.pays_from,
+        "always": condition.always,
     }
 
 

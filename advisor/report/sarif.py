@@ -83,7 +83,7 @@ def _result(finding: Finding, rule_index: int, occurrence: int) -> Mapping[str, 
 
 def _rank(finding: Finding) -> float:
     """Return the saved share of the kernel's time, in percent: SARIF ranks from 0 to 100."""
-    speedup = finding.prediction.speedup
+    speedup = finding.speedup
     if speedup <= 1 or math.isnan(speedup):
         return 0.0
     return round(100 * (1 - 1 / speedup), 1)

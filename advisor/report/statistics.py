@@ -29,10 +29,15 @@ def render(report: Report, *, as_json: bool) -> str:
     width = max((len(str(row["count"])) for row in rows), default=0)
     return "".join(
         f"{row['count']:>{width}}  {row['code']}  {row['name']}: "
-        f"{row['fixable']} fixable, saves {duration(float(row['saved_s']))}, "
-        f"best {ratio(float(row['best_speedup']))}\n"
+        f"{row['fixable']} fixable, {_gain(row)}\n"
         for row in rows
     )
+
+
+def _gain(row: dict[str, str | int | float]) -> str:
+    if not row["best_speedup"]:
+        return "gain depends on sizes that nothing binds"
+    return f"saves {duration(float(row['saved_s']))}, best {ratio(float(row['best_speedup']))}"
 
 
 def _row(code: str, findings: list[Finding]) -> dict[str, str | int | float]:
@@ -41,6 +46,6 @@ def _row(code: str, findings: list[Finding]) -> dict[str, str | int | float]:
         "name": findings[0].name,
         "count": len(findings),
         "fixable": sum(bool(fix_mark(finding)) for finding in findings),
-        "saved_s": sum(f.prediction.before_s - f.prediction.after_s for f in findings),
-        "best_speedup": max(finding.prediction.speedup for finding in findings),
+        "saved_s": sum(p.before_s - p.after_s for f in findings if (p := f.prediction)),
+        "best_speedup": max(finding.speedup for finding in findings),
     }

@@ -11,6 +11,7 @@ from advisor.finding import (
     Alternative,
     Applicability,
     Assumption,
+    Condition,
     Confidence,
     Crossover,
     Evidence,
@@ -152,7 +153,24 @@ def _predictions() -> st.SearchStrategy[Prediction]:
 # Text with everything that has broken a report somewhere: newlines, markup, escapes, surrogates.
 TEXT = st.text(st.characters() | st.sampled_from("\n\r\t\x1b%:,<>&\"']\u2028\ud800"), max_size=12)
 
-FINDINGS = st.builds(
+_CONDITIONS = st.builds(
+    Condition,
+    st.text("N >=12", min_size=1, max_size=12),
+    st.lists(st.sampled_from(("N", "b", "P")), min_size=1, max_size=2).map(tuple),
+    st.none() | st.integers(1, 9999),
+    st.booleans(),
+)
+
+
+def _open(finding: Finding, condition: Condition | None) -> Finding:
+    """Return a finding that predicts, or one that says where it pays."""
+    if condition is None:
+        return finding
+    evidence = replace(finding.evidence, terms=())
+    return replace(finding, prediction=None, condition=condition, evidence=evidence)
+
+
+_PREDICTED = st.builds(
     Finding,
     code=st.sampled_from(("ADV101", "ADV201", "ADV999")),
     name=st.sampled_from(("repeated-shifts", "strided-column")),
@@ -192,6 +210,7 @@ FINDINGS = st.builds(
     ),
     fingerprint=st.sampled_from(("aa", "bb")),
 )
+FINDINGS = st.builds(_open, _PREDICTED, st.none() | _CONDITIONS)
 REMARKS = st.builds(Remark, st.sampled_from(("a.py", "b.py")), TEXT, _spans(), TEXT)
 REPORTS = st.builds(
     lambda findings, remarks, source: Report(

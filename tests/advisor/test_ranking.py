@@ -22,7 +22,6 @@ from advisor.ranking.rank import Ranked, rank
 from advisor.ranking.sizes import Sizes, bind_sizes
 from advisor.report.model import Report, renderer
 from advisor.report.style import Style
-from advisor.source import SourceProblem
 from advisor.transform_registry import transforms
 from costdb.estimate import Missing, Priced
 from costdb.expr import evaluate, parse
@@ -369,11 +368,6 @@ def test_remarks_are_shown(output: str) -> None:
         assert remark["location"]["row"] == 11
     else:
         assert "program.py:11:5:" in shown
-
-
-def test_a_size_without_a_value_is_refused_by_name() -> None:
-    with pytest.raises(SourceProblem, match="size b of kernel `box` is not bound"):
-        ranked(BOX.replace(" b=6", ""))
 
 
 # prices grow with what they count

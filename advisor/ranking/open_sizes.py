@@ -1,0 +1,241 @@
+"""Findings of a kernel some of whose sizes nothing binds: from which value each would pay.
+
+No time is told, for there is none. With one size open, its values are searched for those where a
+proposal is faster; with several, each is searched with the others at values that the finding
+names, because a search over all of them would say little in one line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.analysis.lower import Unpriced
+from advisor.finding import (
+    Alternative,
+    Applicability,
+    Assumption,
+    Condition,
+    Crossover,
+    Finding,
+    Fix,
+)
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal, Transform
+from advisor.ranking.compare import SCANNED_TO, Costed, Number, cost, pays_where, time_s
+from advisor.ranking.findings import Place, Rule, fingerprint_of, unpredicted
+from advisor.ranking.sizes import Sizes
+from costdb.estimate import Missing
+from costdb.expr import ExprError, free_symbols
+from costdb.machines import Machine
+
+EXTENT, RANKS, OTHER = 1024, 16, 4
+"""Values that stand in for an open extent of an array, of a mesh, and any other open size,
+while another one is searched."""
+
+STAND_IN = "not bound: its value where another is searched"
+"""Origin of such a value."""
+
+Point = Mapping[str, Number]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The best proposal of a rule where sizes are open, and where it pays.
+
+    Attributes
+    ----------
+    proposal : Proposal
+    costed : Costed
+    condition : Condition
+    crossovers : tuple of Crossover
+    assumptions : tuple of Assumption
+    rivals : tuple of Alternative
+    gain : float
+        Predicted speed-up at the most favourable of the values tried.
+    """
+
+    proposal: Proposal
+    costed: Costed
+    condition: Condition
+    crossovers: tuple[Crossover, ...]
+    assumptions: tuple[Assumption, ...]
+    rivals: tuple[Alternative, ...]
+    gain: float
+
+    def fix(self) -> Fix | None:
+        """Return the edits; where they do not pay for every value they are for the reader."""
+        edits, legality = self.proposal.edits(), self.proposal.legality
+        if not edits:
+            return None
+        if self.condition.always:
+            return Fix(legality.applicability, legality.argument, edits)
+        argument = f"{legality.argument}; left to you, as it does not pay for all sizes"
+        return Fix(Applicability.DISPLAY, argument, edits)
+
+
+def opened(
+    kernel: Kernel, machine: Machine, sizes: Sizes, transform: Transform, before: Costed
+) -> Opened | None:
+    """Return what a rule has to propose, None where that pays nowhere that was tried."""
+    candidates: list[tuple[Proposal, Costed]] = []
+    lost: list[Alternative] = []
+    for proposal in transform.propose(kernel):
+        try:
+            after = cost(proposal.variant, machine, closed=False)
+        except Unpriced as unknown:
+            lost.append(Alternative(proposal.title, None, f"no prediction: {unknown.reason}"))
+            continue
+        if isinstance(after, Missing):
+            lost.append(Alternative(proposal.title, None, f"no prediction: {after.what}"))
+        else:
+            candidates.append((proposal, after))
+    if not candidates:
+        return None
+    names = frozenset().union(before.sizes, *(after.sizes for _, after in candidates))
+    unbound = tuple(sorted(names - sizes.values.keys()))
+    here = {**_stand_ins(kernel, unbound), **sizes.values}
+    wins, gain = _tried(before, [after for _, after in candidates], _points(unbound, here))
+    most = max(wins)
+    if not most:
+        return None
+    chosen = wins.index(most)
+    proposal, after = candidates[chosen]
+    found = [_searched(before, after, name, here) for name in unbound]
+    if not any(one.pays for one in found):
+        return None
+    rivals = [
+        Alternative(other.title, None, f"fastest at {count} of the values tried, this at {most}")
+        for (other, _), count in zip(candidates, wins, strict=True)
+        if other is not proposal
+    ]
+    return Opened(
+        proposal,
+        after,
+        _condition(found, here),
+        tuple(one.crossover for one in found if one.crossover is not None),
+        tuple(_assumptions(before.sizes | after.sizes, unbound, sizes, here)),
+        (*rivals, *lost),
+        gain[chosen],
+    )
+
+
+def finding_of_opened(
+    place: Place, machine: Machine, rule: Rule, before: Costed, best: Opened
+) -> Finding:
+    """Return the finding that a proposal is worth making for some sizes."""
+    proposal = best.proposal
+    return Finding(
+        code=rule.code,
+        name=rule.name,
+        path=place.path,
+        kernel=place.name,
+        span=proposal.span,
+        message=f"pays on {machine.name} for {best.condition.text}: {proposal.title}",
+        reason=proposal.reason,
+        prediction=None,
+        assumptions=best.assumptions,
+        evidence=unpredicted(machine, before, best.costed),
+        alternatives=best.rivals,
+        crossovers=best.crossovers,
+        fix=best.fix(),
+        fingerprint=fingerprint_of(place, rule.code, proposal),
+        condition=best.condition,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Searched:
+    """Where a proposal pays along one size; `pays` is empty where it does nowhere."""
+
+    name: str
+    pays: str
+    always: bool
+    least: int | None
+    crossover: Crossover | None
+
+
+def _searched(before: Costed, after: Costed, name: str, here: Point) -> _Searched:
+    low = _first_possible(before, after, name, here)
+    if low is None:
+        return _Searched(name, "", False, None, None)
+    everywhere = f"every {name} from {low} to {SCANNED_TO}"
+    flips, first, pays = pays_where(before, after, name, here, low, SCANNED_TO)
+    if not flips:
+        return _Searched(name, everywhere if first else "", first, low if first else None, None)
+    # an odd number of changes after a loss, or an even one after a gain, ends in a gain
+    lasting = first == (len(flips) % 2 == 0)
+    text = f"{pays}, searched to {SCANNED_TO}"
+    return _Searched(
+        name, text, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
+    )
+
+
+def _first_possible(before: Costed, after: Costed, name: str, here: Point) -> int | None:
+    """Return the least power of 2 from which on both kernels have a price."""
+    for exponent in range(SCANNED_TO.bit_length()):
+        try:
+            for costed in (before, after):
+                time_s(costed, {**here, name: 1 << exponent})
+        except ExprError:
+            continue
+        return 1 << exponent
+    return None
+
+
+def _condition(found: Sequence[_Searched], here: Point) -> Condition:
+    unbound = tuple(one.name for one in found)
+    always = all(one.always for one in found)
+    if len(found) == 1:
+        (only,) = found
+        return Condition(only.pays, unbound, only.least, always)
+    parts = []
+    for one in found:
+        others = ", ".join(f"{name} = {here[name]}" for name in unbound if name != one.name)
+        parts.append(f"{one.pays or f'no {one.name} up to {SCANNED_TO}'} (at {others})")
+    return Condition("; ".join(parts), unbound, None, always)
+
+
+def _assumptions(
+    used: frozenset[str], unbound: Sequence[str], sizes: Sizes, here: Point
+) -> Iterator[Assumption]:
+    yield from sizes.assumptions(used & sizes.values.keys())
+    if len(unbound) > 1:
+        yield from (Assumption(name, here[name], STAND_IN) for name in unbound)
+
+
+def _stand_ins(kernel: Kernel, unbound: Sequence[str]) -> dict[str, Number]:
+    extents: set[str] = set()
+    ranks: set[str] = set()
+    for array in kernel.arrays.values():
+        extents.update(*(free_symbols(extent) for extent in array.extents))
+        ranks.update(extent for _, extent in array.spec.mesh.axes if isinstance(extent, str))
+    return {
+        name: RANKS if name in ranks else EXTENT if name in extents else OTHER for name in unbound
+    }
+
+
+def _points(unbound: Sequence[str], here: Point) -> Iterator[Point]:
+    for name in unbound:
+        for exponent in range(1, SCANNED_TO.bit_length()):
+            yield {**here, name: 1 << exponent}
+
+
+def _tried(
+    before: Costed, candidates: Sequence[Costed], points: Iterator[Point]
+) -> tuple[list[int], list[float]]:
+    """Return of each candidate at how many points it wins, and its greatest gain."""
+    wins, gains = [0] * len(candidates), [0.0] * len(candidates)
+    for point in points:
+        try:
+            now = time_s(before, point)
+            times = [time_s(after, point) for after in candidates]
+        except ExprError:
+            # sizes that small make no kernel
+            continue
+        for place, time in enumerate(times):
+            if time > 0:
+                gains[place] = max(gains[place], now / time)
+        if min(times) < now:
+            wins[times.index(min(times))] += 1
+    return wins, gains
