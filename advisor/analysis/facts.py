@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 
-from advisor.ir.signs import Sign, known_non_negative, sign
-from costdb.expr import Expr, free_symbols, substitute, sym
+from advisor.ir.signs import Sign, non_negative_within, sign
+from costdb.expr import Expr
 
 
 class NotPriced(Exception):
@@ -93,14 +93,4 @@ class Facts:
 
 @lru_cache(maxsize=4096)
 def _non_negative(expr: Expr, bounds: Bounds) -> bool:
-    minima = dict(bounds.minima)
-    if known_non_negative(expr, minima):
-        return True
-    for index, greatest in reversed(tuple(bounds.maxima.items())):
-        if index in free_symbols(expr):
-            # counted down from its greatest value, which the symbol then stands for
-            expr = substitute(expr, {index: greatest - sym(index)})
-            minima[index] = 0
-            if known_non_negative(expr, minima):
-                return True
-    return False
+    return non_negative_within(expr, bounds.minima, bounds.maxima)

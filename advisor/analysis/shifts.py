@@ -117,7 +117,8 @@ def cyclic_layers(along: Along, offset: Expr) -> list[Layers]:
     """
     assert isinstance(along.dim, CyclicDim)
     width, ranks = along.piece, along.ranks
-    moved, rest = floor_div(offset, width), offset % width
+    # sizes and indices are whole numbers, so pieces of one element leave no rest
+    moved, rest = (offset, ZERO) if width == ONE else (floor_div(offset, width), offset % width)
     found: list[Layers] = []
     for part, first, owner in ((width - rest, ZERO, moved), (rest, width - rest, moved + 1)):
         if part == ZERO:

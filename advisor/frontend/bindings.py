@@ -49,7 +49,9 @@ class NameVisitor(cst.CSTVisitor):
                 for name in target_names(target):
                     self.name_bound(name)
             case (
-                cst.FunctionDef(name=cst.Name(value=name)) | cst.ClassDef(name=cst.Name(value=name))
+                cst.FunctionDef(name=cst.Name(value=name))
+                | cst.ClassDef(name=cst.Name(value=name))
+                | cst.TypeAlias(name=cst.Name(value=name))
             ):
                 self.name_bound(name)
             case (

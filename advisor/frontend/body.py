@@ -32,6 +32,7 @@ class Body(SimpleStatements):
         super().__init__(scope, declarations)
         self.pragmas = pragmas
         self.loops_around = 0
+        self.reasons: dict[Span, str] = {}
 
     def block(self, node: cst.BaseSuite) -> tuple[Statement, ...]:
         """Return the statements of a suite."""
@@ -62,7 +63,10 @@ class Body(SimpleStatements):
             return read(node)
         except NotUnderstood as unknown:
             self._forget_assigned(node)
-            return (Unknown(unknown.reason, mentions, self.scope.span(node)),)
+            span = self.scope.span(node)
+            # a loop may be read twice, and then for what followed from the first reason
+            reason = self.reasons.setdefault(span, unknown.reason)
+            return (Unknown(reason, mentions, span),)
 
     def _stated(self, node: cst.CSTNode, microseconds: Expr) -> Stated:
         mentions = self.scope.behind(names_in(node))
@@ -118,7 +122,10 @@ class Body(SimpleStatements):
             low, high, step = bounds
             if trips is not None:
                 high = low + trips * step
+            else:
+                self.scope.maxima[_symbol(variable, span)] = high - 1
             made = self._looped(node, variable, low, high, step, span)
+            self.scope.maxima.pop(_symbol(variable, span), None)
             return (made if trips is None else _stated_trips(made),)
         if trips is None:
             raise NotUnderstood("a loop over something other than range(...)")
@@ -164,7 +171,7 @@ class Body(SimpleStatements):
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
         scope = self.scope
-        symbol = f"{variable or 'iteration'}.line{span.start_line}"
+        symbol = _symbol(variable, span)
         changed = assigned_names(node)
         before, strided = scope.moment(), set(scope.strided)
         self.loops_around += 1
@@ -232,6 +239,10 @@ class Body(SimpleStatements):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
+
+
+def _symbol(variable: str | None, span: Span) -> str:
+    return f"{variable or 'iteration'}.line{span.start_line}"
 
 
 def _stated_trips(loop: Loop) -> Loop:

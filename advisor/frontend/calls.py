@@ -69,6 +69,8 @@ class Calls:
         match name:
             case "matmul" | "dot":
                 return self.product(*self._pair(given, name))
+            case "inner" | "vdot":
+                return self._inner(*self._pair(given, name), name)
             case "outer":
                 return self._outer(*self._pair(given, name))
             case "take":
@@ -123,11 +125,39 @@ class Calls:
         along = None if is_none(node) else axis_of(node, dimensions, name)
         return Reduction(operand, along, REDUCTIONS[name], dtype)
 
-    def product(self, left: Value, right: Value) -> MatMul:
-        """Return the product of two matrices."""
-        made = MatMul(left, right)
+    def product(self, left: Value, right: Value) -> Value:
+        """Return the product of two matrices, of a matrix and a vector, or of two vectors.
+
+        A product with a vector is a sum of products along one axis: where that axis is
+        distributed, each rank sums its part.
+        """
+        made: Value
+        match self._dimensions(left), self._dimensions(right):
+            case 2, 1:
+                made = self._summed(left, Expand(right, 0), 1)
+            case 1, 2:
+                made = self._summed(Expand(left, 1), right, 0)
+            case 1, 1:
+                made = self._summed(left, right, None)
+            case _:
+                made = MatMul(left, right)
         self.scope.type_of(made)  # shapes must agree
         return made
+
+    def _summed(self, left: Value, right: Value, axis: int | None) -> Reduction:
+        products = Elementwise("multiply", (left, right))
+        # the elements of a vector are multiplied with those of another, never stretched
+        if self._summed_extent(left, axis) != self._summed_extent(right, axis):
+            raise NotUnderstood("a product of arrays whose extents may differ")
+        return Reduction(products, axis, "add", self.scope.type_of(products).dtype)
+
+    def _summed_extent(self, value: Value, axis: int | None) -> Expr:
+        return self.scope.type_of(value).extents[axis or 0]
+
+    def _inner(self, left: Value, right: Value, name: str) -> Value:
+        if self._dimensions(left) != 1 or self._dimensions(right) != 1:
+            raise NotUnderstood(f"np.{name} of something other than two vectors")
+        return self.product(left, right)
 
     def reversed_axes(self, operand: Value) -> Transpose:
         """Return the transposition that an array's ``T`` is."""

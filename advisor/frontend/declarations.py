@@ -68,6 +68,7 @@ class Declarations:
         self.meshes: dict[str, ReadMesh] = {}
         self.dists: dict[str, ReadDist] = {}
         self.types: dict[str, cst.Subscript] = {}
+        self.elements: dict[str, str] = {}
 
     def problem(self, node: cst.CSTNode, message: str) -> SourceProblem:
         """Return a one-line error at a node."""
@@ -75,10 +76,13 @@ class Declarations:
         return SourceProblem(self.path, span.start_line, span.start_column, message)
 
     def note(self, name: str, value: cst.BaseExpression) -> None:
-        """Remember module-level names of a mesh, a distribution or an annotated type."""
-        if self._is_annotated(value):
-            assert isinstance(value, cst.Subscript)
-            self.types[name] = value
+        """Remember module-level names of a mesh, a distribution or a type of arrays."""
+        if isinstance(value, cst.Subscript):
+            element = self._element_type(value)
+            if self._is_annotated(value):
+                self.types[name] = value
+            elif element is not None:
+                self.elements[name] = element
         elif isinstance(value, cst.Call):
             function = resolve(value.func, self.imports)
             if function in ("advisor.Mesh", "advisor.annotations.Mesh"):
@@ -91,6 +95,7 @@ class Declarations:
         self.meshes = {n: mesh for n, mesh in self.meshes.items() if n in names}
         self.dists = {n: dist for n, dist in self.dists.items() if n in names}
         self.types = {n: node for n, node in self.types.items() if n in names}
+        self.elements = {n: element for n, element in self.elements.items() if n in names}
 
     def _known(self, node: cst.BaseExpression, table: Mapping[str, Entry]) -> Entry | None:
         if not isinstance(node, cst.Name) or node.value in self.hidden:
@@ -215,11 +220,22 @@ class Declarations:
         return resolve(node.func, self.imports) in ("advisor.Dist", "advisor.annotations.Dist")
 
     def _element_type(self, node: cst.BaseExpression) -> str | None:
-        """Return the element type of ``NDArray[np.int32]``."""
-        if not isinstance(node, cst.Subscript) or len(node.slice) != 1:
+        """Return the element type of ``NDArray[np.int32]`` or of a module-level name of it.
+
+        ``np.ndarray[shape, np.dtype[np.int32]]`` is read too.
+        """
+        known = self._known(node, self.elements)
+        if known is not None:
+            return known
+        if not isinstance(node, cst.Subscript):
             return None
-        element = node.slice[0].slice
+        kind = (dotted(node.value) or "").rsplit(".", 1)[-1]
+        element = node.slice[-1].slice
         if not isinstance(element, cst.Index):
+            return None
+        if kind == "ndarray" and len(node.slice) == 2:
+            return self._element_type(element.value)
+        if kind not in ("NDArray", "dtype") or len(node.slice) != 1:
             return None
         name = dotted(element.value)
         return None if name is None else name.rsplit(".", 1)[-1]

@@ -108,6 +108,8 @@ class FileReader(ScopeVisitor):
                 self._note(target.target, value)
             case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
                 self._note(target, value)
+            case cst.TypeAlias(name=name, value=value):
+                self._note(name, value)
             case _:
                 pass
         return super().on_visit(node)

@@ -9,7 +9,7 @@ import libcst as cst
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
-from advisor.ir.signs import Sign, known_non_negative, sign
+from advisor.ir.signs import Sign, known_non_negative, non_negative_within, sign
 from advisor.ir.values import Point, Range, Subscript
 from costdb.expr import Expr, free_symbols, num, substitute
 from costdb.expr.nodes import Num
@@ -118,7 +118,7 @@ def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:
     that slices stay inside their array. A bound ``-k`` that may be 0 is not read at all, for
     Python counts it from the one end or from the other.
     """
-    if known_non_negative(value, scope.minima):
+    if non_negative_within(value, scope.minima, scope.maxima):
         return value
     found = sign(value, scope.minima)
     if found is Sign.NEGATIVE:

@@ -49,6 +49,8 @@ class Scope:
         Other numeric variables and their type.
     minima : dict of str to int
         Least value of a symbol, where it is not 1.
+    maxima : dict of str to Expr
+        Greatest value of the index of each loop around, outermost first.
     lost : set of str
         Arrays whose names now denote something that is not known.
     strided : set of str
@@ -71,6 +73,7 @@ class Scope:
     scalars: dict[str, Expr] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
     minima: dict[str, int] = field(default_factory=dict)
+    maxima: dict[str, Expr] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     strided: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)

@@ -277,8 +277,9 @@ class SimpleStatements:
         for number, part in enumerate(parts):
             try:
                 value = value_of(part, self.scope)
-            except NotUnderstood:
-                scalar(part, self.scope)
+            except NotUnderstood as refused:
+                if not _is_scalar(part, self.scope):
+                    raise refused
                 continue
             if isinstance(value, Read) and self.scope.type_of(value).extents:
                 # a view, for which nothing is computed
@@ -293,6 +294,14 @@ class SimpleStatements:
                     made.append(ScalarBind(name, value, span))
                 leaving.add(name)
         return (*made, Return(frozenset(leaving), span))
+
+
+def _is_scalar(node: cst.BaseExpression, scope: Scope) -> bool:
+    try:
+        scalar(node, scope)
+    except NotUnderstood:
+        return False
+    return True
 
 
 def _plain_names(node: cst.Tuple) -> list[str] | None:

@@ -101,6 +101,30 @@ def known_non_negative(expr: Expr, minima: Mapping[str, int]) -> bool:
     return sign(expr, minima) in (Sign.ZERO, Sign.NON_NEGATIVE)
 
 
+def non_negative_within(expr: Expr, minima: Mapping[str, int], maxima: Mapping[str, Expr]) -> bool:
+    """Return whether `expr` is surely at least 0, given the greatest values of some symbols.
+
+    Parameters
+    ----------
+    expr : Expr
+    minima : mapping of str to int
+        Least values of symbols, where they are not 1.
+    maxima : mapping of str to Expr
+        Of the indices of the loops around, outermost first; each over symbols before it.
+    """
+    if known_non_negative(expr, minima):
+        return True
+    least = dict(minima)
+    for index, greatest in reversed(tuple(maxima.items())):
+        if index in free_symbols(expr):
+            # counted down from its greatest value, which the symbol then stands for
+            expr = substitute(expr, {index: greatest - sym(index)})
+            least[index] = 0
+            if known_non_negative(expr, least):
+                return True
+    return False
+
+
 def known_non_positive(expr: Expr, minima: Mapping[str, int]) -> bool:
     """Return whether `expr` is surely at most 0."""
     return sign(expr, minima) in (Sign.ZERO, Sign.NEGATIVE, Sign.NON_POSITIVE)

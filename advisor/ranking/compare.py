@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from advisor.analysis.lower import lower
+from advisor.analysis.lower import Unpriced, lower
 from advisor.ir.kernel import Kernel
 from costdb.estimate import Estimate, Missing, Priced, Ratio
 from costdb.evaluate import compare, crossover, evaluate_price, middle
-from costdb.expr import free_symbols
+from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.pricing import price_process
 from costdb.process.terms import Process
@@ -60,10 +60,13 @@ def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | M
     Raises
     ------
     Unpriced
-        When some statement is not understood.
+        When some statement is not understood, or the formula has no value at the kernel's sizes.
     """
-    process = lower(kernel)
-    priced = price_process(process, machine, closed=closed)
+    try:
+        process = lower(kernel)
+        priced = price_process(process, machine, closed=closed)
+    except ExprError as error:
+        raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
     return priced if isinstance(priced, Missing) else Costed(process, priced)
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from costdb.expr.errors import ExprError
-from costdb.expr.functions import Reduction
-from costdb.expr.nodes import Expr, ExprLike, Sym, as_expr
+from costdb.expr.functions import Conditional, Reduction
+from costdb.expr.nodes import Expr, ExprLike, Num, Sym, as_expr
 
 NAME_PATTERN = r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)*"
 _NAME = re.compile(NAME_PATTERN)
@@ -81,6 +81,11 @@ def _substitute(expr: Expr, replacements: dict[str, Expr]) -> Expr:
         high = _substitute(expr.high, replacements)
         body = rename_index(expr, replacements)
         return body.rebuild((low, high, body.body))
+    if isinstance(expr, Conditional):
+        test = _substitute(expr.test, replacements)
+        if isinstance(test, Num):
+            # the other branch may have no value here, which is what the test is for
+            return _substitute(expr.then if test.value else expr.orelse, replacements)
     return expr.rebuild(tuple([_substitute(child, replacements) for child in expr.children]))
 
 

@@ -164,7 +164,16 @@ class _Simplifier:
                 return counted
             prepared = self.prepare(expr)
             return self.reduction(prepared) if isinstance(prepared, Reduction) else prepared
-        expr = expr.rebuild(tuple([self.simplify(child) for child in expr.children]))
+        if isinstance(expr, Conditional):
+            test = self.simplify(expr.test)
+            if isinstance(test, Num):
+                return self.simplify(expr.then if test.value else expr.orelse)
+        try:
+            expr = expr.rebuild(tuple([self.simplify(child) for child in expr.children]))
+        except ExprError:
+            # no value at all, as a division by zero: whoever evaluates it says so, if it is
+            # ever chosen
+            return expr
         return self.decided(expr)
 
     def decided(self, expr: Expr) -> Expr:

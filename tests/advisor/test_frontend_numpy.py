@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Bind, ScalarBind, Unknown
-from costdb.expr import evaluate
+from advisor.ir.statements import Bind, ScalarBind, Unknown, walk
+from advisor.ir.values import Reduction
+from advisor.source import SourceProblem
+from costdb.expr import evaluate, to_text
 
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -56,6 +58,7 @@ BINARY = (
     *(f"np.{name}({{0}}, {{1}})" for name in ("maximum", "add", "true_divide", "mod", "power")),
     "np.where({0} > 1, {0}, {1})",
 )
+PRODUCTS = ("({0} @ {1})", "np.dot({0}, {1})", "np.inner({0}, {1})", "np.vdot({0}, {1})")
 METHODS = (
     *("{0}.copy()", "{0}.astype(np.float32)", "{0}.astype(int)", "np.copy({0})", "np.array({0})"),
     *("{0}.T", "np.zeros_like({0})", "np.full_like({0}, 3)", "np.ones({0}.shape, dtype=np.int8)"),
@@ -80,6 +83,7 @@ def expressions(depth: int) -> st.SearchStrategy[str]:
             st.builds(str.format, st.sampled_from(UNARY), inner),
             st.builds(str.format, st.sampled_from(BINARY), inner, st.one_of(inner, NUMBERS)),
             st.builds(str.format, st.sampled_from(BINARY), NUMBERS, inner),
+            st.builds(str.format, st.sampled_from(PRODUCTS), inner, inner),
             st.builds(str.format, st.sampled_from(METHODS), inner),
             st.builds(str.format, st.sampled_from(ALONG), inner, AXES),
             st.builds("{}[{}:{}]".format, NAMES, BOUNDS, BOUNDS),
@@ -140,6 +144,14 @@ def test_every_pair_of_types(text: str, left: str) -> None:
         check(text, {"a": left, "b": right, "v": left, "w": left})
 
 
+@pytest.mark.parametrize("left", DTYPES)
+def test_products_of_every_pair_of_types(left: str) -> None:
+    for right in DTYPES:
+        dtypes = {"a": left, "b": right, "v": right, "w": left}
+        assert check("a @ v", dtypes)
+        assert check("np.dot(w, b)", dtypes)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_most_of_the_language_is_understood(dtype: str) -> None:
     """The comparisons above would hold of nothing if nothing were understood."""
@@ -191,8 +203,8 @@ def test_most_of_the_language_is_understood(dtype: str) -> None:
         "a[[0, 1]]",
         "a[(0, 1)]",
         "a[None, ..., 0]",
-        "a @ v",
-        "np.dot(v, v)",
+        "a @ w",
+        "np.inner(a, v)",
         "np.dot(a, b, a)",
         "np.matmul(a, out=b)",
         "a.shape",
@@ -229,3 +241,51 @@ def test_what_is_not_surely_understood_is_an_unknown(text: str) -> None:
     assert isinstance(kernel.body[0], Unknown), kernel.body[0]
     assert kernel.body[0].span.start_line == 8
     assert not any(isinstance(statement, Bind) for statement in kernel.body)
+
+
+@pytest.mark.parametrize(
+    ("text", "extents"),
+    [("a @ v", ("N",)), ("w @ b", ("M",)), ("v @ v", ()), ("np.vdot(v, v)", ())],
+)
+def test_products_with_vectors_are_sums_along_an_axis(text: str, extents: tuple[str, ...]) -> None:
+    kernel = read(text, dict.fromkeys(SHAPES, "float64"))
+    (made,) = kernel.body
+    assert isinstance(made, Bind | ScalarBind), made
+    assert isinstance(made.value, Reduction)
+    if extents:
+        assert tuple(map(to_text, kernel.extents("r"))) == extents
+
+
+def test_types_of_arrays_may_have_names() -> None:
+    written = "NDArray[np.int32]"
+    for alias, used in (
+        (f"F = {written}", "F"),
+        (f"F: TypeAlias = {written}", "F"),
+        ("F = np.ndarray[tuple[int, int], np.dtype[np.int32]]", "F"),
+        ("D = np.dtype[np.int32]", "np.ndarray[tuple[int, int], D]"),
+    ):
+        source = source_of("a", dict.fromkeys(SHAPES, "int32")).replace(written, used)
+        (found,) = read_kernels("k.py", source.replace("\n\n@", f"\n{alias}\n\n@", 1))
+        assert found.arrays["a"].dtype == "int32"
+    twice = source.replace("\n\n@", "\nD = np.dtype[np.int8]\nD = np.dtype[np.int32]\n\n@", 1)
+    with pytest.raises(SourceProblem, match="element type of `a` is not stated"):
+        read_kernels("k.py", twice)
+
+
+def test_subscripts_that_count_down_with_a_loop_are_read() -> None:
+    source = """
+# advise: kernel N=20 b=3
+# advise: x: f8[N, N] over (block(p), none) on mesh(p=4)
+def f(x, b: int):
+    out = x[b - 1 :].copy()
+    for i in range(1, b):
+        out += x[b - 1 - i : N - i]
+    return out
+"""
+    (kernel,) = read_kernels("k.py", source.replace("N - i", "x.shape[0] - i"))
+    assert not [s for s in walk(kernel.body) if isinstance(s, Unknown)]
+    # what a pragma says of the trips bounds no index
+    stated = source.replace("    for", "    # advise: trip 2\n    for").replace("N - i", "-i")
+    (kernel,) = read_kernels("k.py", stated)
+    reasons = [s.reason for s in walk(kernel.body) if isinstance(s, Unknown)]
+    assert reasons[0] == "the sign of a subscript is not known"

@@ -202,3 +202,10 @@ def test_sums_and_products_keep_their_value(parts: list, value: Fraction) -> Non
         expected_product *= at[name] + factor
     assert evaluate(total, at) == expected_total
     assert evaluate(product, at) == expected_product
+
+
+def test_a_branch_that_is_not_taken_need_not_have_a_value() -> None:
+    guarded = conditional(less(0, sym("n")), sym("m") % sym("n"), 7)
+    assert substitute(guarded, {"n": 0}) == num(7)
+    with pytest.raises(ExprError, match="division by zero"):
+        substitute(sym("m") % sym("n"), {"n": 0})
