@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -86,13 +86,14 @@ class Plan:
 def communicator_in(arguments: Iterable[Any]) -> Any:
     """Return the first argument that is a communicator of mpi4py, or None."""
     for argument in arguments:
-        if _is_communicator(type(argument)):
+        kind: Hashable = type(argument)
+        if _is_communicator(kind):
             return argument
     return None
 
 
 @lru_cache(maxsize=1024)
-def _is_communicator(kind: type) -> bool:
+def _is_communicator(kind: Any) -> bool:
     return any(
         base.__module__.partition(".")[0] == "mpi4py" and hasattr(base, "Get_size")
         for base in kind.__mro__
