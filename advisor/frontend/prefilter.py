@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 BUFFER_METHOD = (
-    "I?Sendrecv(?:_replace)?|Isend|Irecv|I?Allreduce|I?Allgatherv?"
-    "|I?Alltoall[vw]?|I?Bcast|I?Gatherv?|I?Scatterv?|Exscan|I?Reduce_scatter(?:_block)?"
+    "Sendrecv(?:_replace)?|Isend|Irecv|(?:A|Ia)ll(?:reduce|gatherv?|toall[vw]?)|(?:B|Ib)cast"
+    "|(?:G|Ig)atherv?|(?:S|Is)catterv?|(?:E|Ie)xscan|(?:R|Ir)educe_scatter(?:_block)?"
+    "|Isendrecv(?:_replace)?"
 )
 """Methods, as a regular expression, that few things but mpi4py's communicators have."""
 
@@ -24,13 +25,13 @@ _PROGRAM_HINTS = (
     b"endrecv",
     b"Isend",
     b"Irecv",
-    b"reduce",
+    b"educe",
     b"llgather",
     b"lltoall",
     b"cast",
     b"ather",
     b"catter",
-    b"Exscan",
+    b"xscan",
 )
 """The same for programs that communicate."""
 
