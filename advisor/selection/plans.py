@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -86,7 +86,7 @@ class Plan:
 def communicator_in(arguments: Iterable[Any]) -> Any:
     """Return the first argument that is a communicator of mpi4py, or None."""
     for argument in arguments:
-        kind: Hashable = type(argument)
+        kind: Any = type(argument)
         if _is_communicator(kind):
             return argument
     return None
