@@ -7,7 +7,7 @@ from dataclasses import replace
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import ceil, conditional, less_equal, log2, num, sym
 from costdb.machines import Machine
-from costdb.work import Barrier, Collective, CollectiveKind, Fixed, Region
+from costdb.work import Barrier, Collective, CollectiveKind, Fixed, FreshMemory, Region
 
 _NOTHING = Region(1, (num(0),), (num(1),))
 
@@ -43,3 +43,12 @@ def price_barrier(work: Barrier, machine: Machine) -> Priced | Missing:
 def price_fixed(work: Fixed, machine: Machine) -> Priced | Missing:
     """Price stated time at what it states, on any machine."""
     return Priced(work.microseconds, (Term(work.label, "stated", work.microseconds),))
+
+
+def price_fresh_memory(work: FreshMemory, machine: Machine) -> Priced | Missing:
+    """Price memory that the system gives: nothing where the profile has no array operations."""
+    if not machine.section("arrays"):
+        return Priced(num(0))
+    from costdb.arrays.model import price_fresh
+
+    return price_fresh(work, machine)

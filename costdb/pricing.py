@@ -43,6 +43,7 @@ from costdb.work import (
     Barrier,
     Collective,
     Fixed,
+    FreshMemory,
     Interpretation,
     Message,
     PickledCollective,
@@ -69,6 +70,7 @@ _MODELS: dict[type, tuple[str, str]] = {
     RemoteElements: ("costdb.elements", "price_remote_elements"),
     Interpretation: ("costdb.elements", "price_interpretation"),
     Barrier: ("costdb.common", "price_barrier"),
+    FreshMemory: ("costdb.common", "price_fresh_memory"),
     Fixed: ("costdb.common", "price_fixed"),
 }
 

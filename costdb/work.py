@@ -375,6 +375,23 @@ class Interpretation:
 
 
 @dataclass(frozen=True, slots=True)
+class FreshMemory:
+    """Memory for the arrays that one call of a kernel makes, besides using it. Array model.
+
+    Attributes
+    ----------
+    made_bytes : tuple of Expr
+        Arrays that live together at the most.
+    other_bytes : tuple of Expr
+        Arrays that the program has besides.
+    """
+
+    made_bytes: tuple[Expr, ...]
+    other_bytes: tuple[Expr, ...] = ()
+    label: str = "fresh memory"
+
+
+@dataclass(frozen=True, slots=True)
 class Fixed:
     """Time that somebody states (a ``# advise: cost`` pragma), in microseconds."""
 
@@ -394,5 +411,6 @@ Work = (
     | RemoteElements
     | Interpretation
     | Barrier
+    | FreshMemory
     | Fixed
 )

@@ -25,6 +25,7 @@ from advisor.analysis.placement import (
 )
 from advisor.analysis.requests import OneRead, Reach
 from advisor.dtypes import itemsize_of
+from advisor.ir.dependence import slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import Scatter, Store
@@ -94,6 +95,17 @@ class Arrays:
             raise NotPriced(f"nothing says how `{name}` is distributed")
         return self.placed[name]
 
+    def bytes_by_name(self) -> dict[str, Expr]:
+        """Return the bytes of every array that the busiest rank holds."""
+        sizes: dict[str, Expr] = {}
+        for name, placement in self.placed.items():
+            found = self.type_of(name)
+            size = ONE * itemsize_of(found.dtype)
+            for extent in local_extents(placement, found.extents, self.facts):
+                size = size * extent
+            sizes[name] = size
+        return sizes
+
     def bound(self, name: str, value: Value) -> list[Process]:
         """Return the work of binding a name to a fresh array."""
         if isinstance(value, Fill) and not value.value:
@@ -154,18 +166,57 @@ class Arrays:
         operations = ONE * gathered.operations
         for count in counts:
             operations = operations * count
+        walked = [(operand.name or "", operand.region) for operand in gathered.operands]
         leaves = {
             key: calls.Leaf(
-                self._traversed(operand, region, counts), operand.name or "", operand.region
+                self._traversed(operand, region, counts),
+                operand.name or "",
+                operand.region,
+                self._advance(operand.name or "", operand.region, walked),
             )
             for key, operand in gathered.leaves.items()
         }
         target = calls.Target(
-            name, found, region, memory, placement.order, in_place is None, bool(in_place)
+            name,
+            found,
+            region,
+            memory,
+            placement.order,
+            in_place is None,
+            bool(in_place),
+            self._advance(name, region, walked),
         )
         made_of = calls.Evaluation(target, self.type_of, leaves).run(value)
         made.append(Leaf(Statement(tuple(accesses), operations, STATEMENTS, made_of)))
         return made
+
+    def _advance(
+        self,
+        name: str,
+        region: tuple[Subscript, ...],
+        others: list[tuple[str, tuple[Subscript, ...]]],
+    ) -> Expr | None:
+        """Return how far a region of a named array moves with the innermost loop around.
+
+        One that follows another of `others` at the same pace finds what that one brought.
+        """
+        index = next(reversed(tuple(self.facts.maxima)), None)
+        if index is None or not name:
+            return None
+        found, placement = self.type_of(name), self.placement(name)
+        extents = local_extents(placement, found.extents, self.facts)
+        pitches = pitches_bytes(extents, placement.order, itemsize_of(found.dtype))
+        advance = _moved(region, pitches, index)
+        if advance is None or advance == ZERO:
+            return None
+        for other, its in others:
+            if other == name and its != region and _moved(its, pitches, index) == advance:
+                ahead = ZERO
+                for one, own, pitch in zip(its, region, pitches, strict=True):
+                    ahead = ahead + (low_of(one) - low_of(own)) * pitch
+                if self.facts.non_negative(ahead * advance):
+                    return ZERO
+        return advance
 
     def _collect(
         self,
@@ -445,6 +496,18 @@ class Arrays:
             if target is not None and isinstance(part, Range) and length_of(part) != ONE:
                 steps[target] = pitches[own]
         return Region(itemsize, counts, tuple(steps))
+
+
+def _moved(region: tuple[Subscript, ...], pitches: tuple[Expr, ...], index: str) -> Expr | None:
+    """Return how far a region moves at each step of an index, None where it changes its shape."""
+    total = ZERO
+    for part, pitch in zip(region, pitches, strict=True):
+        ends = (part.low, part.high) if isinstance(part, Range) else (part.at,)
+        slopes = {slope_of(end, index) for end in ends}
+        if len(slopes) > 1 or None in slopes:
+            return None
+        total = total + (slopes.pop() or 0) * pitch
+    return total
 
 
 def _makes_array(value: Value) -> bool:

@@ -106,11 +106,15 @@ class Leaf:
         Its name; empty for an array that an operation made for this statement.
     region : tuple of Subscript
         What is read of the array.
+    advance_bytes : Expr or None
+        How far it moves with the innermost loop around; 0 where it follows another region of
+        the array, and None where it stays.
     """
 
     memory: Region
     array: str
     region: tuple[Subscript, ...]
+    advance_bytes: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +143,7 @@ class Target:
     order: StorageOrder
     fresh: bool
     in_place: bool
+    advance_bytes: Expr | None = None
 
 
 @dataclass(slots=True)
@@ -162,12 +167,12 @@ class Evaluation:
     def run(self, value: Value) -> tuple[ArrayCall, ...]:
         """Return the calls of a statement that gives its target a value."""
         target = self.target
-        place = Visit(self._kept(target.memory), target.array)
+        place = Visit(self._kept(target.memory), target.array, advance_bytes=target.advance_bytes)
         whole = all(
             isinstance(part, Range) and part.low == ZERO and part.high == extent
             for part, extent in zip(target.region, target.found.extents, strict=True)
         )
-        if target.in_place and not target.fresh and not whole:
+        if target.in_place and not whole and not self._reads_place(value):
             self.calls.append(view())
         if not any(isinstance(part, Range) for part in target.region):
             return self._single(value)
@@ -193,6 +198,11 @@ class Evaluation:
             source = kept
         self.calls.append(copied(source, place, dtypes, fresh=target.fresh))
         return tuple(self.calls)
+
+    def _reads_place(self, value: Value) -> bool:
+        """Return whether the view that is stored to is an operand too (``a[...] += b``)."""
+        place = Read(self.target.array, self.target.region)
+        return isinstance(value, Elementwise) and value.operands[0] == place
 
     def _single(self, value: Value) -> tuple[ArrayCall, ...]:
         """Return the calls that give a single element a value, each about as long as a view."""
@@ -237,7 +247,7 @@ class Evaluation:
         if known is not None:
             if _is_view(value, self.types):
                 self.calls.append(view())
-            return Visit(self._kept(known.memory), known.array)
+            return Visit(self._kept(known.memory), known.array, advance_bytes=known.advance_bytes)
         match value:
             case Scalar() | Fill():
                 return None

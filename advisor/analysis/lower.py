@@ -13,6 +13,7 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.pipeline import pipelined, recurrence_of, with_unit_steps
 from advisor.analysis.placement import place
+from advisor.analysis.reuse import with_distances, with_fresh_memory
 from advisor.analysis.turns import side_by_side
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
@@ -38,7 +39,7 @@ from costdb.expr import Expr, ceil_div, free_symbols, less, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.work import Fixed
 
-ONE = num(1)
+ZERO, ONE = num(0), num(1)
 
 
 class Unpriced(Exception):
@@ -60,7 +61,10 @@ def lower(kernel: Kernel) -> Process:
     """
     halos, facts = Halos(), Facts()
     lowering = _Lowering(Arrays(kernel, place(kernel), facts, halos))
-    return Sequential(tuple(lowering.block(kernel.body)))
+    made = Sequential(tuple(lowering.block(kernel.body)))
+    arrays = lowering.arrays.bytes_by_name()
+    footprint = sum(arrays.values(), ZERO)
+    return with_fresh_memory(with_distances(made, footprint), kernel, arrays)
 
 
 class _Lowering:

@@ -139,6 +139,7 @@ def _keep(group: list[Verdict], machine: Machine) -> None:
         "library": f"NumPy {version('numpy')}",
         "python": platform.python_version(),
         "ranks": "1",
+        "clock": "process time, one thread",
     }
     with writing(store_path()) as connection:
         for one in group[1:]:

@@ -30,17 +30,20 @@ from costdb.work import ArrayCall, ArrayOperation, Visit
 ZERO, ONE = num(0), num(1)
 CONFLICT_BYTES = 4096
 """A pitch that is a multiple of it maps all lines of a column to few sets of a cache."""
-TAKEN_OVER_BYTES = 262_144
-"""Temporaries from here on are taken over by the next operator: NumPy's constant."""
+KEPT_BYTES = 32 * 2**20
+"""Memory of larger arrays goes back to the system when it is freed: the C library's constant."""
+HUGE_BYTES = 4 * 2**20
+"""From here on NumPy asks for huge pages."""
 
-CALL, RUN, ELEMENT, APART_ELEMENT = "call_us", "run_us", "element_us", "apart_element_us"
-LINE, APART_LINE, CONFLICT_LINE, FRESH_LINE = (
-    "line_us",
-    "apart_line_us",
-    "conflict_line_us",
-    "fresh_line_us",
-)
-BEYOND = "beyond"
+CALL, RUN = "call_us", "run_us"
+ELEMENT, ROWS_ELEMENT, APART_ELEMENT = "element_us", "rows_element_us", "apart_element_us"
+LINE, APART_LINE, CONFLICT_LINE = "line_us", "apart_line_us", "conflict_line_us"
+FRESH = "fresh"
+"""Not of a class: memory that the system has to give is as dear for every operation."""
+NEAR, BEYOND = "near", "beyond"
+SMALL, HUGE = "small", "huge"
+_BLOCKED = (ArrayOperation.MATMUL,)
+_WALKING = (ArrayOperation.SCAN, ArrayOperation.SORT, ArrayOperation.FFT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +90,19 @@ def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator
     yield Amount((RUN,), _runs(call))
     shapes = [(visit, shape_of(visit.region, line_bytes)) for visit in distinct(call)]
     apart = any(shape.lie is Lie.APART for _, shape in shapes)
-    yield Amount((APART_ELEMENT if apart else ELEMENT,), call.elements * _work_each(call))
+    in_rows = not apart and call.length is None and _runs(call) != ONE
+    element = APART_ELEMENT if apart else ROWS_ELEMENT if in_rows else ELEMENT
+    yield Amount((element,), call.elements * _work_each(call))
     own = working_set(call, line_bytes)
     for visit, shape in shapes:
+        if call.operation in _BLOCKED:
+            # such algorithms bring their data near by themselves
+            yield Amount((LINE, BEYOND), shape.lines)
+            continue
+        walked = _walked_across(call, visit)
+        if walked is not None:
+            yield from _across(visit, *walked, own, levels, line_bytes)
+            continue
         name = LINE
         conflicts: Expr = ZERO
         if shape.lie is Lie.APART:
@@ -100,10 +113,53 @@ def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator
                 yield from _charged(name, key, lines * here, conflicts)
     if call.fresh and call.result is not None:
         lines = shape_of(call.result.region, line_bytes).lines
-        size = lines * line_bytes
-        made = less(size, TAKEN_OVER_BYTES) if call.reuses else ONE
-        for key, here in _by_level(size, levels):
-            yield Amount((FRESH_LINE, key), conditional(made, lines * here, 0))
+        # a library that may take over an operand does so with arrays of this size
+        if not call.reuses:
+            yield Amount((FRESH, BEYOND), lines * less(KEPT_BYTES, lines * line_bytes))
+
+
+def _walked_across(call: ArrayCall, visit: Visit) -> tuple[Expr, Expr] | None:
+    """Return pitch and length of a walk that takes one element of each line it comes to.
+
+    Operations along an axis that is not the last one do one walk after another; so does a copy
+    that transposes, in its source.
+    """
+    axis = call.axis_from_last
+    if call.operation is ArrayOperation.TRANSPOSE:
+        axis = 0 if visit in call.operands else None
+    elif call.operation not in _WALKING or axis == 0:
+        axis = None
+    if axis is None or len(visit.region.counts) < 2:
+        return None
+    place = len(visit.region.counts) - 1 - axis
+    return visit.region.pitches_bytes[place], visit.region.counts[place]
+
+
+def _across(
+    visit: Visit,
+    pitch: Expr,
+    length: Expr,
+    own: Expr,
+    levels: Sequence[int],
+    line_bytes: int,
+) -> Iterator[Amount]:
+    """Yield the lines of walks side by side: each has a line for every element.
+
+    The next walk finds them where this one left them, if that is not too long ago.
+    """
+    region = visit.region
+    elements = ONE
+    for count in region.counts:
+        elements = elements * count
+    share = minimum(1, num(region.itemsize_bytes) / line_bytes)
+    near = 2 * length * line_bytes
+    far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
+    conflicts = equal(pitch % CONFLICT_BYTES, 0)
+    for distance, lines in ((far, elements * share), (near, elements * (1 - share))):
+        for key, here in _by_level(distance, levels):
+            yield from _charged(APART_LINE, key, lines * here, conflicts)
+    # conflicts drive lines out even where all of them would fit
+    yield Amount((CONFLICT_LINE, NEAR), elements * conflicts * less_equal(near, levels[0]))
 
 
 def _charged(name: str, key: str, lines: Expr, conflicts: Expr) -> Iterator[Amount]:

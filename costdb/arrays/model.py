@@ -9,28 +9,28 @@ from costdb.arrays.amounts import (
     APART_LINE,
     CONFLICT_LINE,
     ELEMENT,
-    FRESH_LINE,
+    FRESH,
+    HUGE,
+    HUGE_BYTES,
+    KEPT_BYTES,
     LINE,
+    ROWS_ELEMENT,
+    SMALL,
     Amount,
     amounts,
     rate_key,
 )
 from costdb.arrays.rates import RESIDUAL, SECTION, Rates, quantity_at, rates_of
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, num, sym
+from costdb.expr import Expr, less, less_equal, maximum, num, sym
 from costdb.machines import Machine
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
-from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
+from costdb.work import ArrayCall, ArrayOperation, FreshMemory, Statement, Visit
 
 MODEL = "arrays"
-_SHARED = (APART_LINE, CONFLICT_LINE, FRESH_LINE, LINE)
+_SHARED = (APART_LINE, CONFLICT_LINE, LINE)
 """What memory does to one class it does to others, so these stand in for one another."""
-
-
-def has_rates(machine: Machine) -> bool:
-    """Return whether a profile knows what calls of an array library cost."""
-    return bool(machine.section(SECTION, "rates"))
 
 
 def price_calls(calls: tuple[ArrayCall, ...], machine: Machine) -> Priced | Missing:
@@ -104,6 +104,13 @@ class _Bill:
         return Priced(time, terms, self.coefficients, tuple(self.domains))
 
     def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
+        if amount.place[0] == FRESH:
+            stated = self.machine.quantity(SECTION, FRESH, "line_us", amount.place[1])
+            if stated is None:
+                return num(0)
+            name = f"{SECTION}.{FRESH}.line.{amount.place[1]}"
+            self.coefficients[name] = stated
+            return sym(name)
         found = self._note(rates, key, dtype, amount.place)
         if found is not None:
             return found
@@ -111,7 +118,7 @@ class _Bill:
             found = self._note(other, key, dtype, amount.place)
             if found is not None:
                 return found
-        if amount.place == (APART_ELEMENT,):
+        if amount.place in ((APART_ELEMENT,), (ROWS_ELEMENT,)):
             contiguous = self._note(rates, key, dtype, (ELEMENT,))
             return num(0) if contiguous is None else contiguous
         # the fit found no cost of its own for it
@@ -140,3 +147,32 @@ class _Bill:
 
 def _label(operation: ArrayOperation) -> str:
     return f"{operation.value.replace('_', '.')} calls"
+
+
+def price_fresh(work: FreshMemory, machine: Machine) -> Priced | Missing:
+    """Price the memory that the system has to give a kernel for the arrays that it makes.
+
+    The C library keeps freed memory up to twice the largest array that it ever took from the
+    system, and gives back more; who needs it again pays for every page. Larger arrays than it
+    keeps at all are priced with the calls that make them.
+    """
+    total, largest = num(0), num(0)
+    line = machine.cache_line_bytes if machine.section(SECTION) else 64
+    for size in work.made_bytes:
+        kept = less_equal(size, KEPT_BYTES)
+        total = total + size * kept
+        largest = maximum(largest, size * kept)
+    others = (size * less_equal(size, KEPT_BYTES) for size in work.other_bytes)
+    returned = less_equal(2 * maximum(largest, *others), total)
+    coefficients: dict[str, Quantity] = {}
+    time = num(0)
+    for key, here in (
+        (SMALL, less(largest, HUGE_BYTES)),
+        (HUGE, less_equal(HUGE_BYTES, largest)),
+    ):
+        stated = machine.quantity(SECTION, FRESH, "line_us", key)
+        if stated is not None and here != num(0):
+            name = f"{SECTION}.{FRESH}.line.{key}"
+            coefficients[name] = stated
+            time = time + total / line * sym(name) * returned * here
+    return Priced(time, (Term(work.label, MODEL, time),), coefficients)

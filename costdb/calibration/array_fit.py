@@ -17,14 +17,15 @@ from costdb.arrays.amounts import (
     CALL,
     CONFLICT_LINE,
     ELEMENT,
-    FRESH_LINE,
+    FRESH,
     LINE,
+    ROWS_ELEMENT,
     amounts,
     piece_keys,
     rate_key,
     working_set,
 )
-from costdb.calibration.array_points import call_of
+from costdb.calibration.array_points import FRESH_SIZES, call_of
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
 from costdb.machines.documents import Json
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
 Place = tuple[str, ...]
 _QUANTILES = (0.05, 0.95)
-_UNITS = {CALL: "us", "run_us": "us", ELEMENT: "us/element", APART_ELEMENT: "us/element"}
+_ELEMENTS = (ELEMENT, ROWS_ELEMENT, APART_ELEMENT)
+_UNITS = {CALL: "us", "run_us": "us", **dict.fromkeys(_ELEMENTS, "us/element")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +91,39 @@ def _short(value: float) -> float:
 
 def fit_classes(
     timings: Sequence[Timing], levels: Sequence[int], line_bytes: int
-) -> tuple[list[FittedClass], list[Quality]]:
-    """Return the coefficients of every class, and how well they do on points held out."""
+) -> tuple[list[FittedClass], list[Quality], dict[str, float]]:
+    """Return the coefficients of every class, how well they do, and what fresh lines take."""
     groups: dict[tuple[str, str], list[tuple[ArrayCall, Timing]]] = {}
     for timing in timings:
-        if timing.launches_us:
+        if timing.launches_us and "fresh" not in timing.point.features:
             call = call_of(timing.point)
             groups.setdefault((rate_key(call), call.dtype), []).append((call, timing))
+    fresh = fresh_lines(timings, line_bytes)
     fitted: list[FittedClass] = []
     qualities: list[Quality] = []
     for (key, dtype), group in sorted(groups.items()):
         found, judged = _fit_class(key, dtype, group, levels, line_bytes)
         fitted.append(found)
         qualities += judged
-    return fitted, qualities
+    return fitted, qualities, fresh
+
+
+def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, float]:
+    """Return what a line takes on top where the system gives its memory, by kind of memory."""
+    by_kind: dict[str, dict[str, float]] = {}
+    for timing in timings:
+        kind = timing.point.features.get("fresh")
+        if kind is not None and timing.launches_us:
+            by_kind.setdefault(str(kind), {})[str(timing.point.features["given"])] = (
+                timing.median_us
+            )
+    found: dict[str, float] = {}
+    for kind, both in by_kind.items():
+        elements, count = FRESH_SIZES[kind]
+        if len(both) == 2:
+            lines = 8 * elements * count / line_bytes
+            found[kind] = max(0.0, both["anew"] - both["kept"]) / lines
+    return found
 
 
 def _fit_class(
@@ -124,7 +145,8 @@ def _fit_class(
     coefficients: dict[Place, float] = {}
     for rows, model in ((by_elements, "call + elements in pieces"), (by_lines, "lines in pieces")):
         places, matrix = _matrix(rows)
-        coefficients = dict(zip(places, _solve(matrix[~held], times[~held]), strict=True))
+        solved = _solve(matrix[~held], times[~held])
+        coefficients = dict(zip(places, solved, strict=True))
         predicted = matrix @ np.array(list(coefficients.values()))
         if held.any():
             qualities.append(
@@ -149,7 +171,7 @@ def _row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place,
 def _standard_row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place, float]:
     """Return the amounts of the model that knows calls and elements only, in the same pieces."""
     row = _row(call, levels, line_bytes)
-    lines = (LINE, APART_LINE, CONFLICT_LINE, FRESH_LINE)
+    lines = (LINE, APART_LINE, CONFLICT_LINE)
     kept = {place: value for place, value in row.items() if place[0] not in (*lines, "run_us")}
     elements = float(evaluate(call.elements, {}))
     size = float(evaluate(working_set(call, line_bytes), {})) if call.visits else 0.0
@@ -165,7 +187,7 @@ def _matrix(rows: Iterable[Mapping[Place, float]]) -> tuple[list[Place], NDArray
     import numpy as np
 
     found = list(rows)
-    places = sorted({place for row in found for place in row if row[place]})
+    places = sorted({p for row in found for p in row if row[p] and p[0] != FRESH})
     return places, np.array([[row.get(place, 0.0) for place in places] for row in found])
 
 
@@ -183,7 +205,7 @@ def _solve(matrix: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
     for _ in range(8):
         # the median matters, so what lies far off counts less each time
         solution, _ = nnls(weighted / scale * weight[:, None], target * weight, maxiter=10_000)
-        error = np.abs(weighted / scale @ solution - 1)
+        error = np.abs(weighted / scale @ solution - target)
         weight = 1 / np.sqrt(np.maximum(error, 0.02) / 0.02)
     found: NDArray[Any] = solution / scale
     return found

@@ -24,7 +24,18 @@ _ENOUGH_US = 60.0
 _HELD_OUT = 0.25
 _SIZES = (1, 40, 300, 1000, 3000, 10_000, 40_000, 130_000, 500_000, 1_500_000, 4_000_000)
 _FEW_SIZES = (1, 300, 3000, 40_000, 500_000, 4_000_000)
-_RUNS = ((400, 6), (400, 48), (60, 300), (700, 900))
+_RUNS = (
+    (400, 6),
+    (400, 48),
+    (60, 300),
+    (700, 900),
+    (30, 2000),
+    (200, 250),
+    (1000, 998),
+    (1900, 1998),
+    (300, 1500),
+    (2000, 100),
+)
 _COLUMNS = (
     (300, 5),
     (1000, 11),
@@ -37,8 +48,23 @@ _COLUMNS = (
     (60_000, 40),
     (130_000, 18),
 )
+_MATRICES = (2, 8, 20, 50, 90, 130, 200, 260, 330, 420, 500, 640, 800, 1000)
 _TABLES = ((300, 1000), (5000, 3000), (60_000, 40_000), (400_000, 60_000), (400_000, 2_000_000))
-_SQUARES = ((12, 40), (100, 90), (300, 256), (700, 640), (1000, 1000), (1024, 1024))
+_SQUARES = (
+    (12, 40),
+    (100, 90),
+    (300, 256),
+    (700, 640),
+    (1000, 1000),
+    (1024, 1024),
+    (64, 64),
+    (200, 190),
+    (512, 512),
+    (128, 2000),
+    (1500, 1300),
+    (2000, 500),
+    (1000, 512),
+)
 _LENGTHS = (
     (1, 16),
     (3, 400),
@@ -48,6 +74,16 @@ _LENGTHS = (
     (300, 512),
     (20, 20_000),
     (900, 900),
+    (200, 200),
+    (2000, 64),
+    (64, 2000),
+    (1000, 1000),
+    (1023, 1025),
+    (2048, 256),
+    (500, 1500),
+    (1024, 1024),
+    (40, 700),
+    (2000, 990),
 )
 
 _UFUNCS: Mapping[str, tuple[str, int]] = {
@@ -88,11 +124,20 @@ _QUICK = frozenset(
     + ("transcendental float64", "pad float64", "cast float64", "binary complex128")
 )
 FORMS = ("fresh", "out", "in_place")
+FRESH_SIZES = {"small": (100_000, 300), "huge": (1_500_000, 20), "beyond": (5_000_000, 4)}
+"""Elements of 8 bytes and how many arrays, by what the system gives their memory in."""
+_TRIM, _MAP_THRESHOLD, _MAPPED_AT_MOST = -1, -3, -4  # the C library's names for its settings
+_MAP_FROM = 131_072
 
 
 def array_points(effort: Effort) -> list[Point]:
     """Return the points: of each class, every fourth on average is kept from its fit."""
     made: list[Point] = [Point("view", {"operation": "view", "dtype": "any"})]
+    made += [
+        Point(f"fresh memory {kind}", {"fresh": kind, "given": given})
+        for kind in FRESH_SIZES
+        for given in ("anew", "kept")
+    ]
     for operation, dtypes in _DTYPES.items():
         for dtype in dtypes:
             if effort is Effort.QUICK and f"{operation} {dtype}" not in _QUICK:
@@ -110,7 +155,8 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
     match operation:
         case "matmul":
             yield from (
-                {"rows": n, "columns": n, "depth": n} for n in (2, 20, 90, 200, 330, 500, 800)
+                {"rows": n, "columns": n, "depth": n}
+                for n in (2, 8, 20, 50, 90, 130, 200, 260, 330, 420, 500, 640, 800, 1000)
             )
         case "take" | "add_at":
             yield from ({"places": n, "table": t} for n, t in (*_TABLES, (1, 100), (40_000, 500)))
@@ -262,6 +308,8 @@ def _memory(item: int, shape: tuple[int, ...]) -> Region:
 
 def action_of(point: Point) -> Action:
     """Return what is timed at a point, on memory that stays in use between visits."""
+    if "fresh" in point.features:
+        return _fresh_memory(*FRESH_SIZES[str(point.features["fresh"])], point.features["given"])
     run = _operation(point)
     # what short calls repeat is found by doing it, as nothing is known of the machine yet
     from time import perf_counter
@@ -381,7 +429,47 @@ def numpy() -> Any:
             os.environ.setdefault(name, "1")
     import numpy
 
+    _keep_freed_memory()
     return numpy
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Tell the C library to keep what is freed, so that no sample pays for memory itself."""
+    _set_allocator(_TRIM, 2**31 - 1)
+    _set_allocator(_MAPPED_AT_MOST, 0)
+
+
+def _set_allocator(name: int, value: int) -> None:
+    import ctypes
+
+    change = getattr(ctypes.CDLL(None), "mallopt", None)
+    if change is not None:
+        change(name, value)
+
+
+def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
+    """Return the filling of arrays whose memory the system gives anew, or that are there."""
+    np = numpy()
+    if given == "kept":
+        there = [np.zeros(elements) for _ in range(count)]
+
+        def fill() -> None:
+            for array in there:
+                array.fill(1.0)
+
+        return Action(fill)
+
+    def make_and_fill() -> None:
+        made = []
+        for _ in range(count):
+            array = np.empty(elements)
+            array.fill(1.0)
+            made.append(array)
+
+    _set_allocator(_MAPPED_AT_MOST, 65_536)
+    _set_allocator(_MAP_THRESHOLD, _MAP_FROM)
+    return Action(make_and_fill, close=lambda: _set_allocator(_MAPPED_AT_MOST, 0))
 
 
 @cache

@@ -16,7 +16,7 @@ _STEPS = ("iteration", "getitem", "setitem", "arith")
 _REPEATED = 300
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
+_LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20, 64 * 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ArraySection:
         levels = cache_levels()
         steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
         calls = [timing for timing in timings if "step" not in timing.point.features]
-        classes, qualities = fit_classes(calls, levels, _LINE_BYTES)
+        classes, qualities, fresh = fit_classes(calls, levels, _LINE_BYTES)
         rates: dict[str, Json] = {}
         for one in classes:
             by_type = rates.setdefault(one.key, {})
@@ -56,6 +56,7 @@ class ArraySection:
         arrays: Json = {
             "levels": {f"b{level}": measured(level, "byte") for level in levels},
             "rates": rates,
+            "fresh": {"line_us": {key: measured(us, "us/line") for key, us in fresh.items()}},
             "range": {"elements": [1, max(elements, default=1)]},
         }
         parts: dict[str, Json] = {"arrays": arrays}
@@ -82,8 +83,10 @@ def cache_levels() -> tuple[int, ...]:
             sizes[int(level)] = 1024 * int(size[:-1])
     if sorted(sizes) != [1, 2, 3]:
         return _LEVELS
-    # a large cache is shared, so that its far end is slower than its near one
-    return (sizes[1], sizes[2], max(sizes[3] // 4, sizes[2] + 1), sizes[3])
+    # a large cache is shared, so that its far end is slower than its near one, and streams that
+    # do not quite fit still find part of their data
+    last = sizes[3]
+    return (sizes[1], sizes[2], max(last // 4, sizes[2] + 1), last, 2 * last)
 
 
 def _step(name: str) -> Callable[[], object]:

@@ -45,9 +45,7 @@ def price_scan(work: PrefixScan, machine: Machine) -> Priced | Missing:
     ranks before; a single rank needs the first pass only. A pass loads, combines and stores
     each element in place, so it touches the block's lines once.
     """
-    from costdb.arrays.model import has_rates
-
-    if has_rates(machine) and work.calls is not None:
+    if work.calls is not None and machine.section("arrays"):
         return _scan_of_calls(work, machine)
     bill = Bill(machine)
     if states_passes(machine):
@@ -111,9 +109,9 @@ def price_statement(work: Statement, machine: Machine) -> Priced | Missing:
     A profile with rates of array operations prices the calls that it consists of, or the compiled
     loop that it is.
     """
-    from costdb.arrays.model import has_rates, price_calls, price_loop
+    if machine.section("arrays"):
+        from costdb.arrays.model import price_calls, price_loop
 
-    if has_rates(machine):
         return price_loop(work, machine) if work.calls is None else price_calls(work.calls, machine)
     if work.calls and not work.accesses:
         return lacking(machine, "arrays.rates")

@@ -6,7 +6,7 @@ from math import prod
 
 from costdb.expr import Expr, evaluate
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
-from costdb.work import Collective, Message, PrefixScan, Work
+from costdb.work import Collective, FreshMemory, Message, PrefixScan, Work
 from costdb.work import Statement as Computation
 
 
@@ -63,6 +63,8 @@ class Tally:
             case Collective(kind, ranks, region, _):
                 counts = tuple(_number(count, sizes) for count in region.counts)
                 self.collectives[str(kind), _number(ranks, sizes), prod(counts)] += 1
+            case FreshMemory():
+                pass  # a cost of the allocator, not of what is done with the memory
             case _:
                 raise AssertionError(f"{work} is not expected here")
 

@@ -1,0 +1,190 @@
+"""Calls of an array library that statements are said to make, against the calls that NumPy sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import lower
+from advisor.analysis.turns import works
+from advisor.frontend.kernels import read_kernels
+from costdb.expr import evaluate
+from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Statement
+
+SIZES = {"N": 12, "M": 9}
+CLASSES = {
+    "add": "binary",
+    "subtract": "binary",
+    "multiply": "binary",
+    "maximum": "binary",
+    "divide": "divide",
+    "absolute": "unary",
+    "negative": "unary",
+    "sqrt": "root",
+    "exp": "transcendental",
+    "less": "compare",
+}
+Seen = tuple[str, int, bool]
+"""Class, elements, and whether the result is an array of its own."""
+
+
+class Watched(np.ndarray[Any, Any]):
+    """An array that notes what is done with it."""
+
+    seen: list[Seen]
+
+    def __array_finalize__(self, source: Any) -> None:
+        self.seen = getattr(source, "seen", [])
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **given: Any) -> Any:
+        out = given.get("out")
+        plain = [one.view(np.ndarray) if isinstance(one, Watched) else one for one in inputs]
+        if out is not None:
+            given["out"] = tuple(one.view(np.ndarray) for one in out)
+        found = getattr(ufunc, method)(*plain, **given)
+        if method == "__call__":
+            self.seen.append((CLASSES[ufunc.__name__], found.size, out is None))
+        elif method == "reduce":
+            self.seen.append(("reduce", inputs[0].size, bool(np.ndim(found))))
+        else:
+            self.seen.append(("scan", found.size, True))
+        if out is not None:
+            return out[0]
+        if not isinstance(found, np.ndarray):
+            return found
+        made = found.view(Watched)
+        made.seen = self.seen
+        return made
+
+    def __getitem__(self, key: Any) -> Any:
+        self.seen.append(("view", 1, False))
+        return super().__getitem__(key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        target = self.view(np.ndarray)[key]
+        if not isinstance(value, np.ndarray):
+            self.seen.append(("fill", np.size(target), False))
+        elif value.ctypes.data != target.ctypes.data or value.strides != target.strides:
+            if target.ndim > 1 and np.may_share_memory(target, value):
+                self.seen.append(("copy", target.size, True))
+            self.seen.append(("copy", target.size, False))
+        self.view(np.ndarray)[key] = value
+
+    def copy(self, order: Any = "C") -> Any:
+        self.seen.append(("copy", self.size, True))
+        return super().copy(order)
+
+
+def watched(body: list[str]) -> list[Seen]:
+    """Return what NumPy is called for when statements are executed."""
+    seen: list[Seen] = []
+    names: dict[str, Any] = {"np": np, **SIZES}
+    random = np.random.default_rng(1)
+    for name in "uvw":
+        array = random.uniform(1, 2, (SIZES["N"], SIZES["M"])).view(Watched)
+        array.seen = seen
+        names[name] = array
+    exec("\n".join(body), names)
+    return seen
+
+
+def told(body: list[str]) -> list[Seen]:
+    """Return what the advisor says that they are."""
+    lines = ["import numpy as np", "# advise: kernel N=12 M=9"]
+    lines += [f"# advise: {n}: f8[N, M] over (none, none) on mesh(x=1)" for n in "uvw"]
+    lines.append("def program(u, v, w, N: int, M: int):")
+    lines += [f"    {line}" for line in body]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    return [
+        (str(call.operation), int(evaluate(call.elements, SIZES)), call.fresh)
+        for call in calls_of(lower(kernel))
+    ]
+
+
+def calls_of(process: Any) -> Iterator[ArrayCall]:
+    for work in works(process):
+        if isinstance(work, Statement | PrefixScan):
+            yield from work.calls or ()
+
+
+SHIFTS = ("", "[1:, :]", "[:-1, :]", "[:, 1:]", "[2:-1, 1:-1]", "[:, 2:-1]")
+SHAPES = {"": "", "[1:, :]": "[:-1, :]", "[:, 1:]": "[:, :-1]", "[1:-1, 2:]": "[2:, 1:-1]"}
+
+
+@st.composite
+def expressions(draw: st.DrawFn, slices: tuple[str, str], depth: int = 3) -> str:
+    """Return an expression whose arrays all have the shape of some slices."""
+    kinds = ["array", "array"] if depth == 0 else ["array", "binary", "unary", "scalar", "function"]
+    inner = expressions(slices, max(0, depth - 1))
+    match draw(st.sampled_from(kinds)):
+        case "array":
+            return draw(st.sampled_from("uv")) + draw(st.sampled_from(slices))
+        case "binary":
+            return f"({draw(inner)} {draw(st.sampled_from('+-*/'))} {draw(inner)})"
+        case "scalar":
+            return f"(2.0 {draw(st.sampled_from('+*'))} {draw(inner)})"
+        case "unary":
+            return f"np.{draw(st.sampled_from(['abs', 'sqrt', 'exp']))}({draw(inner)})"
+        case _:
+            return f"np.maximum({draw(inner)}, {draw(inner)})"
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> str:
+    place, other = draw(st.sampled_from(sorted(SHAPES.items())))
+    value = draw(expressions((place, other)))
+    match draw(st.sampled_from(["store", "augmented", "bind"])):
+        case "store":
+            return f"w{place or '[...]'} = {value}"
+        case "augmented":
+            return f"w{place} {draw(st.sampled_from(['+=', '-=', '*=']))} {value}"
+        case _:
+            return f"made = {value} + u{place}"
+
+
+@given(statements())
+@settings(max_examples=80, deadline=None)
+def test_generated_statements_make_the_calls_that_are_told(statement: str) -> None:
+    assert told([statement]) == watched([statement])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(["w[1:, :] = w[:-1, :]"], id="a copy that overlaps"),
+        pytest.param(["w[0, :] = 0.0"], id="a row filled"),
+        pytest.param(["w[:, 2] = u[:, 1] * v[:, 1]"], id="columns"),
+        pytest.param(["x = u.copy()"], id="a copy"),
+        pytest.param(["np.add(u, v, out=w)"], id="a result given"),
+        pytest.param(["w[1:, :] += u[1:, 0, None] * v[1, None, :]"], id="an outer product"),
+        pytest.param(["s = np.cumsum(u, axis=0)"], id="a scan"),
+        pytest.param(["s = u.sum(axis=1)"], id="a reduction"),
+        pytest.param(["w[...] = u"], id="a copy into an array"),
+    ],
+)
+def test_statements_make_the_calls_that_are_told(body: list[str]) -> None:
+    assert told(body) == watched(body)
+
+
+def test_interpreted_loops_make_no_array_calls() -> None:
+    body = ["for i in range(N):", "    for j in range(M):", "        w[i, j] = u[i, j] + 1.0"]
+    assert told(body) == []
+
+
+def test_large_results_take_the_place_of_temporaries() -> None:
+    lines = ["import numpy as np", "# advise: kernel N=12"]
+    lines += ["# advise: u: f8[N] over (none) on mesh(x=1)", "def program(u, N: int):"]
+    lines += ["    y = (u + 1.0) * 2.0 - np.sqrt(u)"]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    found = [(call.operation, call.reuses) for call in calls_of(lower(kernel))]
+    assert found == [
+        (ArrayOperation.BINARY, False),
+        (ArrayOperation.BINARY, True),
+        (ArrayOperation.ROOT, False),
+        (ArrayOperation.BINARY, True),
+    ]

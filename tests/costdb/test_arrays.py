@@ -1,0 +1,242 @@
+"""The array model: prices against formulas by hand, stand-ins, and fits of made-up machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from costdb.arrays.amounts import amounts, rate_key
+from costdb.calibration.array_fit import fit_classes
+from costdb.calibration.array_points import FRESH_SIZES, array_points, call_of
+from costdb.calibration.arrays import SECTION
+from costdb.calibration.section import Effort, Timing
+from costdb.estimate import Missing, Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import Expr, evaluate, num, sym
+from costdb.machines import Machine
+from costdb.machines.machine import machine_of
+from costdb.pricing import price_work
+from costdb.profile_check import check_profile
+from costdb.quantity import Provenance
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    FreshMemory,
+    Interpretation,
+    Region,
+    Statement,
+    Visit,
+)
+
+N = sym("N")
+LEVELS = (1000, 10_000)
+BINARY = {
+    "call_us": 2.0,
+    "run_us": 0.25,
+    "element_us": 0.01,
+    "rows_element_us": 0.02,
+    "apart_element_us": 0.03,
+    "line_us": {"b10000": 0.5, "beyond": 4.0},
+    "apart_line_us": {"b10000": 1.0, "beyond": 8.0},
+    "conflict_line_us": {"b10000": 16.0, "beyond": 32.0},
+}
+
+
+def quantities(stated: dict[str, object], unit: str = "us") -> dict[str, object]:
+    leaf = {"unit": unit, "provenance": "measured", "source": "calibration"}
+    return {
+        key: quantities(value, unit) if isinstance(value, dict) else {"value": value, **leaf}
+        for key, value in stated.items()
+    }
+
+
+def document(**rates: dict[str, object]) -> dict[str, object]:
+    return {
+        "schema_version": 1,
+        "name": "made-up",
+        "title": "Made up",
+        "library": "none",
+        "sources": {"calibration": "nobody"},
+        "hardware": quantities({"cache_line_bytes": 64}, "byte"),
+        "arrays": {
+            "levels": quantities({f"b{level}": level for level in LEVELS}, "byte"),
+            "rates": {key: {"float64": quantities(value)} for key, value in rates.items()},
+            "fresh": {"line_us": quantities({"small": 0.125, "huge": 0.0625, "beyond": 0.25})},
+        },
+    }
+
+
+def machine(**rates: dict[str, object]) -> Machine:
+    return machine_of(document(**rates), "made-up.json")
+
+
+def dense(*counts: int | Expr, pitch: int | None = None) -> Region:
+    """Return rows of doubles, `pitch` elements apart."""
+    exprs = tuple(num(c) if isinstance(c, int) else c for c in counts)
+    inner = exprs[-1] if pitch is None else num(pitch)
+    return Region(8, exprs, (inner * 8, num(8))[2 - len(exprs) :])
+
+
+def added(
+    region: Region, elements: int | Expr, dtype: str = "float64", **more: object
+) -> ArrayCall:
+    visits = (Visit(region, "a"), Visit(region, "b"))
+    total = num(elements) if isinstance(elements, int) else elements
+    return ArrayCall(ArrayOperation.BINARY, dtype, total, Visit(region, "c", **more), visits)
+
+
+def time_us(call: ArrayCall, **rates: dict[str, object]) -> float:
+    price = price_work(
+        Statement((), num(0), calls=(call,)), machine(**(rates or {"binary": BINARY}))
+    )
+    assert isinstance(price, Priced)
+    return 1e6 * evaluate_price(price, {"N": 100}).mid
+
+
+def test_a_call_in_the_nearest_memory_costs_its_call_run_and_elements() -> None:
+    assert time_us(added(dense(32), 32)) == pytest.approx(2 + 0.25 + 0.32)
+
+
+def test_lines_cost_by_how_much_is_touched() -> None:
+    lines = 3 * (160 / 8 + 1 - 1 / 8)
+    assert time_us(added(dense(160), 160)) == pytest.approx(2.25 + 1.6 + 0.5 * lines)
+    lines = 3 * (1600 / 8 + 1 - 1 / 8)
+    assert time_us(added(dense(1600), 1600)) == pytest.approx(2.25 + 16 + 4 * lines)
+
+
+def test_rows_that_do_not_follow_on_are_entered_one_by_one() -> None:
+    lines = 3 * 4 * (16 / 8 + 1 - 1 / 8)
+    expected = 2 + 4 * 0.25 + 0.02 * 64 + 0.5 * lines
+    assert time_us(added(dense(4, 16, pitch=50), 64)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("pitch", "line"), [(20, 1.0), (512, 16.0)])
+def test_columns_have_a_line_for_each_element_and_conflicts_at_powers_of_two(
+    pitch: int, line: float
+) -> None:
+    column = Region(8, (num(30),), (num(8 * pitch),))
+    assert time_us(added(column, 30)) == pytest.approx(2.25 + 0.9 + line * 90)
+
+
+def test_data_that_has_gone_far_comes_from_far() -> None:
+    region = dense(16)
+    near = time_us(added(region, 16))
+    far = time_us(added(region, 16, distance_bytes=num(50_000)))
+    assert far - near == pytest.approx(4.0 * (16 / 8 + 7 / 8))
+    moving = time_us(added(region, 16, distance_bytes=num(50_000), advance_bytes=num(16)))
+    assert moving - near == pytest.approx(4.0 * (16 / 8 + 7 / 8) / 4)
+
+
+def test_the_price_is_a_closed_form_that_grows() -> None:
+    price = price_work(Statement((), num(0), calls=(added(dense(N), N),)), machine(binary=BINARY))
+    assert isinstance(price, Priced)
+    times = [evaluate_price(price, {"N": n}).mid for n in (1, 10, 41, 42, 100, 416, 417, 5000)]
+    assert times == sorted(times)
+
+
+def test_what_was_not_measured_is_estimated_from_what_was_or_missing() -> None:
+    call = added(dense(32), 32, "int64")
+    rates = machine(binary={**BINARY, "residual": 1.0})
+    price = price_work(Statement((), num(0), calls=(call,)), rates)
+    assert isinstance(price, Priced)
+    found = evaluate_price(price, {})
+    assert found.provenance is Provenance.ESTIMATED
+    assert found.high > 1.4 * found.mid > 2 * found.low
+    missing = price_work(
+        Statement((), num(0), calls=(call,)), machine(sort={"call_us": 1.0, "element_us": 1.0})
+    )
+    assert isinstance(missing, Missing)
+    assert "arrays.rates.binary.int64" in missing.what
+
+
+def test_profiles_without_rates_go_on_pricing_accesses() -> None:
+    from costdb.machines import load_machine
+
+    access = Access(dense(32))
+    with_calls = Statement((access,), num(5), calls=(added(dense(32), 32),))
+    t3e = load_machine("t3e")
+    assert price_work(with_calls, t3e) == price_work(Statement((access,), num(5)), t3e)
+
+
+def test_compiled_loops_are_missing_where_they_were_not_measured() -> None:
+    loop = Statement((Access(dense(32)),), num(5))
+    assert isinstance(price_work(loop, machine(binary=BINARY)), Missing)
+
+
+def test_memory_is_given_anew_where_twice_the_largest_array_is_made() -> None:
+    here = machine(binary=BINARY)
+    one, two = num(64 * 10_000), num(64 * 5_000)
+    for made, others, lines in (
+        ((one, two), (), 0),
+        ((one, one), (), 20_000),
+        ((one, one), (3 * one,), 0),
+    ):
+        price = price_work(FreshMemory(made, others), here)
+        assert isinstance(price, Priced)
+        assert 1e6 * evaluate_price(price, {}).mid == pytest.approx(0.125 * lines)
+
+
+def test_interpreted_iterations_are_priced_by_their_steps() -> None:
+    steps = {"iteration_us": 0.5, "getitem_us": 1.0, "setitem_us": 2.0, "arith_us": 4.0}
+    stated = machine_of({**document(), "python": quantities(steps)}, "made-up.json")
+    price = price_work(Interpretation(N, loads=2, stores=1, operations=3), stated)
+    assert isinstance(price, Priced)
+    assert 1e6 * evaluate_price(price, {"N": 10}).mid == pytest.approx(10 * (0.5 + 2 + 2 + 12))
+
+
+def made_up_timings(truth: dict[tuple[str, ...], float]) -> list[Timing]:
+    levels = (49_152, 1_048_576, 8_388_608)
+    made = []
+    for point in array_points(Effort.FULL):
+        if point.operation != "binary float64":
+            continue
+        time = sum(
+            truth.get(amount.place, 0.0) * float(evaluate(amount.amount, {}))
+            for amount in amounts(call_of(point), levels, 64)
+        )
+        made.append(Timing(point, ((time, time),)))
+    return made
+
+
+def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
+    truth = {
+        ("call_us",): 0.4,
+        ("run_us",): 0.012,
+        ("element_us",): 0.0001,
+        ("rows_element_us",): 0.0002,
+        ("apart_element_us",): 0.0004,
+        ("line_us", "b1048576"): 0.0003,
+        ("line_us", "beyond"): 0.001,
+        ("apart_line_us", "b1048576"): 0.0008,
+        ("conflict_line_us", "b1048576"): 0.006,
+    }
+    (fitted,), qualities, _ = fit_classes(
+        made_up_timings(truth), (49_152, 1_048_576, 8_388_608), 64
+    )
+    assert (fitted.key, fitted.dtype) == ("binary", "float64")
+    for place, value in truth.items():
+        assert fitted.coefficients[place] == pytest.approx(value, rel=1e-3), place
+    chosen, standard = (
+        next(q for q in qualities if q.chosen is wanted) for wanted in (True, False)
+    )
+    assert chosen.median_error < 1e-6 < standard.median_error
+    assert chosen.r2 < standard.r2
+
+
+def test_what_is_fitted_makes_a_sound_profile() -> None:
+    timings = [
+        Timing(point, ((1.0 + len(point.features),),)) for point in SECTION.points(Effort.QUICK)
+    ]
+    found = SECTION.fit(timings)
+    profile = {**document(), **found.parts}
+    assert check_profile(profile, "made-up.json") == []
+    assert set(found.parts) == {"arrays", "python"}
+    assert len(FRESH_SIZES) == 3
+
+
+def test_points_say_what_they_time() -> None:
+    for point in array_points(Effort.QUICK):
+        if "operation" in point.features:
+            call = call_of(point)
+            assert rate_key(call).startswith(str(point.features["operation"]))
+            assert evaluate(call.elements, {}) >= 1
