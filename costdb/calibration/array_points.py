@@ -124,7 +124,7 @@ _QUICK = frozenset(
     + ("transcendental float64", "pad float64", "cast float64", "binary complex128")
 )
 FORMS = ("fresh", "out", "in_place")
-FRESH_SIZES = {"small": (100_000, 300), "huge": (1_500_000, 20), "beyond": (5_000_000, 4)}
+FRESH_SIZES = {"small": (490_000, 5), "huge": (1_500_000, 2), "beyond": (5_000_000, 1)}
 """Elements of 8 bytes and how many arrays, by what the system gives their memory in."""
 _TRIM, _MAP_THRESHOLD, _MAPPED_AT_MOST = -1, -3, -4  # the C library's names for its settings
 _MAP_FROM = 131_072
