@@ -19,6 +19,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "collectives": "costdb.calibration.collectives",
         "pickled": "costdb.calibration.pickled",
         "remote": "costdb.calibration.remote",
+        "supersteps": "costdb.calibration.supersteps",
     }
 )
 

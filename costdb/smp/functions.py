@@ -45,6 +45,8 @@ class Family(StrEnum):
     HRHWM = "HrHwM"
 
 
+_LEVELS = "levels"
+
 _GOOD_KEY = {Family.HRHWM: "HrHwM_c"}
 
 
@@ -94,6 +96,8 @@ def superstep_interval(
         The profile's section is malformed.
     """
     _check_counts(hr, hw, total, processors)
+    if family is Family.HRHWM and machine.section(SECTION, _LEVELS):
+        return _interval_by_level(hr, hw, total, processors, machine)
     capacity = machine.quantity(SECTION, "cache_capacity_elements")
     good_key = _GOOD_KEY.get(family, family.value)
     good_at = counts_in_keys(machine, "p", SECTION, "good", good_key)
@@ -123,21 +127,63 @@ def superstep_interval(
     bad_knots = [(count, formula("bad", family.value, f"p{count}")) for count in bad_at]
     good = piecewise_linear(processors, good_knots)
     bad = piecewise_linear(processors, bad_knots)
-    used = free_symbols(good) | free_symbols(bad)
-    return SuperstepInterval(
-        good,
-        bad,
-        {name: quantity for name, quantity in coefficients.items() if name in used},
-        (
-            *_range_of_accesses(machine, busiest),
-            Domain(
-                "processors",
-                processors,
-                max(good_at[0], bad_at[0]),
-                min(good_at[-1], bad_at[-1]),
-            ),
-        ),
+    counted = Domain(
+        "processors", processors, max(good_at[0], bad_at[0]), min(good_at[-1], bad_at[-1])
     )
+    return _interval(good, bad, coefficients, (*_range_of_accesses(machine, busiest), counted))
+
+
+def _interval_by_level(
+    hr: Expr, hw: Expr, total: Expr, processors: Expr, machine: Machine
+) -> SuperstepInterval:
+    coefficients: dict[str, Quantity] = {}
+    ends: list[Expr] = []
+    counts: list[int] = []
+    for name in ("good", "bad"):
+        place = (_LEVELS, name)
+        features = _features_by_level(hr, hw, total, _limits(machine, name))
+        keys = machine.section(SECTION, *place)
+        counts = sorted(int(key[1:]) for key in keys if key.startswith("p"))
+        knots = [
+            (count, _linear(machine, (*place, f"p{count}"), features, coefficients))
+            for count in counts
+        ]
+        ends.append(piecewise_linear(processors, knots))
+    counted = Domain("processors", processors, counts[0], counts[-1])
+    domains = (*_range_of_accesses(machine, maximum(hr, hw)), counted)
+    return _interval(ends[0], ends[1], coefficients, domains)
+
+
+def _limits(machine: Machine, name: str) -> list[float]:
+    stated = machine.section(SECTION, _LEVELS, name).get("limits")
+    limits = (
+        [one for one in stated if isinstance(one, int | float)] if isinstance(stated, list) else []
+    )
+    if limits != sorted(limits) or limits != stated:
+        raise MachineError(
+            f"{machine.origin}: /{SECTION}/{_LEVELS}/{name}/limits: expected growing numbers"
+        )
+    return limits
+
+
+def _features_by_level(hr: Expr, hw: Expr, total: Expr, limits: list[float]) -> dict[str, Expr]:
+    found = {"L": num(1), "gM": total}
+    edges = [0, *limits]
+    for key, count in (("ghr", hr), ("ghw", hw)):
+        for number, low in enumerate(edges):
+            beyond = maximum(count - num(low), 0)
+            if number + 1 < len(edges):
+                beyond = minimum(beyond, num(edges[number + 1]) - num(low))
+            found[f"{key}{number}"] = beyond
+    return found
+
+
+def _interval(
+    good: Expr, bad: Expr, coefficients: Mapping[str, Quantity], domains: tuple[Domain, ...]
+) -> SuperstepInterval:
+    used = free_symbols(good) | free_symbols(bad)
+    kept = {name: quantity for name, quantity in coefficients.items() if name in used}
+    return SuperstepInterval(good, bad, kept, domains)
 
 
 def locality(measured: float, good: float, bad: float) -> float:

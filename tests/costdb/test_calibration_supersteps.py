@@ -1,0 +1,164 @@
+"""Supersteps: what they do to memory, and fits that find back what made the times."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from costdb.calibration.arrays import cache_levels
+from costdb.calibration.registry import SECTIONS
+from costdb.calibration.section import Effort, Need, Timing, World
+from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Superstep
+from costdb.calibration.supersteps import SECTION
+from costdb.estimate import Missing
+from costdb.expr import evaluate, num
+from costdb.machines import machine_of
+from costdb.profile_check import check_profile
+from costdb.smp.functions import Family, superstep_interval
+
+LEVELS = cache_levels()
+
+
+def timings(time_of, noise: float = 0.0, effort: Effort = Effort.FULL) -> list[Timing]:
+    source = random.Random(1)
+    return [
+        Timing(
+            point,
+            tuple(
+                tuple(time_of(point.features) * source.uniform(1 - noise, 1 + noise) for _ in "123")
+                for _ in "12"
+            ),
+        )
+        for point in SECTION.points(effort, 2)
+    ]
+
+
+def linear(features) -> float:
+    far = 4 if features["family"] == "bad" else 1
+    return 5 + far * (
+        0.001 * features["hr"] + 0.002 * features["hw"] + 0.0001 * features["accesses"]
+    )
+
+
+def by_level(features) -> float:
+    bytes_each, far = (64, 8) if features["family"] == "bad" else (8, 1)
+    limits = [size // bytes_each for size in LEVELS]
+
+    def walk(count: float) -> float:
+        cost, low = 0.0, 0.0
+        for level, limit in enumerate([*limits, float("inf")]):
+            cost += max(0.0, min(count, limit) - low) * 0.0004 * 2**level
+            low = limit
+        return cost
+
+    return 5 + far * (walk(features["hr"]) + 1.5 * walk(features["hw"]))
+
+
+def machine(part):
+    document = {
+        "schema_version": 1,
+        "name": "made-up",
+        "title": "made up",
+        "library": "none",
+        "sources": {"calibration": "a test"},
+        "smp": part,
+    }
+    assert check_profile(document, "made-up") == []
+    return machine_of(document, "test")
+
+
+def prediction(made_up, features) -> float:
+    counts = [num(features[key]) for key in ("hr", "hw", "accesses", "processors")]
+    found = superstep_interval(Family.HRHWM, *counts, made_up)
+    assert not isinstance(found, Missing)
+    values = {name: quantity.value for name, quantity in found.coefficients.items()}
+    return float(evaluate(found.good if features["family"] == "good" else found.bad, values))
+
+
+@pytest.mark.parametrize(("truth", "levels"), [(linear, False), (by_level, True)])
+def test_the_profile_predicts_what_made_the_times(truth, levels) -> None:
+    fitted = SECTION.fit(timings(truth, noise=0.01))
+    part = fitted.parts["smp"]
+    assert ("levels" in part) is levels
+    made_up = machine(part)
+    for point in SECTION.points(Effort.FULL, 2):
+        assert prediction(made_up, point.features) == pytest.approx(truth(point.features), rel=0.05)
+    chosen = [quality for quality in fitted.qualities if quality.chosen]
+    assert {quality.operation for quality in chosen} == {"superstep.good.p2", "superstep.bad.p2"}
+    assert all(quality.median_error < 0.02 for quality in chosen)
+    standard = [quality for quality in fitted.qualities if quality.model == "H"]
+    assert all(quality.median_error > 0.05 for quality in standard)
+    residual = part["residual"]
+    assert 0.95 < residual["low"] <= 1 <= residual["high"] < 1.05
+
+
+def test_the_interval_owns_what_no_form_explains() -> None:
+    fitted = SECTION.fit(timings(linear, noise=0.4))
+    residual = fitted.parts["smp"]["residual"]
+    assert residual["low"] < 0.85
+    assert residual["high"] > 1.15
+
+
+def test_predictions_grow_with_accesses() -> None:
+    made_up = machine(SECTION.fit(timings(by_level, noise=0.3)).parts["smp"])
+    for family in ("good", "bad"):
+        last = 0.0
+        for h in np.geomspace(5000, 1_900_000, 60).astype(int).tolist():
+            features = {"hr": h, "hw": h, "accesses": 2 * h, "processors": 2, "family": family}
+            found = prediction(made_up, features)
+            assert found >= last
+            last = found
+
+
+def test_the_quick_points_can_be_fitted_too() -> None:
+    fitted = SECTION.fit(timings(linear, effort=Effort.QUICK))
+    assert fitted.parts["smp"]["range"]["h"] == [5000, 300_000]
+    machine(fitted.parts["smp"])
+
+
+def test_too_few_points_are_no_fit() -> None:
+    with pytest.raises(ValueError, match="two cores"):
+        SECTION.fit([])
+    with pytest.raises(ValueError, match="too few"):
+        SECTION.fit(timings(linear)[:4])
+    assert SECTION.points(Effort.FULL, 1) == []
+
+
+def test_points_are_the_same_every_time_and_keep_suites_from_the_fit() -> None:
+    points = SECTION.points(Effort.FULL, 2)
+    assert points == SECTION.points(Effort.FULL, 2)
+    for point in points:
+        fitted = {"good": 1, "bad": 2}[str(point.features["family"])]
+        assert point.held_out is (point.features["suite"] != fitted)
+    assert {point.features["processors"] for point in SECTION.points(Effort.QUICK, 4)} == {2, 4}
+    assert SECTION.needs == {Need.NUMBA}
+    assert "supersteps" in SECTIONS
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_each_processor_writes_where_the_family_says(good: bool) -> None:
+    step = Superstep((5, 30), (40, 7), good=good)
+    step._shared[:] = -1
+    step()
+    expected = np.full_like(step._shared, -1)
+    if good:
+        expected[:40] = range(40)
+        expected[40:47] = range(7)
+    else:
+        expected[: 40 * ELEMENTS_IN_LINE : ELEMENTS_IN_LINE] = range(40)
+        expected[1 : 1 + 7 * ELEMENTS_IN_LINE : ELEMENTS_IN_LINE] = range(7)
+    np.testing.assert_array_equal(step._shared, expected)
+    assert step._shared.ctypes.data % 64 == 0
+    step._shared[:] = 1
+    step()
+    sums = step._sums[::ELEMENTS_IN_LINE][:2]
+    assert sums.tolist() == [5, 30]
+
+
+def test_a_point_of_each_family_runs() -> None:
+    for point in (SECTION.points(Effort.QUICK, 2)[0], SECTION.points(Effort.QUICK, 2)[-1]):
+        action = SECTION.action(point, World())
+        action.run()
+        action.close()
