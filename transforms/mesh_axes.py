@@ -130,7 +130,8 @@ def _legality(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Legali
     if any(any(array.spec.halo) for array in slabs.arrays.values()):
         return Legality(Applicability.DISPLAY, "the declared halo widths must be extended by hand")
     return Legality(
-        Applicability.SAFE, "the annotation is inert at run time, so no result can change"
+        Applicability.DISPLAY,
+        "no result changes, but whoever distributes the arrays must do so over a mesh of more axes",
     )
 
 

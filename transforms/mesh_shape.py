@@ -40,8 +40,9 @@ mesh = Mesh(row=16, col=1)
 ```
 
 **Fix safety.** The annotation is inert at run time, so no result changes. Where other kernels of
-the file use the same mesh the edit is shown only, for they would be changed too. The launch of
-the program must agree with the mesh.
+the file use the same mesh the edit is shown only, for they would be changed too; so is one that
+gives a mesh more axes, for the program that distributes the arrays becomes another. The launch
+of the program must agree with the mesh.
 
 **Models used.** Lines (messages, scans, array statements).
 

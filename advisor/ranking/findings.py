@@ -149,8 +149,10 @@ def rivals_of(
             reason = f"as slow as {subject} as written"
         elif time > best:
             reason = f"{time / best:.2f} times the time of the suggestion"
-        else:
+        elif time == best:
             reason = "as fast as the suggestion"
+        else:
+            reason = "faster than the suggestion, but to be done by hand"
         yield Alternative(candidate.proposal.title, time, reason)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from advisor.analysis.lower import Unpriced
-from advisor.finding import Alternative, Finding, Remark
+from advisor.finding import Alternative, Applicability, Finding, Remark
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
@@ -77,7 +78,9 @@ def rank(
     -------
     Ranked
         One finding for each rule that has a proposal predicted to be faster, if that is worth
-        telling; a remark instead where the kernel, or the machine, allows no prediction.
+        telling; a second where the fastest has to be done by hand and a slower one, still worth
+        telling, need not be. A remark instead where the kernel, or the machine, allows no
+        prediction.
 
     Notes
     -----
@@ -114,17 +117,19 @@ def rank(
         candidates.sort(key=lambda candidate: candidate.time_s)
         if not candidates or candidates[0].time_s >= now:
             continue
-        best = _in_full(candidates[0], machine)
-        found = compared(before, best.costed, sizes.values)
-        if found.ratio.mid <= 1:
-            continue
-        if found.ratio.mid >= WORTH:
-            gains += 1
-        if worth(transform.code, found.ratio.mid, found.ratio.low):
-            rivals = (*rivals_of(candidates, now, "the kernel"), *lost)
-            finding = finding_of(place, machine, sizes, transform, before, best, found, rivals)
-            sides = before, best.costed
-            judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
+        for number, chosen in enumerate(_to_tell(candidates, now)):
+            best = _in_full(chosen, machine)
+            found = compared(before, best.costed, sizes.values)
+            if found.ratio.mid <= 1:
+                continue
+            if found.ratio.mid >= WORTH and not number:
+                gains += 1
+            if worth(transform.code, found.ratio.mid, found.ratio.low):
+                others = [chosen, *(one for one in candidates if one is not chosen)]
+                rivals = (*rivals_of(others, now, "the kernel"), *lost)
+                finding = finding_of(place, machine, sizes, transform, before, best, found, rivals)
+                sides = before, best.costed
+                judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
     judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
     if gains > 1:
         from advisor.ranking.joint import best_plan
@@ -134,6 +139,20 @@ def rank(
             message = f"best plan for kernel `{kernel.name}`, {plan}"
             remarks.append(Remark(path, kernel.name, kernel.span, message))
     return Ranked(tuple(judged), tuple(remarks))
+
+
+def _to_tell(
+    candidates: Sequence[Candidate[Proposal]], now: float
+) -> Iterator[Candidate[Proposal]]:
+    """Yield the fastest candidate, and where nobody writes it the fastest that can be applied."""
+    yield candidates[0]
+    if not _is_written(candidates[0].proposal):
+        faster = (one for one in candidates[1:] if one.time_s < now)
+        yield from islice((one for one in faster if _is_written(one.proposal)), 1)
+
+
+def _is_written(proposal: Proposal) -> bool:
+    return proposal.legality.applicability is not Applicability.DISPLAY and bool(proposal.edits())
 
 
 def _judged(

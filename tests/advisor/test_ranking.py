@@ -436,3 +436,25 @@ def test_a_variant_without_a_statement_is_never_slower() -> None:
         shorter = replace(kernel, body=kernel.body[:-count])
         sizes = {"N": 1000, "b": 6}
         assert time_s(priced(shorter), sizes) <= time_s(priced(kernel), sizes)
+
+
+def test_beside_the_fastest_that_nobody_writes_stands_the_fastest_with_an_edit() -> None:
+    source = """
+# advise: kernel N=300
+# advise: img: f4[N, N] over (none, block(rank)) on mesh(rank=16)
+def blur(img):
+    out = img.copy()
+    out[1:-1, 1:-1] = (img[:-2, 1:-1] + img[1:-1, 2:] + img[2:, 1:-1]) / 3
+    return out
+"""
+    (kernel,) = read_kernels("k.py", source)
+    machine = load_machine("sp2")
+    rules = [rule for rule in transforms() if rule.code == "ADV101"]
+    found = rank("k.py", kernel, machine, bind_sizes(kernel, {}), rules).findings
+    by_hand, written = found
+    assert by_hand.fix is None
+    assert written.fix is not None
+    assert by_hand.speedup > written.speedup > 1
+    (other,) = (a for a in written.alternatives if a.title in by_hand.message)
+    assert "by hand" in other.reason
+    assert {a.title for a in by_hand.alternatives} == {written.message.partition(": ")[2]}
