@@ -154,11 +154,6 @@ BAD = {
         COLUMNS.replace('Block("rank")', 'Block("row")'),
         r"^k\.py:1\d:\d+: .*row",
     ),
-    "unbound size": (
-        ["k.py", "--machine", "t3e"],
-        COLUMNS.replace("N=1000", ""),
-        r"^k\.py:13:\d+: .*\bN\b.*-D",
-    ),
     "zero size": (
         ["k.py", "--machine", "t3e"],
         COLUMNS.replace("N=1000", "N=0"),
@@ -183,3 +178,29 @@ def test_bad_input_costs_one_line(name: str, tmp_path: Path) -> None:
 
     assert re.search(pattern, lines[0]), lines[0]
     assert (tmp_path / "k.py").read_text() == source
+
+
+def test_a_size_that_nothing_binds_stays_symbolic(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text(COLUMNS.replace("N=1000", ""))
+    done = advise("k.py", "--machine", "sp2", "--output-format", "json", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    (found, *_) = [f for f in json.loads(done.stdout)["findings"] if f["code"] == "ADV101"]
+    said = json.dumps(found)
+    assert "-D" in said or "N" in found["message"]
+    # where it is said to pay, a value for N gives a gain, and below it none
+    (first,) = {int(m) for m in re.findall(r"N >= (\d+)", found["message"])} or {None}
+    assert first is not None, found["message"]
+    for value, gains in ((first, True), (first - 1, False)):
+        given = advise(
+            "k.py",
+            "--machine",
+            "sp2",
+            "-D",
+            f"N={value}",
+            "--min-speedup",
+            "1",
+            "--select",
+            "ADV101",
+            cwd=tmp_path,
+        )
+        assert given.returncode == (1 if gains else 0), (value, given.stdout)
