@@ -58,7 +58,8 @@ MATRICES = ("u", "v")
 # rows and columns of both have at least 3 entries
 FACES = st.sampled_from(
     ["[0]", "[1, :]", "[:, 1].copy()", "[:, -1].copy()", "[1:-1].copy()", "[:, 1:3].copy()",
-     ".T.copy()", ".sum(axis=0)", "[::2].copy()", "[-1, 1:-1]", ".ravel()", ".flatten()"]
+     ".T.copy()", "[i + 1:].copy()", "[:, :j + 1].copy()", ".sum(axis=0)",
+     "[::2].copy()", "[-1, 1:-1]", ".ravel()", ".flatten()"]
 )  # fmt: skip
 CONDITIONS = st.sampled_from(
     ["rank == 0", "rank > 0", "rank < size - 1", "rank % 2 == 0", "rank != 1", "i % 2 == 0",
@@ -91,7 +92,7 @@ def blocks(draw: st.DrawFn, depth: int = 0) -> list[str]:
             lines += [f"for i in range({bound}):", *inner, "i = 1"]
         else:
             step = draw(st.sampled_from(["range(rank, 5, size)", "range(1, 4)", "range(4, 0, -1)"]))
-            lines += [f"for j in {step}:", *inner]
+            lines += [f"for j in {step}:", *inner, "j = 1"]
     return lines
 
 
@@ -102,11 +103,11 @@ def programs(draw: st.DrawFn) -> str:
         + draw(st.sampled_from([")", ", order='F')"]))
         for name in MATRICES
     ]
-    start = ["n = 12", "m = 9", "i = 1", "left, right = rank - 1, rank + 1"]
+    start = ["n = 12", "m = 9", "i = j = 1", "left, right = rank - 1, rank + 1"]
     if draw(st.booleans()):
         body = draw(blocks())
         return "\n".join([*start, *made, *body, ""])
-    inner = ["    " + line for line in ["i = 1", "left, right = 0, 1", *draw(blocks())]]
+    inner = ["    " + line for line in ["i = j = 1", "left, right = 0, 1", *draw(blocks())]]
     return "\n".join([*start, *made, "def work(comm, u, v):", *inner, "work(comm, u, v)", ""])
 
 

@@ -8,7 +8,7 @@ and told, with its line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TypeVar
 
 from advisor.analysis.spmd.operations import (
@@ -79,10 +79,7 @@ def lower_steps(steps: Sequence[Step], loops: Sequence[Loop] = ()) -> Lowered:
     gaps: dict[Gap, None] = {}
     for rank in _ranks(body):
         lowering = _Lowering({RANK: rank})
-        made: Process = Sequential(tuple(lowering.block(body)))
-        for loop in reversed(loops):
-            made = lowering.repeated(loop, made)
-        found.setdefault(made)
+        found.setdefault(Sequential(tuple(lowering.within(tuple(loops), body))))
         gaps.update(dict.fromkeys(lowering.gaps))
     several = tuple(found)
     return Lowered(several[0] if len(several) == 1 else Parallel(several), tuple(gaps))
@@ -195,7 +192,7 @@ class _Lowering:
                 case Loop(kind=LoopKind.THREADS):
                     yield from self._leaves(superstep(step))
                 case Loop():
-                    yield self.repeated(step, Sequential(tuple(self.block(step.body))))
+                    yield from self._repeated(step, ())
                 case Unknown(reason, span, _):
                     self.gap(reason, span)
                 case Wait() | Leave() | Branch() | Call():
@@ -205,16 +202,33 @@ class _Lowering:
         except ExprError as error:
             self.gap(f"sizes that contradict each other: {error}", _span(step))
 
-    def repeated(self, loop: Loop, body: Process) -> Process:
-        """Return a loop around a process; one of unknown length counts once."""
-        if body == Sequential(()):
-            return body
+    def within(self, loops: tuple[Loop, ...], body: tuple[Step, ...]) -> list[Process]:
+        """Return what steps do that stand in loops, of which the first is the outermost."""
+        if not loops:
+            return self.block(body)
+        first, *rest = loops
+        return list(self._repeated(replace(first, body=body), tuple(rest)))
+
+    def _repeated(self, loop: Loop, loops: tuple[Loop, ...]) -> Iterator[Process]:
+        """Yield a loop around others and its body; one of unknown length counts once."""
+        before = dict(self.bindings)
         if loop.trips is None:
             self.gap(f"{loop.why}: it counts once", loop.span)
-            return body
-        if loop.variable and loop.step == 1 and not loop.by_rank:
-            return SeqLoop(loop.variable, self.at(loop.low), self.at(loop.high) - 1, body)
-        return SeqLoop(loop.variable or "round", num(1), self.at(loop.trips), body)
+            yield from self.within(loops, loop.body)
+            return
+        turn = f"{loop.variable}.turn" if loop.variable else "turn"
+        trips, low = self.at(loop.trips), self.at(loop.low)
+        straight = bool(loop.variable) and loop.step == 1 and not loop.by_rank
+        if loop.variable and not straight:
+            self.bindings[loop.variable] = low + sym(turn) * loop.step
+        inner = Sequential(tuple(self.within(loops, loop.body)))
+        self.bindings = before
+        if inner == Sequential(()):
+            return
+        if straight:
+            yield SeqLoop(loop.variable, low, low + trips - 1, inner)
+        else:
+            yield SeqLoop(turn, num(0), trips - 1, inner)
 
     def _leaves(self, works: Iterable[Work]) -> Iterator[Process]:
         for work in works:

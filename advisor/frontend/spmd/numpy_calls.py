@@ -595,9 +595,10 @@ def _frombuffer(arguments: _Arguments, run: Run, span: Span) -> Value:
     return _made(run, span, dtype, None)
 
 
-def _file(arguments: _Arguments, run: Run, span: Span) -> Value:
+def _file(arguments: _Arguments, run: Run, span: Span, *, binary: bool = False) -> Value:
     run.unknown("the time and the shape of what is read from a file are not known", span)
-    view = run.fresh(run.text_of(span), None, None, Origin.NEW, span, Order.UNKNOWN)
+    dtype = _stated_dtype(arguments, 1, None if binary else "float64")
+    view = run.fresh(run.text_of(span), dtype, None, Origin.NEW, span, Order.UNKNOWN)
     return Array(view)
 
 
@@ -655,7 +656,7 @@ _HANDLERS: dict[str, Callable[[_Arguments, Run, Span], Value]] = {
     "frombuffer": _frombuffer,
     "fromstring": _frombuffer,
     "loadtxt": _file,
-    "load": _file,
+    "load": lambda a, r, s: _file(a, r, s, binary=True),
     "genfromtxt": _file,
     "fromfile": _file,
 }
@@ -684,7 +685,8 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
         case "shape" if shape is not None:
             return Sequence(tuple(Number(extent) for extent in shape), is_list=False)
         case "shape":
-            return Opaque(f"the shape of `{view.text}` is not known")
+            why = f"the shape of `{view.text}` is not known"
+            return Opaque(why, text=f"{view.buffer.name}.shape")
         case "size":
             return Number(view.count) if view.count is not None else _unknown_size(view, run)
         case "ndim":

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.payload import partner_of, payload_of
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.run import BROADCAST, Argument, Run
 from advisor.frontend.spmd.values import (
     Array,
     External,
@@ -303,6 +303,8 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
 
 
 def _alike(made: Communicate, run: Run, span: Span, text: str, *, varies: bool) -> Value:
+    if made.send is None and made.op is Op.BCAST:
+        return Opaque(BROADCAST, text=run.targets[0] if run.targets else "")
     if made.send is None:
         return Opaque("what a pickled collective gives", varies=varies)
     found = _of_payload(made.send, run, span, text)

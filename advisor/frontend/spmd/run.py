@@ -41,6 +41,10 @@ COMMAND_LINE = "an argument of the command line"
 """Why the value of a symbol is not known."""
 
 
+BROADCAST = "what a broadcast gives to those who sent nothing"
+"""Why an object is not known that the root of a broadcast knows."""
+
+
 class TooMuch(Exception):
     """A file in which following every call takes too long."""
 
@@ -328,6 +332,11 @@ class Run:
         if one == other:
             return one
         match one, other:
+            case (Opaque(why=why), _) if why == BROADCAST:
+                # the same name on both paths: the root has what the others are sent
+                return other
+            case (_, Opaque(why=why)) if why == BROADCAST:
+                return one
             case (Nothing(), _):
                 return other
             case (_, Nothing()):
