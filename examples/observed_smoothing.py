@@ -1,7 +1,7 @@
-"""A program whose real sizes only a run knows: an annotated kernel and its MPI twin.
+"""A program whose sizes only a run knows: a kernel that binds none, and its MPI twin.
 
-``advise`` on this file alone rests on the sizes that its author thought usual. After
-``mpiexec -n 2 advise run examples/observed_smoothing.py 600 5`` it rests on those of the run.
+``advise`` on this file alone leaves sizes open, and says for which of them a rewrite pays. After
+``mpiexec -n 2 advise run examples/observed_smoothing.py 600 5`` it predicts for those of the run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from advisor import Block, Dist, Mesh, kernel
 mesh = Mesh(row="P")
 
 
-@kernel(N=100, b=2, P=16)
+@kernel
 def smoothed(
     image: Annotated[NDArray[np.int64], Dist("N", "N", Block("row"), None, on=mesh)], b: int
 ) -> NDArray[np.int64]:

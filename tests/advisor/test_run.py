@@ -75,23 +75,15 @@ def test_a_compiled_kernel_of_the_examples(advise: Shell) -> None:
 
 def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: Shell) -> None:
     text = (EXAMPLES / "observed_smoothing.py").read_text()
-    file = advise.write("smoothing.py", text.replace("@kernel(N=100, b=2, P=16)", "@kernel"))
-    before = subprocess.run(
-        [sys.executable, "-m", "advisor", file],
-        cwd=advise.folder,
-        env=advise.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "@kernel\n" in (advise.folder / file).read_text()
-    assert "observed" not in before.stdout
-    assert "(line " not in before.stdout
+    file = advise.write("smoothing.py", text)
+    before = flat(advise(file, "--select", "ADV201", code=1).stdout)
+    assert "nothing binds N, P, b, so no time is predicted" in before
     done = advise("run", file, "600", "5", ranks=2)
     assert done.stdout == "True\n"
     assert done.stderr.count("on 2 ranks") == 1
     after = flat(advise(file, code=1).stdout)
     assert "ADV201" in after
+    assert "nothing binds" not in after
     assert "rests on observed: N = 600, P = 2, b = 5 on 2 ranks" in after
     messages = advise.observed("message")
     (exchanged,) = [m for name, m in messages.items() if name.endswith(":Sendrecv")]
