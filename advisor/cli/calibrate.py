@@ -46,6 +46,7 @@ def _calibrate(
 ) -> None:
     from advisor.cli.subjects import problems_in_one_line
     from costdb.calibration.campaign import Request, calibrate
+    from costdb.calibration.profile import disturbances
     from costdb.calibration.registry import CalibrationError, check_names
     from costdb.calibration.section import Effort
     from costdb.machines import CALIBRATED
@@ -66,6 +67,9 @@ def _calibrate(
         raise
     finally:
         watcher.clear()
+    for section in made.sections:
+        for said in disturbances(section):
+            complain(f"{section.name}: {said}")
     for left_out in made.skipped:
         complain(f"skipped {left_out.name}: {left_out.reason}")
     if any(left_out.reason.endswith(" missing") for left_out in made.skipped):

@@ -7,16 +7,17 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Protocol
 
+from costdb.calibration.bystanders import Bystanders
 from costdb.calibration.launch import launch
 from costdb.calibration.library import code_version, launched_ranks, usable_cores
 from costdb.calibration.measure import PACES
-from costdb.calibration.profile import Made, make_profile
+from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile
 from costdb.calibration.recording import record
-from costdb.calibration.registry import CalibrationError, Skipped, sections
+from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, sections
 from costdb.calibration.section import Effort, Need, Section
 from costdb.calibration.worker import Job
 from costdb.store.database import writing
@@ -77,7 +78,7 @@ class Request:
     fresh : bool
         Begin anew even where an unfinished run could be resumed.
     seconds : float or None
-        For all sections together; None for what the effort allows.
+        For all that are asked for together; None for what the effort allows.
     """
 
     machine: str = "here"
@@ -157,7 +158,8 @@ def _measure(
     watcher: Watcher,
 ) -> bool:
     launches = LAUNCHES[request.effort]
-    budget = _Budget(request.seconds or TOTAL_SECONDS[request.effort], len(wanted))
+    each = TOTAL_SECONDS[request.effort] / max(len(SECTIONS), len(wanted))
+    budget = _Budget(request.seconds or each * len(wanted), len(wanted))
     complete = True
     for section in wanted:
         share = budget.next_section()
@@ -183,6 +185,7 @@ def _launch(
     points = section.points(job.effort, run.ranks if with_mpi else usable_cores())
     expected = PACES[job.effort].rounds * len(points)
     began = time.monotonic()
+    bystanders = Bystanders()
     place: Launch | None = None
     done = 0
     for message in launch(job, run.ranks if with_mpi else 0):
@@ -196,4 +199,6 @@ def _launch(
             elapsed = (time.monotonic() - began) / max(job.seconds, 1e-9)
             watcher.progress(min(max(done / max(expected, 1), elapsed), 1.0))
     if place is not None:
-        finish_launch(connection, run, section.name, place.number)
+        busy = bystanders.busy_cores()
+        known = {} if busy is None else {OTHERS_BUSY: round(busy, 2)}
+        finish_launch(connection, replace(place, setting={**place.setting, **known}))

@@ -24,6 +24,10 @@ from costdb.store.records import Fit, add_fit
 from costdb.store.runs import Launch, Run, launches_of, newest_run_of
 
 SOURCE = "calibration"
+OTHERS_BUSY = "others_busy_cores"
+"""In the setting of a launch: how many cores other processes kept busy meanwhile."""
+
+_NOTICEABLE_CORES = 0.15
 
 _STEADY = (
     "Times are those of a process that has run a while: first touches of memory and first "
@@ -123,7 +127,7 @@ def document_of(
         sources[source] = _citation(one.run)
         for key, part in one.fitted.parts.items():
             parts[key] = _merged(parts.get(key), _cited(part, source), f"/{key}", one.name)
-        notes += [f"{one.name}: {note}" for note in one.fitted.notes]
+        notes += [f"{one.name}: {note}" for note in (*one.fitted.notes, *disturbances(one))]
     notes += [f"{one.name}: left out: {one.reason}" for one in skipped]
     return {
         "schema_version": PROFILE_SCHEMA_VERSION,
@@ -135,6 +139,18 @@ def document_of(
         "sources": sources,
         **parts,
     }
+
+
+def disturbances(section: FittedSection) -> tuple[str, ...]:
+    """Return what is to be said of other processes that ran while a section was measured."""
+    busy = [float(one.setting.get(OTHERS_BUSY, 0.0)) for one in section.launches]
+    if max(busy, default=0.0) < _NOTICEABLE_CORES:
+        return ()
+    cores = ", ".join(f"{share:.1f}" for share in busy)
+    return (
+        f"Other processes kept {cores} cores busy in its launches: times may be too long, "
+        "calibrate again on a machine at rest.",
+    )
 
 
 def _citation(run: Run) -> str:

@@ -143,12 +143,13 @@ def begin_launch(
     return number
 
 
-def finish_launch(connection: sqlite3.Connection, run: Run, section: str, number: int) -> None:
-    """Mark a launch as finished."""
+def finish_launch(connection: sqlite3.Connection, launch: Launch) -> None:
+    """Mark a launch as finished, and keep what its setting says by now."""
     with transaction(connection):
         connection.execute(
-            "UPDATE launches SET finished = 1 WHERE run = ? AND section = ? AND launch = ?",
-            (run.id, section, number),
+            "UPDATE launches SET finished = 1, setting = ? "
+            "WHERE run = ? AND section = ? AND launch = ?",
+            (to_text(dict(launch.setting)), launch.run, launch.section, launch.number),
         )
 
 

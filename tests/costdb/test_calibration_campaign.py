@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from costdb.calibration.bystanders import Bystanders
 from costdb.calibration.campaign import LAUNCHES, Request, calibrate
 from costdb.calibration.measure import PACES
-from costdb.calibration.profile import document_of
+from costdb.calibration.profile import disturbances, document_of
 from costdb.calibration.recording import timings_of
 from costdb.calibration.registry import SECTIONS, CalibrationError, check_names, find_section
 from costdb.calibration.section import Effort
@@ -257,6 +258,31 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
         assert newest_run_of(connection, "m", "s") is None
         assert launches_of(connection, "r", "s") == ()
         assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
+
+
+def test_other_processes_are_noticed_and_noted():
+    watch = Bystanders()
+    end = time.monotonic() + 0.5
+    while time.monotonic() < end:
+        pass
+    own = watch.busy_cores()
+    assert own is not None
+    watch = Bystanders()
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    time.sleep(1.0)
+    busy = watch.busy_cores()  # before it is waited for, it is not this process's own
+    other.kill()
+    other.wait()
+    assert busy is not None
+    assert busy > 0.2
+    (section,) = calibrate(quick(ALONE), Told()).sections
+    (first, second) = section.launches
+    assert first.setting["others_busy_cores"] >= 0
+    loud = replace(first, setting={**first.setting, "others_busy_cores": 0.7})
+    calm = replace(second, setting={**second.setting, "others_busy_cores": 0.0})
+    (note,) = disturbances(replace(section, launches=(loud, calm)))
+    assert "0.7, 0.0 cores busy" in note
+    assert disturbances(replace(section, launches=(calm, calm))) == ()
 
 
 def test_names_of_sections_are_checked():
