@@ -34,8 +34,8 @@ def ends(program: Program, *, pickled: bool) -> Iterator[End]:
 def only_pairs(program: Program, *, pickled: bool) -> Iterator[tuple[End, End]]:
     """Yield the sends and receives that can meet nobody but each other within the file.
 
-    Both ends name their partner and their tag. An end whose partner or tag is not known may
-    meet any other on its communicator, and so leaves no pair.
+    Both ends name their partner. An end whose tag is not known, or which takes any, may meet any
+    other on its communicator.
     """
     found = list(ends(program, pickled=pickled))
     sends = [end for end in found if end.step.op is Op.SEND]
@@ -52,12 +52,7 @@ def only_pairs(program: Program, *, pickled: bool) -> Iterator[tuple[End, End]]:
 
 def _is_named(end: End) -> bool:
     partner = end.step.dest if end.step.op is Op.SEND else end.step.source
-    return (
-        partner is not None
-        and partner.kind is PartnerKind.RANK
-        and not partner.may_be_nobody
-        and isinstance(end.step.tag, Num)
-    )
+    return partner is not None and partner.kind is PartnerKind.RANK and not partner.may_be_nobody
 
 
 def _may_meet(send: End, receive: End) -> bool:
