@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ceil, conditional, less_equal, log2, num, sym
 from costdb.graded import step_price
+from costdb.lines.coefficients import Bill
 from costdb.lines.regions import bytes_of
 from costdb.machines import Machine
 from costdb.profile_parts import interval_of, lacking
@@ -108,6 +109,7 @@ def _price(
     bill.charge(f"{label}: combining", "combine", steps.combine, size)
     # items are serialised and made one by one: half of their cost falls to either side
     bill.charge_items(f"{label}: items", objects * (steps.dump + steps.load) / 2)
+    bill.copy_to_one_run(steps.dump, region)
     stated = interval_of(machine, SECTION, "range", "bytes")
     domains = () if stated is None else (Domain("pickled bytes", size, *stated),)
     return bill.total(domains)
@@ -150,6 +152,17 @@ class _Bill:
         symbol = f"{SECTION}.object"
         self.coefficients[symbol] = each
         self._add(label, items * sym(symbol))
+
+    def copy_to_one_run(self, times: Expr, region: Region) -> None:
+        """Charge what a strided array takes before it is serialised, where messages tell.
+
+        It is one of the two copies of a staged message, so half of their price.
+        """
+        copies = Bill(self.machine)
+        copies.charge_staging(times / 2, region)
+        self.terms += copies.terms
+        self.coefficients |= copies.coefficients
+        self.absent += copies.absent
 
     def total(self, domains: tuple[Domain, ...]) -> Priced | Missing:
         if self.absent:

@@ -58,8 +58,49 @@ def matmul(random: np.random.Generator) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-12, err_msg=way)
 
 
+def one_sided(random: np.random.Generator) -> None:
+    programs = program("mpi/one_sided.py")
+    count = int(random.integers(1, 6))
+    table = programs["Shared"](comm, count)
+    places = random.integers(0, size * count, 40)
+    for turn in range(size):  # one after another, so that no addition is lost
+        if turn == rank:
+            programs["histogram"](table, places[rank::size])
+        comm.Barrier()
+    wanted = np.bincount(places, minlength=size * count)
+    np.testing.assert_array_equal(together(table.own, 0), wanted)
+    comm.Barrier()
+    table.free()
+
+    columns = int(random.integers(1, 5))
+    order = size * columns
+    a, b = random.random((order, order)), random.random((order, order))
+    shared = programs["Shared"](comm, columns * order)
+    shared.own[:] = b[:, parts(order)[rank]].T.ravel()
+    comm.Barrier()
+    product = np.empty((columns, order))
+    programs["matmul"](a[parts(order)[rank]], shared, product)
+    np.testing.assert_allclose(together(product, 0), a @ b, rtol=1e-12)
+    comm.Barrier()
+    shared.free()
+
+    rows, width = int(random.integers(1, 5)), int(random.integers(3, 9))
+    picture = random.integers(-50, 50, (size * rows, width))
+    image = programs["Shared"](comm, rows * width)
+    image.own[:] = picture[parts(size * rows)[rank]].ravel()
+    comm.Barrier()
+    edges = np.zeros((rows, width))
+    programs["sobel"](image, width, edges)
+    wanted = np.zeros_like(picture)
+    if len(picture) > 2:
+        program("sobel.py")["sobel"](picture, wanted)
+    np.testing.assert_array_equal(together(edges, 0), wanted)
+    comm.Barrier()
+    image.free()
+
+
 for seed in range(10):
-    for check in (jacobi, box_sum, matmul):
+    for check in (jacobi, box_sum, matmul, one_sided):
         check(np.random.default_rng(seed))
 if rank == 0:
     print("the same on", size)

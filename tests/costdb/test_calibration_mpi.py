@@ -207,8 +207,8 @@ def test_calls_longer_than_measured_ones_are_extrapolations() -> None:
 
 # Collectives and scans.
 
-MESSAGE = (2.0, (4e-5, 6e-4, 2e-5, 2e-5, 2e-5))
-OWN = (3.0, (3e-4, 6e-4, 1e-4, 9e-5, 1e-4))
+MESSAGE = (2.0, (4e-5, 6e-4, 2e-5, 2e-5, 2e-5, 2e-5, 2e-5))
+OWN = (3.0, (3e-4, 6e-4, 1e-4, 5e-4, 1e-4, 9e-5, 1e-4))
 PASSES = {"along": (1.0, 0.04, 1.1e-3, 1e-5), "across": (1.0, 0.02, 2e-4, 3e-5)}
 
 

@@ -127,6 +127,32 @@ def test_collectives_are_composed_as_mpi4py_does_them(count: int, ranks: int) ->
         assert microseconds(priced, N=count, P=ranks) == pytest.approx(time), kind
 
 
+def test_a_strided_array_is_copied_once_before_it_is_serialised() -> None:
+    staging: dict[str, Json] = {
+        "call_us": quantity(0.4, "us"),
+        "loop_us": quantity(0.006, "us"),
+        "element_us": quantity(0.002, "us"),
+        "copy_us_per_byte": quantity(0.0001, "us/byte"),
+        "way_bytes": quantity(4096, "byte"),
+        "lines": [{"max_bytes": None, "gamma_us_per_line": quantity(0.01, "us/line")}],
+    }
+    message: dict[str, Json] = {
+        "alpha_us": quantity(1, "us"),
+        "bytes": [{"max_bytes": None, "beta_us_per_byte": quantity(0.001, "us/byte")}],
+        "staging": staging,
+    }
+    whole = document()
+    whole["lines"] = {"message": message}
+    whole["hardware"] = {"cache_line_bytes": quantity(64, "byte")}
+    assert check_profile(whole, "test.json") == []
+    here = machine_of(whole, "test.json")
+    column = Region(8, (num(100), num(1)), (num(800), num(8)))
+    strided = microseconds(price_work(PickledMessage(column), here))
+    as_one_run = microseconds(price_work(PickledMessage(ARRAY), here), N=100)
+    both_copies = 0.4 + 0.006 + 100 * 0.002 + 800 * 0.0001 + 100 * 0.01
+    assert strided == pytest.approx(as_one_run + both_copies / 2)
+
+
 def test_a_measured_factor_corrects_its_kind_only() -> None:
     factor = quantity(1.5, "1")
     corrected = machine(collectives={"broadcast": factor})
