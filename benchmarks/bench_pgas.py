@@ -3,7 +3,8 @@
 Run it with ``mpiexec -n 2 python benchmarks/bench_pgas.py MACHINE``, on the machine whose profile
 MACHINE names (``here`` after a calibration, or a path). A prediction is the sum of the program's
 groups of remote references, priced by the profile, and of its private computation, which is
-measured alone: the same loops on one rank's own variables.
+measured alone: the same loops on one rank's own variables. The error is that of the median; where
+the least of the measured times is far below it, the machine was busy with something else.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ rank, size = comm.Get_rank(), comm.Get_size()
 T = num(size)
 
 
-def slowest_us(run: Callable[[], object]) -> float:
-    """Return the median over repetitions of the slowest rank's time."""
+def slowest_us(run: Callable[[], object]) -> tuple[float, float]:
+    """Return the median and the least over repetitions of the slowest rank's time."""
     taken = []
     for repetition in range(REPETITIONS + 3):
         comm.Barrier()
@@ -47,20 +48,22 @@ def slowest_us(run: Callable[[], object]) -> float:
         spent = comm.allreduce((time.perf_counter_ns() - begin) / 1000, MPI.MAX)
         if repetition >= 3:
             taken.append(spent)
-    return median(taken)
+    return median(taken), min(taken)
 
 
 def histograms() -> Iterator[Case]:
     """Yield increments of random elements: one in `size` is the rank's own."""
-    for count, increments in ((1000, 500), (20_000, 2000), (100_000, 8000)):
+    for count, increments in ((1000, 1000), (20_000, 4000), (100_000, 10_000)):
         table = PROGRAMS["Shared"](comm, count)
         places = np.random.default_rng(rank).integers(0, size * count, increments)
 
         def private(places: Any = places, count: int = count) -> None:
-            cell = np.empty(1)
+            cell, one = np.empty(1), np.float64(1.0)
             for location in places.tolist():
                 owner, _ = divmod(location, count)
-                if owner != rank:
+                if owner == rank:
+                    one + 1.0
+                else:
                     cell[0] += 1.0
 
         groups = [
@@ -141,10 +144,12 @@ def main() -> int:
     machine = load_machine(sys.argv[1])
     missed = 0
     if rank == 0:
-        print(f"{'program':34}{'measured':>12}{'predicted':>12}{'private':>10}{'error':>8}")
+        print(
+            f"{'program':34}{'measured':>12}{'least':>12}{'predicted':>12}{'private':>9}{'error':>8}"
+        )
     for cases in (histograms, products, edges):
         for name, run, private, groups in cases():
-            measured_us, private_us = slowest_us(run), slowest_us(private)
+            (measured_us, least_us), (private_us, _) = slowest_us(run), slowest_us(private)
             price = price_groups(groups, machine)
             if isinstance(price, Missing):
                 sys.exit(price.what)
@@ -153,8 +158,8 @@ def main() -> int:
             missed += abs(error) > GOAL_PERCENT
             if rank == 0:
                 print(
-                    f"{name:34}{measured_us:9.0f} us{predicted_us:9.0f} us"
-                    f"{private_us / predicted_us:10.0%}{error:+7.1f}%"
+                    f"{name:34}{measured_us:9.0f} us{least_us:9.0f} us{predicted_us:9.0f} us"
+                    f"{private_us / predicted_us:9.0%}{error:+7.1f}%"
                 )
     if rank == 0:
         print(f"{missed} of the predictions miss by more than {GOAL_PERCENT} %")
