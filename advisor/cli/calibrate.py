@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli.common import complain, wrong_use
+
+if TYPE_CHECKING:
+    from costdb.calibration.campaign import Request
+    from costdb.calibration.profile import Made
 
 _REFRESH_S = 0.2
 _BAR = 24
@@ -45,7 +49,7 @@ def _calibrate(
     ] = False,
 ) -> None:
     from advisor.cli.subjects import problems_in_one_line
-    from costdb.calibration.campaign import Request, calibrate
+    from costdb.calibration.campaign import Request
     from costdb.calibration.profile import disturbances
     from costdb.calibration.registry import CalibrationError, check_names
     from costdb.calibration.section import Effort
@@ -58,7 +62,7 @@ def _calibrate(
     try:
         check_names(request.only)
         with problems_in_one_line():
-            made = calibrate(request, watcher)
+            made = _calibrated(request, watcher)
     except CalibrationError as error:
         raise wrong_use(str(error)) from error
     except KeyboardInterrupt:
@@ -67,6 +71,8 @@ def _calibrate(
         raise
     finally:
         watcher.clear()
+    if made is None:
+        return
     for section in made.sections:
         for said in disturbances(section):
             complain(f"{section.name}: {said}")
@@ -76,6 +82,25 @@ def _calibrate(
         complain("pip install 'kernel-advisor[calibrate]' brings what is missing")
     use = "it is the default now" if name == CALIBRATED else f"use it with --machine {name}"
     complain(f"stored machine {name} in {store_path()}; {use}")
+
+
+def _calibrated(request: Request, watcher: _Lines) -> Made | None:
+    """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
+    from costdb.calibration.campaign import calibrate
+    from costdb.calibration.library import launched_ranks
+
+    if launched_ranks() == 1:
+        return calibrate(request, watcher)
+    from costdb.calibration.launched import Team
+
+    team = Team()
+    if not team.leads:
+        team.assist()
+        return None
+    try:
+        return calibrate(request, watcher, team.start)
+    finally:
+        team.dismiss()
 
 
 class _Lines:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import sqlite3
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 from costdb.calibration.bystanders import Bystanders
 from costdb.calibration.launch import launch
@@ -74,7 +74,8 @@ class Request:
     only : tuple of str
         Names of sections; all where empty.
     ranks : int
-        How many to start; 0 means one for each core, at least 2.
+        How many to start; 0 means one for each core, at least 2. Under a
+        launcher its ranks take part.
     fresh : bool
         Begin anew even where an unfinished run could be resumed.
     seconds : float or None
@@ -104,8 +105,18 @@ class _Budget:
         return share
 
 
-def calibrate(request: Request, watcher: Watcher) -> Made:
+Start = Callable[[Job, int], Iterator[dict[str, Any]]]
+
+
+def calibrate(request: Request, watcher: Watcher, start: Start = launch) -> Made:
     """Measure, keep every sample, and make the profile of all that the store has.
+
+    Parameters
+    ----------
+    request : Request
+    watcher : Watcher
+    start : callable
+        Begins a launch of a job with so many ranks, 0 for none, and yields its messages.
 
     Raises
     ------
@@ -124,7 +135,7 @@ def calibrate(request: Request, watcher: Watcher) -> Made:
         held.enter_context(alone())
         connection = held.enter_context(writing(store_path()))
         run = _run(connection, request, wanted, watcher)
-        measured = _measure(connection, run, request, wanted, watcher)
+        measured = _measure(connection, run, request, wanted, watcher, start)
         if measured:
             finish_run(connection, run)
         return make_profile(connection, run, skipped)
@@ -132,7 +143,10 @@ def calibrate(request: Request, watcher: Watcher) -> Made:
 
 def ranks_of(request: Request) -> int:
     """Return how many ranks take part where a section needs MPI."""
-    return request.ranks or max(launched_ranks(), min(usable_cores(), _MOST_RANKS), 2)
+    launched = launched_ranks()
+    if launched > 1:
+        return launched
+    return request.ranks or max(min(usable_cores(), _MOST_RANKS), 2)
 
 
 def _run(
@@ -156,6 +170,7 @@ def _measure(
     request: Request,
     wanted: Sequence[Section],
     watcher: Watcher,
+    start: Start,
 ) -> bool:
     launches = LAUNCHES[request.effort]
     each = TOTAL_SECONDS[request.effort] / max(len(SECTIONS), len(wanted))
@@ -170,7 +185,7 @@ def _measure(
             seconds = (ends - time.monotonic()) / (launches - number)
             job = Job(section.name, request.effort, seconds, random.randrange(2**32))
             try:
-                _launch(connection, run, section, job, watcher)
+                _launch(connection, run, section, job, watcher, start)
             except CalibrationError as error:
                 watcher.failed(str(error))
                 complete = False
@@ -179,7 +194,12 @@ def _measure(
 
 
 def _launch(
-    connection: sqlite3.Connection, run: Run, section: Section, job: Job, watcher: Watcher
+    connection: sqlite3.Connection,
+    run: Run,
+    section: Section,
+    job: Job,
+    watcher: Watcher,
+    start: Start,
 ) -> None:
     with_mpi = Need.MPI in section.needs
     points = section.points(job.effort, run.ranks if with_mpi else usable_cores())
@@ -188,7 +208,7 @@ def _launch(
     bystanders = Bystanders()
     place: Launch | None = None
     done = 0
-    for message in launch(job, run.ranks if with_mpi else 0):
+    for message in start(job, run.ranks if with_mpi else 0):
         if "setting" in message:
             number = begin_launch(connection, run, section.name, message["setting"])
             place = Launch(run.id, section.name, number, message["setting"], finished=False)

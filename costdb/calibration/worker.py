@@ -14,6 +14,7 @@ import threading
 import time
 import traceback
 from dataclasses import asdict, dataclass
+from typing import Protocol
 
 from costdb.calibration.library import setting_of, usable_cores
 from costdb.calibration.measure import PACES, measure
@@ -34,7 +35,23 @@ class Job:
     seed: int
 
 
-class _Output:
+class Output(Protocol):
+    """Where rank 0 says what it measures."""
+
+    def write(self, **message: object) -> None:
+        """Say something at once."""
+        ...
+
+    def visit(self, index: int, taken: tuple[float, ...]) -> None:
+        """Say the samples of a visit, now or later."""
+        ...
+
+    def end(self) -> None:
+        """Say what is left, and that it is done."""
+        ...
+
+
+class _Lines:
     """Lines to the reader, a second's worth at a time: writing would disturb the measurement."""
 
     def __init__(self, descriptor: int) -> None:
@@ -58,7 +75,7 @@ class _Output:
         self.write(done=True)
 
 
-def work(job: Job, output: _Output) -> None:
+def work(job: Job, output: Output) -> None:
     """Measure one launch."""
     begun = time.monotonic()
     section = find_section(job.section)
@@ -104,7 +121,7 @@ def main(arguments: list[str]) -> int:
     os.dup2(2, 1)
     threading.Thread(target=_end_with_reader, daemon=True).start()
     try:
-        work(job, _Output(descriptor))
+        work(job, _Lines(descriptor))
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

@@ -17,6 +17,8 @@ import pytest
 
 from costdb.calibration.bystanders import Bystanders
 from costdb.calibration.campaign import LAUNCHES, Request, calibrate
+from costdb.calibration.launch import mpiexec
+from costdb.calibration.library import launched_ranks
 from costdb.calibration.measure import PACES
 from costdb.calibration.profile import disturbances, document_of
 from costdb.calibration.recording import timings_of
@@ -258,6 +260,50 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
         assert newest_run_of(connection, "m", "s") is None
         assert launches_of(connection, "r", "s") == ()
         assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
+
+
+LAUNCHED = f"""
+from costdb.calibration.campaign import Request, calibrate
+from costdb.calibration.launched import Team
+from costdb.calibration.library import launched_ranks
+from costdb.calibration.section import Effort
+import test_calibration_campaign as here
+assert launched_ranks() == 2
+team = Team()
+if team.leads:
+    try:
+        request = Request("cluster", Effort.QUICK, ({TOGETHER!r}, {ALONE!r}), seconds=6)
+        calibrate(request, here.Told(), team.start)
+    finally:
+        team.dismiss()
+else:
+    team.assist()
+"""
+
+
+def test_under_a_launcher_its_ranks_take_part_and_the_first_one_writes():
+    launcher = mpiexec()
+    assert launcher is not None
+    done = subprocess.run(
+        [launcher, "-n", "2", sys.executable, "-c", LAUNCHED],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert {known.operation: known.ranks for known in all_records()} == {
+        f"{TOGETHER}.sum": 2,
+        f"{ALONE}.sum": 1,
+    }
+    assert len({known.date for known in all_records()}) == 1
+    assert load_machine("cluster").library.startswith("MPICH ")
+    assert launched_ranks({}) == 1
+    assert launched_ranks({"OMPI_COMM_WORLD_SIZE": "6"}) == 6
+    step = {"SLURM_PROCID": "0", "SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "8"}
+    assert launched_ranks(step) == 8
+    # a batch script that started no step
+    assert launched_ranks({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}) == 1
 
 
 def test_other_processes_are_noticed_and_noted():
