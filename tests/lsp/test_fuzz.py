@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fuzz import CODECS, Editor, Reference, Wrong, run
+from fuzz import CODECS, START, Editor, Reference, Wrong, run
 
 EDITS = 334
 
@@ -19,7 +19,7 @@ def test_random_edits(encoding: str) -> None:
 
 
 def test_the_reference_sees_a_column_that_is_off_by_one() -> None:
-    editor = Editor("utf-16")
+    editor = Editor("utf-16", START.replace("rank=16", "rank=17"))  # with one finding
     finding = Reference().knows(editor.text).findings[0]
     offset = editor.text.index("Dist(")
     end = editor.place(editor.text.index("],\n", offset))

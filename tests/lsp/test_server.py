@@ -37,7 +37,7 @@ async def test_an_editor_that_is_pushed_to() -> None:
         assert found.source == "advise"
         assert found.range == place(KERNEL, ARRAY)
         assert found.severity is types.DiagnosticSeverity.Information
-        assert found.message.startswith("1.09x faster on sp2: distribute `field` by rows")
+        assert found.message.startswith("1.10x faster on sp2: distribute `field` by rows")
         assert found.tags is None
         assert found.code_description is not None
         assert found.code_description.href.startswith("file:///")
@@ -66,7 +66,7 @@ async def hovers(editor: Session) -> None:
     assert isinstance(shown.contents, types.MarkupContent)
     text = shown.contents.value
     assert shown.contents.kind is types.MarkupKind.Markdown
-    for part in ("1.09x faster", "| before | after |", "**Rests on** N = 1000", "**Machine** sp2"):
+    for part in ("1.10x faster", "| before | after |", "**Rests on** N = 1000", "**Machine** sp2"):
         assert part in text
 
 
@@ -75,7 +75,7 @@ async def acts(editor: Session) -> None:
     assert everything == []  # the import line has no finding
     here = place(KERNEL, ARRAY)
     rewrite, ignore = await editor.actions(types.Range(here.start, here.start))
-    assert rewrite.title.startswith("1.09x faster")
+    assert rewrite.title.startswith("1.10x faster")
     assert rewrite.kind == types.CodeActionKind.QuickFix
     assert rewrite.is_preferred
     assert rewrite.edit is None  # not before somebody wants it
@@ -298,7 +298,7 @@ async def test_real_editors_capabilities(name: str) -> None:
             found = report.items
         assert [one.code for one in found] == [CODE]
         actions = await editor.actions(found[0].range)
-        assert actions[0].title.startswith("1.09x faster")
+        assert actions[0].title.startswith("1.10x faster")
 
 
 async def test_a_cancelled_request_is_answered_and_the_next_one_too() -> None:

@@ -20,7 +20,7 @@ from advisor.lsp.moved import moved_finding
 from advisor.lsp.options import OptionsError, OptionsOfFiles
 from advisor.lsp.pages import write_pages
 from advisor.lsp.settings import Chosen, SettingError, Settings, machine_name, read_settings, size
-from advisor.transform_registry import transforms
+from advisor.transform_registry import rules
 
 OPTIONS = Options("sp2", {}, (), (), 1.0)
 
@@ -249,7 +249,7 @@ def test_lines_named_in_texts_move_with_the_finding(finding: Finding) -> None:
 
 def test_rule_pages_are_files(tmp_path: Path) -> None:
     pages = write_pages(tmp_path / "new" / "rules")
-    assert set(pages) == {rule.code for rule in transforms()}
+    assert set(pages) == {rule.code for rule in rules()}
     for code, uri in pages.items():
         assert uri.startswith("file:///")
         text = (tmp_path / "new" / "rules" / f"{code}.md").read_text()
