@@ -39,7 +39,17 @@ from costdb.pgas.references import Loop as Trips
 from costdb.pgas.references import Reference as SharedReference
 from costdb.pgas.references import Subscript as SharedSubscript
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import Access, Interpretation, Pattern, Region, RemoteElements, Statement
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Interpretation,
+    Pattern,
+    Region,
+    RemoteElements,
+    Statement,
+    Visit,
+)
 
 LABEL = "element loops"
 
@@ -167,7 +177,15 @@ class _Owned:
         operations = _operations(self.store.value)
         work = Statement(tuple(accesses), operations * count, LABEL)
         if self._is_compiled():
-            return Leaf(work)
+            touched = dict.fromkeys((*self._touched(), own))
+            places = tuple(
+                Visit(self._walked(r, loop, count), r.array, advance_bytes=self._advance(r, loop))
+                for r in touched
+            )
+            compiled = ArrayCall(
+                ArrayOperation.LOOP, "float64", max(1, operations) * count, None, places
+            )
+            return Leaf(replace(work, calls=(compiled,)))
         interpreted = Interpretation(
             count, loads=_loads(self.store.value), stores=1, operations=operations
         )
@@ -183,17 +201,31 @@ class _Owned:
 
     def _walked(self, read: Read, loop: Loop, count: Expr) -> Region:
         """Return the memory that a loop walks along."""
-        placement, found = self.arrays.placement(read.array), self.arrays.type_of(read.array)
-        itemsize = itemsize_of(found.dtype)
-        extents = local_extents(placement, found.extents, self.facts)
-        pitches = pitches_bytes(extents, placement.order, itemsize)
+        itemsize = itemsize_of(self.arrays.type_of(read.array).dtype)
         step = ZERO
-        for part, pitch in zip(read.region, pitches, strict=True):
+        for part, pitch in zip(read.region, self._pitches(read), strict=True):
             slope = slopes(part, (loop.variable,))
             if slope is None:
                 raise NotPriced("a subscript that is not linear in an index")
             step = step + slope.get(loop.variable, 0) * loop.step * pitch
         return Region(itemsize, (count,), (step,))
+
+    def _advance(self, read: Read, loop: Loop) -> Expr | None:
+        """Return how far a walk begins from the one before it."""
+        around = self.nest.loops[: self.nest.loops.index(loop)]
+        if not around:
+            return None
+        pitches = self._pitches(read)
+        step = ZERO
+        for part, pitch in zip(read.region, pitches, strict=True):
+            slope = slopes(part, (around[-1].variable,)) or {}
+            step = step + slope.get(around[-1].variable, 0) * around[-1].step * pitch
+        return None if step == ZERO else step
+
+    def _pitches(self, read: Read) -> tuple[Expr, ...]:
+        placement, found = self.arrays.placement(read.array), self.arrays.type_of(read.array)
+        extents = local_extents(placement, found.extents, self.facts)
+        return pitches_bytes(extents, placement.order, itemsize_of(found.dtype))
 
     def _remote(self, trips: Mapping[str, Expr]) -> list[Process]:
         """Return the references that other ranks serve, of all iterations."""

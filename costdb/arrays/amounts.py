@@ -90,7 +90,8 @@ def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator
     yield Amount((RUN,), _runs(call))
     shapes = [(visit, shape_of(visit.region, line_bytes)) for visit in distinct(call)]
     apart = any(shape.lie is Lie.APART for _, shape in shapes)
-    in_rows = not apart and call.length is None and _runs(call) != ONE
+    gapless = call.length is not None or call.operation is ArrayOperation.LOOP
+    in_rows = not (apart or gapless) and _runs(call) != ONE
     element = APART_ELEMENT if apart else ROWS_ELEMENT if in_rows else ELEMENT
     yield Amount((element,), call.elements * _work_each(call))
     own = working_set(call, line_bytes)
@@ -98,6 +99,12 @@ def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator
         if call.operation in _BLOCKED:
             # such algorithms bring their data near by themselves
             yield Amount((LINE, BEYOND), shape.lines)
+            continue
+        if _is_table(call, visit):
+            # places that only the data know: a line for each
+            far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
+            for key, here in _by_level(far, levels):
+                yield Amount((APART_LINE, key), call.elements * here)
             continue
         walked = _walked_across(call, visit)
         if walked is not None:
@@ -116,6 +123,16 @@ def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator
         # a library that may take over an operand does so with arrays of this size
         if not call.reuses:
             yield Amount((FRESH, BEYOND), lines * less(KEPT_BYTES, lines * line_bytes))
+
+
+def _is_table(call: ArrayCall, visit: Visit) -> bool:
+    match call.operation:
+        case ArrayOperation.TAKE:
+            return visit is call.operands[0]
+        case ArrayOperation.ADD_AT:
+            return visit is call.result
+        case _:
+            return False
 
 
 def _walked_across(call: ArrayCall, visit: Visit) -> tuple[Expr, Expr] | None:

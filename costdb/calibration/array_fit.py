@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from costdb.arrays.amounts import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, ...]
 _QUANTILES = (0.05, 0.95)
+_FOLDS = 5
 _ELEMENTS = (ELEMENT, ROWS_ELEMENT, APART_ELEMENT)
 _UNITS = {CALL: "us", "run_us": "us", **dict.fromkeys(_ELEMENTS, "us/element")}
 
@@ -102,7 +104,7 @@ def fit_classes(
     fitted: list[FittedClass] = []
     qualities: list[Quality] = []
     for (key, dtype), group in sorted(groups.items()):
-        found, judged = _fit_class(key, dtype, group, levels, line_bytes)
+        found, judged = fit_calls(key, dtype, group, levels, line_bytes)
         fitted.append(found)
         qualities += judged
     return fitted, qualities, fresh
@@ -126,13 +128,14 @@ def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, float]:
     return found
 
 
-def _fit_class(
+def fit_calls(
     key: str,
     dtype: str,
     group: Sequence[tuple[ArrayCall, Timing]],
     levels: Sequence[int],
     line_bytes: int,
 ) -> tuple[FittedClass, list[Quality]]:
+    """Return the coefficients of calls of one class, and how well they do on points held out."""
     import numpy as np
 
     times = np.array([timing.median_us for _, timing in group])
@@ -155,8 +158,7 @@ def _fit_class(
     places, matrix = _matrix(by_lines)
     # what is published is fitted to all points; the held-out ones have said how good it is
     known = _solve(matrix, times)
-    ratio = times / np.maximum(matrix @ known, 1e-9)
-    low, high = (float(np.quantile(ratio, q)) for q in _QUANTILES)
+    low, high = _residual(matrix, times, [timing for _, timing in group])
     kept = {p: float(v) for p, v in zip(places, known, strict=True) if v > 0 or p == (CALL,)}
     return FittedClass(key, dtype, kept, (low, high)), qualities
 
@@ -189,6 +191,31 @@ def _matrix(rows: Iterable[Mapping[Place, float]]) -> tuple[list[Place], NDArray
     found = list(rows)
     places = sorted({p for row in found for p in row if row[p] and p[0] != FRESH})
     return places, np.array([[row.get(place, 0.0) for place in places] for row in found])
+
+
+def _residual(
+    matrix: NDArray[Any], times: NDArray[Any], timings: Sequence[Timing]
+) -> tuple[float, float]:
+    """Return the ends of measured over predicted time, for points that the fit did not see.
+
+    Every launch counts by itself, so that what differs from launch to launch is in it.
+    """
+    import numpy as np
+
+    ratios: list[float] = []
+    folds = np.arange(len(times)) % _FOLDS
+    for fold in range(_FOLDS):
+        left = folds == fold
+        if left.all() or not left.any():
+            continue
+        predicted = matrix @ _solve(matrix[~left], times[~left])
+        for place in map(int, np.flatnonzero(left)):
+            if predicted[place] > 0:
+                launches = timings[place].launches_us
+                ratios += [median(launch) / predicted[place] for launch in launches]
+    if not ratios:
+        return 1.0, 1.0
+    return float(np.quantile(ratios, _QUANTILES[0])), float(np.quantile(ratios, _QUANTILES[1]))
 
 
 def _solve(matrix: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from math import prod
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from costdb.arrays.amounts import HUGE_BYTES
 from costdb.calibration.section import Action, Effort, Feature, Point
 from costdb.expr import num
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
@@ -126,8 +127,7 @@ _QUICK = frozenset(
 FORMS = ("fresh", "out", "in_place")
 FRESH_SIZES = {"small": (490_000, 5), "huge": (1_500_000, 2), "beyond": (5_000_000, 1)}
 """Elements of 8 bytes and how many arrays, by what the system gives their memory in."""
-_TRIM, _MAP_THRESHOLD, _MAPPED_AT_MOST = -1, -3, -4  # the C library's names for its settings
-_MAP_FROM = 131_072
+_TRIM, _MAPPED_AT_MOST = -1, -4  # the C library's names for its settings
 
 
 def array_points(effort: Effort) -> list[Point]:
@@ -460,16 +460,21 @@ def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
 
         return Action(fill)
 
-    def make_and_fill() -> None:
-        made = []
-        for _ in range(count):
-            array = np.empty(elements)
-            array.fill(1.0)
-            made.append(array)
+    import mmap
 
-    _set_allocator(_MAPPED_AT_MOST, 65_536)
-    _set_allocator(_MAP_THRESHOLD, _MAP_FROM)
-    return Action(make_and_fill, close=lambda: _set_allocator(_MAPPED_AT_MOST, 0))
+    size = elements * 8
+
+    def map_and_fill() -> None:
+        # as the C library gets memory that it does not have, and NumPy asks for huge pages
+        for _ in range(count):
+            with mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
+                if size >= HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+                    pages.madvise(mmap.MADV_HUGEPAGE)
+                array = np.frombuffer(pages)
+                array.fill(1.0)
+                del array
+
+    return Action(map_and_fill)
 
 
 @cache

@@ -16,6 +16,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "messages": "costdb.calibration.messages",
         "arrays": "costdb.calibration.arrays",
+        "loops": "costdb.calibration.loops",
         "collectives": "costdb.calibration.collectives",
         "pickled": "costdb.calibration.pickled",
         "remote": "costdb.calibration.remote",
