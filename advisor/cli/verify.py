@@ -64,7 +64,8 @@ def _verify(
     paths = _paths(files, everything)
     complain(f"advise: running the code of {', '.join(paths)}")
     groups: list[list[Verdict]] = []
-    for case in _cases(paths, kernel, parse_bindings(define or ()), chosen):
+    given = parse_bindings(define or ())
+    for case in _cases(paths, kernel, given, chosen, everything=everything):
         complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
         measured = measure(case, Effort(launches=repeat))
         group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
@@ -92,8 +93,14 @@ def _paths(files: list[str], everything: bool) -> list[str]:
 
 
 def _cases(
-    paths: list[str], name: str | None, given: Mapping[str, int | float], machine: Machine
+    paths: list[str],
+    name: str | None,
+    given: Mapping[str, int | float],
+    machine: Machine,
+    *,
+    everything: bool,
 ) -> list[Case]:
+    """Return the kernels to run; of `everything`, those whose sizes have values."""
     from advisor.cli.subjects import problems_in_one_line
     from advisor.files import read_source
     from advisor.frontend.kernels import read_kernels
@@ -115,7 +122,10 @@ def _cases(
                     try:
                         found.append(case_of(path, source, kernel, sizes, machine, transforms()))
                     except ExprError as error:
-                        raise wrong_use(f"{path}: kernel `{kernel.name}`: {error}") from error
+                        why = f"{path}: kernel `{kernel.name}`: {error}: pass -D NAME=VALUE"
+                        if not everything:
+                            raise wrong_use(why) from error
+                        complain(f"advise: {why}; left out")
     return found
 
 

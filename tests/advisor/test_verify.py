@@ -94,6 +94,19 @@ def test_code_that_fails_is_told_of_and_changes_the_exit_code(
     assert "IndexError" in capsys.readouterr().out
 
 
+def test_kernels_without_sizes_are_left_out_of_all_and_refused_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "other.py").write_text(KERNEL.replace("N=60 b=4", "b=4"))
+    assert main(["verify", "other.py", "--machine", "here.json"]) == 2
+    assert "pass -D NAME=VALUE" in capsys.readouterr().err
+    assert main(["verify", "other.py", "--machine", "here.json", "--repeat", "1", "-D", "N=9"]) == 0
+    assert "equal" in capsys.readouterr().out
+    assert main(["verify", ".", "--all", "--machine", "here.json", "--repeat", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "other.py: kernel `box_sum`: 'N' has no value" in err and "kernel.py:box_sum" in out
+
+
 def test_unknown_machines_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "kernel.py", "--machine", "nowhere"]) == 2
     assert "unknown machine" in capsys.readouterr().err
