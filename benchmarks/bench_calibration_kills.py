@@ -1,0 +1,103 @@
+"""Kills ``advise calibrate`` at random moments, and looks at what is left each time.
+
+    python benchmarks/bench_calibration_kills.py [--kills 100] [--seed 1] [--section pickled]
+
+After each kill the store must pass SQLite's integrity check and hold every sample that it held
+before, and ``advise machine list`` must work. In the end the calibration is resumed and its
+profile must load. Exit code 1 when any of that does not hold.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+LONGEST_S = 6.0
+STORE = "advise.sqlite3"
+
+
+def main() -> int:
+    """Kill, look, and print a line for each failure and one for all."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--section", default="pickled")
+    given = parser.parse_args()
+    source = random.Random(given.seed)
+    failures, rows, landed = 0, 0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "ADVISE_DATA_DIR": folder}
+        command = [sys.executable, "-m", "advisor", "calibrate", "--quick"]
+        command += ["--only", given.section]
+        for number in range(given.kills):
+            kill_after(source.uniform(0, LONGEST_S), command, environment)
+            problem, found = state(Path(folder) / STORE, environment)
+            if not problem and found < rows:
+                problem = f"{rows} samples before, {found} after"
+            if problem:
+                failures += 1
+                print(f"kill {number + 1}: {problem}")
+            landed += found > rows
+            rows = max(rows, found)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        resumed = "resuming" in done.stderr
+        if done.returncode:
+            failures += 1
+            print(f"the run after the kills ended with {done.returncode}: {done.stderr}")
+        shown = subprocess.run(
+            [sys.executable, "-m", "advisor", "machine", "show", "here"],
+            env=environment,
+            capture_output=True,
+            check=False,
+        )
+        failures += shown.returncode != 0
+    print(
+        f"{given.kills} kills, {landed} of them after new samples; {rows} samples kept; "
+        f"resumed: {'yes' if resumed else 'no'}; failures: {failures}"
+    )
+    return 1 if failures else 0
+
+
+def kill_after(seconds: float, command: list[str], environment: dict[str, str]) -> None:
+    """Start a calibration and kill it, without a word, after so long."""
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def state(store: Path, environment: dict[str, str]) -> tuple[str, int]:
+    """Return what is wrong with the store, and how many samples it has."""
+    listed = subprocess.run(
+        [sys.executable, "-m", "advisor", "machine", "list"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listed.returncode or "t3e" not in listed.stdout:
+        return f"advise machine list ended with {listed.returncode}: {listed.stderr}", 0
+    if list(store.parent.glob("*.damaged-*")):
+        return "the store was set aside as damaged", 0
+    if not store.exists():
+        return "", 0
+    with closing(sqlite3.connect(store)) as connection:
+        sound = connection.execute("PRAGMA integrity_check").fetchall()
+        if sound != [("ok",)]:
+            return f"integrity check: {sound}", 0
+        if not connection.execute("PRAGMA user_version").fetchone()[0]:
+            return "", 0
+        return "", connection.execute("SELECT count(*) FROM samples").fetchone()[0]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
