@@ -1,12 +1,12 @@
 """ADV602 and ADV603 over small programs: findings, near misses, and edits that run."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from spmd_running import program_text, proposals, rewritten, run_side_by_side
 
 from advisor.ir.spmd.proposal import ProgramTransform
+from transforms.fused_reductions import TRANSFORM as SUMS
 from transforms.halo_faces import TRANSFORM as FACES
 from transforms.message_loops import TRANSFORM as LOOPS
 
@@ -29,7 +29,7 @@ def after(start: str, lines: str, end: str) -> str:
     return f"{start}{lines}return {end}\n"
 
 
-SAID: Mapping[str, tuple[ProgramTransform, str, list[str]]] = {
+SAID: dict[str, tuple[ProgramTransform, str, list[str]]] = {
     "rows": (
         FACES,
         after(
@@ -96,7 +96,20 @@ SAID: Mapping[str, tuple[ProgramTransform, str, list[str]]] = {
     ),
 }
 
-QUIET: Mapping[str, tuple[ProgramTransform, str, str]] = {
+SAID["numbers_one_after_another"] = (
+    SUMS,
+    """
+error, total = 0.0, 0.0
+for step in range(3):
+    x = np.arange(100.0) / (comm.Get_rank() + step + 1)
+    error = comm.allreduce(np.sum(x), op=MPI.SUM)  # first
+    total = comm.allreduce(np.sum(x * x), op=MPI.SUM)
+    largest = comm.allreduce(np.max(x), op=MPI.MAX)
+return float(error), float(total), float(largest)
+""",
+    ["unsafe"],
+)
+QUIET: dict[str, tuple[ProgramTransform, str, str]] = {
     "strided_face": (
         FACES,
         RING.replace("300)\nfor", "20)\nfor"),
@@ -195,6 +208,39 @@ QUIET: Mapping[str, tuple[ProgramTransform, str, str]] = {
             comm.Recv(b[i, :], source=0, tag=i)
 """,
     ),
+    "one_number_depends_on_another": (
+        SUMS,
+        TWO,
+        """
+    error = comm.allreduce(np.sum(a), op=MPI.SUM)
+    ratio = comm.allreduce(error / np.sum(b + 1), op=MPI.SUM)
+""",
+    ),
+    "other_operations": (
+        SUMS,
+        TWO,
+        """
+    error = comm.allreduce(np.sum(a), op=MPI.SUM)
+    most = comm.allreduce(np.max(b), op=MPI.MAX)
+""",
+    ),
+    "something_between": (
+        SUMS,
+        TWO,
+        """
+    error = comm.allreduce(np.sum(a), op=MPI.SUM)
+    b[:] = error
+    total = comm.allreduce(np.sum(b), op=MPI.SUM)
+""",
+    ),
+    "whole_numbers": (
+        SUMS,
+        TWO,
+        """
+    one = comm.allreduce(rank, op=MPI.SUM)
+    two = comm.allreduce(rank + 1, op=MPI.SUM)
+""",
+    ),
     "other_counts": (
         LOOPS,
         TWO,
@@ -246,6 +292,6 @@ def test_rewritten_programs_give_equal_results(tmp_path: Path) -> None:
         changed = rewritten(source, proposals(source, rule))
         assert proposals(changed, rule) == []
         assert changed.count("#") == source.count("#")
-        programs[name] = (source, changed, 0.0)
+        programs[name] = (source, changed, 1e-14 if rule is SUMS else 0.0)
     told = run_side_by_side(tmp_path, programs, ranks=2)
     assert told == dict.fromkeys(SAID, "same")
