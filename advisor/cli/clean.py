@@ -1,4 +1,4 @@
-"""``advise clean``: remove the answers of earlier runs."""
+"""``advise clean``: remove the answers of earlier runs, or what runs of programs showed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,14 @@ def _clean(
             help="Where they are; .advise_cache beside the configuration otherwise.",
         ),
     ] = None,
+    observed: Annotated[
+        bool,
+        typer.Option("--observed", help="Instead, forget the sizes that advise run has kept."),
+    ] = False,
 ) -> None:
+    if observed:
+        complain(f"{_forgotten()} observations removed")
+        return
     if cache_dir:
         folder = Path(cache_dir)
     else:
@@ -42,3 +49,18 @@ def _clean(
     except OSError as error:
         raise system_error(error, str(error.filename or folder)) from error
     complain(f"{count} answers removed")
+
+
+def _forgotten() -> int:
+    """Forget what runs of programs showed, and return how many things that were."""
+    from costdb.store.database import writing
+    from costdb.store.observations import forget_observations
+    from costdb.store.place import StoreError, store_path
+
+    if not store_path().is_file():
+        return 0
+    try:
+        with writing(store_path()) as connection:
+            return forget_observations(connection)
+    except StoreError as error:
+        raise wrong_use(str(error)) from error

@@ -71,6 +71,9 @@ def test_a_compiled_kernel_of_the_examples(advise: Shell) -> None:
     assert "ADV501" in done.stderr
     after = advise(file, "--select", "ADV501", code=1)
     assert "observed: columns = 400, rows = 6000" in flat(after.stdout)
+    assert "2 observations removed" in advise("clean", "--observed").stderr
+    assert "0 observations removed" in advise("clean", "--observed").stderr
+    assert "Nothing to gain" in advise(file).stdout
 
 
 def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: Shell) -> None:
