@@ -101,9 +101,8 @@ def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator
             yield Amount((LINE, BEYOND), shape.lines)
             continue
         if _is_table(call, visit):
-            # places that only the data know: a line for each
-            far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
-            for key, here in _by_level(far, levels):
+            # places that only the data know: a line for each, last used about a table ago
+            for key, here in _by_level(shape.lines * line_bytes, levels):
                 yield Amount((APART_LINE, key), call.elements * here)
             continue
         walked = _walked_across(call, visit)
