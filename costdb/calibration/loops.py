@@ -58,6 +58,8 @@ class LoopSection:
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit the innermost loop, as often as it is entered."""
         runs = [_innermost(timing) for timing in timings if timing.launches_us]
+        if not runs:
+            return Fitted({}, (), ("Compiled loops: none was measured in the time given.",))
         found, qualities = fit_calls("loop", "float64", runs, cache_levels(), 64)
         rates: Json = {"loop": {"float64": found.document()}}
         return Fitted({"arrays": {"rates": rates}}, tuple(qualities))

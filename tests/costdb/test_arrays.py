@@ -234,6 +234,13 @@ def test_what_is_fitted_makes_a_sound_profile() -> None:
     assert len(FRESH_SIZES) == 3
 
 
+def test_loops_that_were_not_measured_leave_the_profile_as_it_is() -> None:
+    from costdb.calibration.loops import SECTION as LOOPS
+
+    found = LOOPS.fit([Timing(point, ()) for point in LOOPS.points(Effort.QUICK)])
+    assert found.parts == {} and found.notes
+
+
 def test_points_say_what_they_time() -> None:
     for point in array_points(Effort.QUICK):
         if "operation" in point.features:
