@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from advisor import Block, Dist, Mesh, kernel
 
-ranks = Mesh(rank=16)
+ranks = Mesh(rank=17)
 
 
 @kernel(N=1000)
