@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from advisor.finding import Finding, Remark
+from advisor.finding import Finding, Remark, Untold
 from advisor.frontend import prefilter
 
 if TYPE_CHECKING:
@@ -115,10 +115,16 @@ class Ranked:
     path: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
+    untold: tuple[Untold, ...] = ()
 
     def and_also(self, other: Ranked) -> Ranked:
         """Return what both say."""
-        return Ranked(self.path, self.findings + other.findings, self.remarks + other.remarks)
+        return Ranked(
+            self.path,
+            self.findings + other.findings,
+            self.remarks + other.remarks,
+            self.untold + other.untold,
+        )
 
 
 def rank_program_in(path: str, source: str, options: Options) -> Ranked:
@@ -149,7 +155,7 @@ def rank_program_in(path: str, source: str, options: Options) -> Ranked:
     machine = load_machine(options.machine or "")
     sizes = bind_program(program, options.sizes, options.size_origins)
     ranked = rank_program(program, machine, sizes, wanted, options.reports)
-    return Ranked(path, ranked.findings, ranked.remarks)
+    return Ranked(path, ranked.findings, ranked.remarks, ranked.untold)
 
 
 def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Ranked:
@@ -171,12 +177,14 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
     wanted = tuple(t for t in transforms() if _is_wanted(t.code, options))
     findings: list[Finding] = []
     remarks: list[Remark] = []
+    untold: list[Untold] = []
     for kernel in kernels:
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
         ranked = rank(path, kernel, machine, sizes, wanted, options.reports)
         findings += ranked.findings
         remarks += ranked.remarks
-    return Ranked(path, _once(findings), tuple(dict.fromkeys(remarks)))
+        untold += ranked.untold
+    return Ranked(path, _once(findings), tuple(dict.fromkeys(remarks)), tuple(untold))
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -203,6 +211,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     """
     from advisor.frontend.comments import read_comments
     from advisor.frontend.directives import CommentError
+    from advisor.frontend.idle import marks_of_nothing
     from advisor.suppress import apply_suppressions
 
     try:
@@ -215,9 +224,12 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         directives,
         ranked.findings,
         lambda code: _is_wanted(code, options),
+        ranked.untold,
     )
     ordered = sorted(kept.findings, key=lambda f: (-f.speedup, f.span, f.code))
-    return FileResult(ranked.path, source, tuple(ordered), (*ranked.remarks, *kept.unused))
+    idle = marks_of_nothing(ranked.path, source, directives)
+    remarks = (*ranked.remarks, *idle, *kept.unused)
+    return FileResult(ranked.path, source, tuple(ordered), remarks)
 
 
 def _is_wanted(code: str, options: Options) -> bool:

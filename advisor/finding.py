@@ -216,3 +216,11 @@ class Remark:
     kernel: str
     span: Span
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A gain that is too small to tell of; a comment that suppresses it is of use all the same."""
+
+    code: str
+    span: Span

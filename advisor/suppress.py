@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark
+from advisor.edits import split_lines
+from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
 from advisor.frontend.directives import (
     AnyDirective,
     CommentError,
@@ -35,7 +36,7 @@ class _Reach:
     first_line: int
     last_line: int
 
-    def covers(self, finding: Finding) -> bool:
+    def covers(self, finding: Finding | Untold) -> bool:
         return (
             self.first_line <= finding.span.start_line <= self.last_line
             and self.suppression.covers(finding.code)
@@ -48,11 +49,13 @@ def apply_suppressions(
     directives: tuple[AnyDirective, ...],
     findings: Iterable[Finding],
     active: Callable[[str], bool] = lambda code: True,
+    untold: Iterable[Untold] = (),
 ) -> Kept:
     """Return the findings that no comment suppresses, and remarks on comments without effect.
 
     A suppression behind a statement, or on a line of its own above one, holds for the findings
-    that start within that statement: behind ``def`` or ``for`` for the whole body.
+    that start within that statement: behind ``def`` or ``for`` for the whole body. The comments
+    right above a statement belong to it, so that it holds for arrays that they describe.
 
     Parameters
     ----------
@@ -61,11 +64,11 @@ def apply_suppressions(
     directives : tuple of directives
         All of the file, in order.
     findings : iterable of Finding
-        Preferably before small gains are left out: a suppression is not idle because a gain is
-        small today.
     active : callable
         Whether the rule of a code was run; a suppression of a rule that was not run is no news.
         Asked for `UNUSED_SUPPRESSION` too.
+    untold : iterable of Untold
+        Gains too small to tell of: a suppression is not idle because a gain is small today.
 
     Raises
     ------
@@ -85,13 +88,13 @@ def apply_suppressions(
     )
     if not active(UNUSED_SUPPRESSION):
         return Kept(kept, ())
-    return Kept(kept, tuple(_unused(path, reaches, candidates, active)))
+    return Kept(kept, tuple(_unused(path, reaches, (*candidates, *untold), active)))
 
 
 def _unused(
     path: str,
     reaches: Iterable[_Reach],
-    findings: Iterable[Finding],
+    findings: Sequence[Finding | Untold],
     active: Callable[[str], bool],
 ) -> Iterator[Remark]:
     for reach in sorted(reaches, key=lambda reach: reach.suppression.span):
@@ -119,7 +122,16 @@ def _reaches(source: str, suppressions: list[Suppression]) -> Iterator[_Reach]:
         elif suppression.scope is Scope.STATEMENT:
             if statements is None:
                 statements = _statements(source)
-            yield _statement_reach(suppression, statements)
+            reach = _statement_reach(suppression, statements)
+            yield replace(reach, first_line=_with_comments(source, reach.first_line))
+
+
+def _with_comments(source: str, line: int) -> int:
+    """Return the first of the lines with nothing but comments that end right above a line."""
+    lines = split_lines(source)
+    while line > 1 and lines[line - 2].lstrip().startswith("#"):
+        line -= 1
+    return line
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from advisor.frontend.arguments import (
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.shapes import is_whole, kind_of_or_none
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -87,6 +87,9 @@ class Calls:
                 return self._rolled(matched(given, ("a", "shift", "axis"), name))
             case "pad":
                 return self._padded(matched(given, ("array", "pad_width", "mode"), name))
+            case "asarray" | "ascontiguousarray":
+                # what may share the memory of its operand, the caller of this has to find out
+                return self._same(name, matched(given, ("a", "dtype"), name))
             case "array":
                 return self._array(matched(given, ("object", "dtype", "copy", "order"), name))
         if name in METHODS and given and given[0].keyword is None and not given[0].star:
@@ -244,6 +247,24 @@ class Calls:
             raise NotUnderstood("np.array that may share the memory of its operand")
         operand = self._array_value(required(arguments, "object", "array"), "array")
         return Copy(operand, self._given_dtype(arguments, self.scope.type_of(operand).dtype))
+
+    def _same(self, name: str, arguments: Arguments) -> Value:
+        """Return the operand itself where nothing about it has to change, else a copy."""
+        operand = self._array_value(required(arguments, "a", name), name)
+        found = self.scope.type_of(operand)
+        dtype = self._given_dtype(arguments, found.dtype)
+        if dtype != found.dtype:
+            return Copy(operand, dtype)
+        if not isinstance(operand, Read):
+            return operand
+        whole = is_whole(operand.region, self.scope.array_type(operand.array).extents)
+        if name == "asarray" or (whole and self._is_in_c_order(operand.array)):
+            return operand
+        return Copy(operand, dtype)
+
+    def _is_in_c_order(self, array: str) -> bool:
+        declared = self.scope.declared.get(array)
+        return declared is not None and declared.spec.order == "C"
 
     def _created(self, name: str, given: Sequence[cst.Arg]) -> Fill:
         full = name == "full"

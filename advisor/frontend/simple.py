@@ -18,7 +18,7 @@ from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe
 from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Scatter, Statement, Store
-from advisor.ir.values import Elementwise, Expand, Flip, Read, Scalar, Transpose, Value
+from advisor.ir.values import Copy, Elementwise, Expand, Flip, Read, Scalar, Transpose, Value
 from advisor.source import Span
 
 RESULT = "<returned>"
@@ -95,11 +95,19 @@ class SimpleStatements:
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
             return ()
-        base = _base(value)
+        base = _base(value) or self._maybe_shared(node, value)
         scope.bind_local(name, found)
         if base is not None:
             scope.strided |= {name, base}
         return (Bind(name, value, span),)
+
+    def _maybe_shared(self, node: cst.BaseExpression, value: Value) -> str | None:
+        """Return the array that `np.ascontiguousarray` copies only where it has to."""
+        if not isinstance(node, cst.Call) or not isinstance(value, Copy):
+            return None
+        full = resolve(node.func, self.scope.imports)
+        same = value.dtype == self.scope.type_of(value.operand).dtype
+        return _base(value.operand) if full == "numpy.ascontiguousarray" and same else None
 
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)

@@ -10,7 +10,7 @@ from advisor import engine
 from advisor.engine import FileResult, Options, Ranked
 from advisor.ir.kernel import Kernel
 from advisor.lsp.layout import Excerpt, Layout, layout_of
-from advisor.lsp.moved import moved_finding, moved_remark
+from advisor.lsp.moved import moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 
@@ -73,6 +73,7 @@ class KernelMemory:
             path,
             tuple(finding for ranked in told for finding in ranked.findings),
             tuple(remark for ranked in told for remark in ranked.remarks),
+            tuple(one for ranked in told for one in ranked.untold),
         )
         return engine.tell(whole, source, options)
 
@@ -122,6 +123,7 @@ class KernelMemory:
             path,
             tuple(moved_finding(finding, excerpt.in_file) for finding in ranked.findings),
             tuple(moved_remark(remark, excerpt.in_file) for remark in ranked.remarks),
+            tuple(moved_untold(one, excerpt.in_file) for one in ranked.untold),
         )
 
 

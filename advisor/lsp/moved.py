@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from advisor.finding import Finding, Remark
+from advisor.finding import Finding, Remark, Untold
 from advisor.source import Edit, Span
 
 # How messages name lines: "scan only along axis 1 (line 43)", "N = 1000 (line 19)".
@@ -55,6 +55,11 @@ def moved_remark(remark: Remark, now: LineMap) -> Remark:
     """Return a remark where its lines are now."""
     span = moved_span(remark.span, now)
     return replace(remark, span=span, message=_text(remark.message, now))
+
+
+def moved_untold(untold: Untold, now: LineMap) -> Untold:
+    """Return a gain that is not told of where its lines are now."""
+    return replace(untold, span=moved_span(untold.span, now))
 
 
 def moved_span(span: Span, now: LineMap) -> Span:

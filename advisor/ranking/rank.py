@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from advisor.analysis.lower import Unpriced
-from advisor.finding import Alternative, Applicability, Finding, Remark
+from advisor.finding import Alternative, Applicability, Finding, Remark, Untold
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
@@ -37,6 +37,7 @@ class Ranked:
 
     judged: tuple[Judged, ...]
     remarks: tuple[Remark, ...]
+    untold: tuple[Untold, ...] = ()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -103,6 +104,7 @@ def rank(
     now = time_s(here, sizes.values)
     judged: list[Judged] = []
     remarks: list[Remark] = []
+    untold: list[Untold] = []
     gains = 0
     for transform in transforms:
         candidates: list[Candidate[Proposal]] = []
@@ -124,7 +126,9 @@ def rank(
                 continue
             if found.ratio.mid >= WORTH and not number:
                 gains += 1
-            if worth(transform.code, found.ratio.mid, found.ratio.low):
+            if not worth(transform.code, found.ratio.mid, found.ratio.low):
+                untold.append(Untold(transform.code, best.proposal.span))
+            else:
                 others = [chosen, *(one for one in candidates if one is not chosen)]
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
                 finding = finding_of(place, machine, sizes, transform, before, best, found, rivals)
@@ -138,7 +142,7 @@ def rank(
         if plan is not None:
             message = f"best plan for kernel `{kernel.name}`, {plan}"
             remarks.append(Remark(path, kernel.name, kernel.span, message))
-    return Ranked(tuple(judged), tuple(remarks))
+    return Ranked(tuple(judged), tuple(remarks), tuple(untold))
 
 
 def _to_tell(
@@ -184,22 +188,27 @@ def _rank_open(
     from advisor.ranking.open_sizes import finding_of_opened, opened
 
     judged: list[Judged] = []
+    untold: list[Untold] = []
     for transform in transforms:
         best = opened(kernel, machine, sizes, transform, before)
-        if best is None or not worth(transform.code, best.gain, 0.0):
+        if best is None:
+            continue
+        if not worth(transform.code, best.gain, 0.0):
+            untold.append(Untold(transform.code, best.proposal.span))
             continue
         finding = finding_of_opened(place, machine, transform, before, best)
         sides = before, best.costed
         judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
     judged.sort(key=lambda one: one.finding.code)
     if judged:
-        return Ranked(tuple(judged), ())
+        return Ranked(tuple(judged), (), tuple(untold))
     names = ", ".join(open_sizes(before, sizes))
     message = (
         f"kernel `{kernel.name}`: nothing binds {names}; no suggestion pays for any value"
         f" searched: write @kernel({names.partition(',')[0]}=...) or pass -D for a prediction"
     )
-    return Ranked((), (Remark(place.path, kernel.name, kernel.span, message),))
+    remark = Remark(place.path, kernel.name, kernel.span, message)
+    return Ranked((), (remark,), tuple(untold))
 
 
 def _missing(path: str, kernel: Kernel, missing: Missing) -> Remark:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_samples import SHIFTS
 
+from advisor.engine import Options, check_source
 from advisor.finding import Finding
 from advisor.frontend.comments import read_comments
 from advisor.source import SourceProblem, Span
@@ -32,7 +33,7 @@ REACH = {
     "loop": range(5, 10),
     "call": range(6, 9),
     "plain": range(9, 10),
-    "above": range(11, 12),
+    "above": range(10, 12),
     "last": range(10, 11),
 }
 
@@ -109,3 +110,40 @@ def test_what_is_left_keeps_its_order(lines: list[int], place: str) -> None:
     left = list(kept(source, *findings).findings)
     assert left == [one for one in findings if one in left]
     assert bool(kept(source, *findings).unused) == (len(left) == len(findings))
+
+
+COMMENTED = """\
+import numpy as np
+
+
+# advise: kernel N=1000
+# advise: b: f8[N, N] over (none, block(x)) on mesh(x=4)
+# advise: c: f8[N, N] over (none, block(x)) on mesh(x=4)
+{above}def f(b, c):{behind}
+    c[:, 1:] = b[:, :-1]
+    return c
+"""
+
+
+@pytest.mark.parametrize("place", ["above", "behind"])
+@pytest.mark.parametrize("least", [1.0, 3.0])
+def test_arrays_described_by_comments_are_suppressed_with_their_function(
+    place: str, least: float
+) -> None:
+    comment = "# advise: ignore[ADV101]"
+    texts = {"above": "", "behind": ""}
+    before = COMMENTED.format(**texts)
+    texts[place] = f"{comment}\n" if place == "above" else f"  {comment}"
+    options = Options("t3e", {}, (), (), least)
+    told = {one.code for one in check_source("k.py", before, options).findings}
+    assert ("ADV101" in told) == (least == 1.0)
+    after = check_source("k.py", COMMENTED.format(**texts), options)
+    assert {one.code for one in after.findings} == told - {"ADV101"}
+    # nor is it idle where the gain is too small to tell of
+    assert not after.remarks
+
+
+def test_a_suppression_of_what_is_not_there_is_idle() -> None:
+    source = COMMENTED.format(above="# advise: ignore[ADV201]\n", behind="")
+    (remark,) = check_source("k.py", source, Options("t3e", {}, (), (), 1.0)).remarks
+    assert UNUSED_SUPPRESSION in remark.message

@@ -1,0 +1,17 @@
+# forbids: ADV201
+"""Another name of the shifted array is used afterwards."""
+
+import numpy as np
+
+
+# advise: kernel N=1000 b=9
+# advise: image: i4[N, N] over (block(x), none) on mesh(x=4)
+def kernel(image, b: int):
+    total = image.copy()
+    moved = image.copy()
+    kept = moved
+    for _ in range(b - 1):
+        moved[1:, :] = moved[:-1, :]
+        moved[0, :] = 0
+        total += moved
+    return total + kept

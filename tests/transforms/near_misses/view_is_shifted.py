@@ -1,0 +1,16 @@
+# forbids: ADV201
+"""The shifted array is a view: moving it changes the image."""
+
+import numpy as np
+
+
+# advise: kernel N=1000 b=9
+# advise: image: i4[N, N] over (block(x), none) on mesh(x=4)
+def kernel(image, b: int):
+    total = image.copy()
+    moved = image[:, :]
+    for _ in range(b - 1):
+        moved[1:, :] = moved[:-1, :]
+        moved[0, :] = 0
+        total += moved
+    return total + image
