@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from advisor.cli.common import complain, wrong_use
+from advisor.cli.common import complain, write_result, wrong_use
 
 if TYPE_CHECKING:
     from costdb.calibration.campaign import Request
@@ -47,9 +47,14 @@ def _calibrate(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Begin anew instead of resuming what was interrupted.")
     ] = False,
+    report: Annotated[
+        str | None,
+        typer.Option("--report", metavar="FILE", help="Write a page with all fits as HTML."),
+    ] = None,
 ) -> None:
     from advisor.cli.subjects import problems_in_one_line
     from costdb.calibration.campaign import Request
+    from costdb.calibration.page import page_of
     from costdb.calibration.profile import disturbances
     from costdb.calibration.registry import CalibrationError, check_names
     from costdb.calibration.section import Effort
@@ -73,6 +78,8 @@ def _calibrate(
         watcher.clear()
     if made is None:
         return
+    if report is not None:
+        write_result(page_of(made), report)
     for section in made.sections:
         for said in disturbances(section):
             complain(f"{section.name}: {said}")

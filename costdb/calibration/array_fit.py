@@ -246,4 +246,5 @@ def _quality(
     spread = float(((times - times.mean()) ** 2).sum())
     r2 = float(((times - predicted) ** 2).sum()) / spread if spread else 0.0
     error = float(np.median(np.abs(predicted - times) / times))
-    return Quality(operation, model, r2, error, len(times), chosen)
+    pairs = tuple(zip(times.tolist(), predicted.tolist(), strict=True))
+    return Quality(operation, model, r2, error, len(times), chosen, pairs)

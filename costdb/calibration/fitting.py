@@ -85,7 +85,8 @@ def quality(
     errors = np.abs(predicted_us - times_us) / times_us
     spread = times_us.size > 1 and bool(np.ptp(times_us) > 0)
     r2 = unexplained(times_us, predicted_us) if spread else 0.0
-    return Quality(operation, model, r2, float(np.median(errors)), times_us.size, chosen)
+    pairs = tuple(zip(times_us.tolist(), predicted_us.tolist(), strict=True))
+    return Quality(operation, model, r2, float(np.median(errors)), times_us.size, chosen, pairs)
 
 
 def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:

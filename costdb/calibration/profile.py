@@ -105,10 +105,15 @@ def fit_sections(
         timings = timings_of(connection, run, name)
         launches = launches_of(connection, run.id, name)
         section = find_section(name)
+        if not timings:
+            failed.append(Skipped(name, "nothing was measured in its time"))
+            continue
         try:
             found = section.fit(timings)
-        except (ValueError, KeyError) as error:
-            failed.append(Skipped(name, f"measured, but not fitted: {error}"))
+        except Exception as error:
+            # Whatever is wrong with one section, the others' measurements are worth keeping.
+            reason = str(error) if isinstance(error, ValueError) else repr(error)
+            failed.append(Skipped(name, f"measured, but not fitted: {reason}"))
         else:
             with_mpi = Need.MPI in section.needs
             fitted.append(FittedSection(name, with_mpi, run, launches, timings, found))

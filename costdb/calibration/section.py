@@ -114,6 +114,8 @@ class Quality:
         How many were held out.
     chosen : bool
         Whether the profile uses this model.
+    pairs : tuple of (float, float)
+        Measured and predicted microseconds of the points that were held out.
     """
 
     operation: str
@@ -122,6 +124,7 @@ class Quality:
     median_error: float
     points: int
     chosen: bool
+    pairs: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,21 @@ class Unfit(Sums):
 
 
 @dataclass(frozen=True)
+class Empty(Sums):
+    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+        return []
+
+    def fit(self, timings: Sequence[Timing]) -> Fitted:
+        raise AssertionError("there is nothing to fit")
+
+
+@dataclass(frozen=True)
+class Faulty(Sums):
+    def fit(self, timings: Sequence[Timing]) -> Fitted:
+        raise TypeError("a fault")
+
+
+@dataclass(frozen=True)
 class Slow(Sums):
     def action(self, point: Point, world: World) -> Action:
         return Action(lambda: time.sleep(0.5))
@@ -78,4 +93,6 @@ ALONE = Sums(_name("ALONE"))
 TOGETHER = Sums(_name("TOGETHER"), frozenset((Need.MPI,)))
 BROKEN = Broken(_name("BROKEN"))
 UNFIT = Unfit(_name("UNFIT"))
+EMPTY = Empty(_name("EMPTY"))
+FAULTY = Faulty(_name("FAULTY"))
 SLOW = Slow(_name("SLOW"))

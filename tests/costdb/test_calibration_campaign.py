@@ -35,6 +35,7 @@ from costdb.store.tables import SCHEMA_VERSION
 HERE = Path(__file__).parent
 ALONE, TOGETHER = "calibration_fake:ALONE", "calibration_fake:TOGETHER"
 BROKEN, UNFIT = "calibration_fake:BROKEN", "calibration_fake:UNFIT"
+EMPTY, FAULTY = "calibration_fake:EMPTY", "calibration_fake:FAULTY"
 
 DRIVER = f"""
 import sys
@@ -162,12 +163,14 @@ def test_sections_measured_at_other_times_keep_their_own_source():
 
 def test_a_section_that_fails_leaves_the_others_and_says_why():
     told = Told()
-    made = calibrate(quick(ALONE, BROKEN, UNFIT), told)
+    made = calibrate(quick(ALONE, BROKEN, UNFIT, EMPTY, FAULTY), told)
     failures = [line for line in told.lines if "ended early" in line]
     assert len(failures) == 1
     assert "RuntimeError: the sensor is broken" in failures[0]
     assert [(one.name, one.reason) for one in made.skipped] == [
-        (UNFIT, "measured, but not fitted: no model fits")
+        (UNFIT, "measured, but not fitted: no model fits"),
+        (EMPTY, "nothing was measured in its time"),
+        (FAULTY, "measured, but not fitted: TypeError('a fault')"),
     ]
     assert any("no model fits" in note for note in made.document["notes"])
     told = Told()

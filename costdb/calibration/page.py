@@ -1,0 +1,191 @@
+"""The report of a calibration: one HTML page that needs nothing else, with charts as inline SVG."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from html import escape
+
+from costdb.calibration.profile import FittedSection, Made
+from costdb.calibration.section import Quality
+
+_WIDTH, _HEIGHT, _MARGIN = 360, 260, 46
+_WORST_SHOWN = 1.0
+_COLOURS = ("#1b6ca8", "#b0651d", "#5a8f3c", "#8a4fa3", "#a33b4f", "#6b7280", "#2f8f8a")
+
+_STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+  color: #1c2330; background: #fff; }
+h2 { margin-top: 2.5rem; border-bottom: 1px solid #d5dae3; }
+table { border-collapse: collapse; margin: .6rem 0; }
+th, td { padding: .15rem .8rem .15rem 0; text-align: left; font-variant-numeric: tabular-nums; }
+td.n, th.n { text-align: right; }
+tr.chosen { font-weight: 600; }
+figure { display: inline-block; margin: 0 1rem 1rem 0; vertical-align: top; }
+figcaption { color: #566074; font-size: .85rem; }
+svg text { font-size: 11px; fill: #566074; }
+"""
+
+
+def page_of(made: Made) -> str:
+    """Return the page: for each section its models' errors, measured against fitted, residuals."""
+    document = made.document
+    title = f"Calibration of {document['name']}"
+    parts = [
+        "<!DOCTYPE html>",
+        f'<html lang="en"><head><meta charset="utf-8"><title>{_text(title)}</title>',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<style>{_STYLE}</style></head><body>",
+        f"<h1>{_text(title)}</h1>",
+        f"<p>{_text(document['title'])}; {_text(document['library'])}; "
+        f"{_text(document['date'])}.</p>",
+        "<p>Every point shown was kept from the fits. R2 is the residual sum of squares over that "
+        "around the mean: 0 is perfect, 1 no better than the mean. The model in bold is the one "
+        "that predictions use.</p>",
+    ]
+    for section in made.sections:
+        parts += _section(section)
+    parts.append("<h2>Notes</h2><ul>")
+    notes = document.get("notes")
+    parts += [f"<li>{_text(note)}</li>" for note in (notes if isinstance(notes, list) else [])]
+    parts.append("</ul></body></html>")
+    return "\n".join(parts) + "\n"
+
+
+def _section(section: FittedSection) -> Iterator[str]:
+    launches = len(section.launches)
+    samples = sum(len(taken) for timing in section.timings for taken in timing.launches_us)
+    yield f"<h2>{_text(section.name)}</h2>"
+    yield (
+        f"<p>{len(section.timings)} points, {samples} samples in {launches} launches, "
+        f"begun {_text(section.run.id.split('.')[0])} UTC.</p>"
+    )
+    by_operation: dict[str, list[Quality]] = {}
+    for quality in section.fitted.qualities:
+        by_operation.setdefault(quality.operation, []).append(quality)
+    for operation, qualities in by_operation.items():
+        yield f"<h3>{_text(operation)}</h3>"
+        yield from _table(qualities)
+        shown = [quality for quality in qualities if _usable(quality)]
+        if shown:
+            yield _measured_against_fitted(shown)
+            yield from (_residuals(quality) for quality in shown if quality.chosen)
+
+
+def _table(qualities: Sequence[Quality]) -> Iterator[str]:
+    yield '<table><tr><th>model</th><th class="n">R2</th><th class="n">median error</th>'
+    yield '<th class="n">points</th></tr>'
+    for quality in qualities:
+        mark = ' class="chosen"' if quality.chosen else ""
+        yield (
+            f"<tr{mark}><td>{_text(quality.model)}</td>"
+            f'<td class="n">{quality.r2:.4g}</td>'
+            f'<td class="n">{100 * quality.median_error:.1f} %</td>'
+            f'<td class="n">{quality.points}</td></tr>'
+        )
+    yield "</table>"
+
+
+def _usable(quality: Quality) -> bool:
+    return bool(quality.pairs) and all(min(pair) > 0 for pair in quality.pairs)
+
+
+def _measured_against_fitted(qualities: Sequence[Quality]) -> str:
+    numbers = [number for quality in qualities for pair in quality.pairs for number in pair]
+    axis = _Decades(min(numbers), max(numbers))
+    marks = [
+        f'<line x1="{axis.across(axis.low):.1f}" y1="{axis.up(axis.low):.1f}" '
+        f'x2="{axis.across(axis.high):.1f}" y2="{axis.up(axis.high):.1f}" stroke="#9aa3b2"/>'
+    ]
+    legend = []
+    # the chosen model last, over the others
+    for number, quality in sorted(enumerate(qualities), key=lambda one: one[1].chosen):
+        colour = _COLOURS[number % len(_COLOURS)]
+        fill = colour if quality.chosen else "none"
+        marks += [
+            f'<circle cx="{axis.across(taken):.1f}" cy="{axis.up(fitted):.1f}" r="2.5" '
+            f'fill="{fill}" stroke="{colour}"/>'
+            for taken, fitted in quality.pairs
+        ]
+        legend.append(f'<span style="color:{colour}">{_text(quality.model)}</span>')
+    caption = "fitted over measured microseconds: " + ", ".join(legend)
+    return _figure([*axis.grid(), *marks], caption)
+
+
+def _residuals(quality: Quality) -> str:
+    taken = [pair[0] for pair in quality.pairs]
+    axis = _Decades(min(taken), max(taken))
+    middle = _HEIGHT / 2
+    scale = (middle - _MARGIN) / _WORST_SHOWN
+    errors = sorted(fitted / measured - 1 for measured, fitted in quality.pairs)
+    low, high = (errors[round(share * (len(errors) - 1))] for share in (0.05, 0.95))
+    marks = []
+    for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
+        height = middle - scale * share
+        colour = "#9aa3b2" if share == 0 else "#e3e7ee"
+        marks.append(
+            f'<line x1="{_MARGIN}" x2="{_WIDTH - 10}" y1="{height:.1f}" y2="{height:.1f}" '
+            f'stroke="{colour}"/>'
+            f'<text x="4" y="{height + 4:.1f}">{100 * share:+.0f} %</text>'
+        )
+    top, bottom = (middle - scale * max(-1.0, min(1.0, end)) for end in (high, low))
+    marks.append(
+        f'<rect x="{_MARGIN}" y="{top:.1f}" width="{_WIDTH - 10 - _MARGIN}" '
+        f'height="{max(bottom - top, 0.5):.1f}" fill="{_COLOURS[0]}" opacity="0.12"/>'
+    )
+    for measured, fitted in quality.pairs:
+        error = max(-_WORST_SHOWN, min(_WORST_SHOWN, fitted / measured - 1))
+        marks.append(
+            f'<circle cx="{axis.across(measured):.1f}" cy="{middle - scale * error:.1f}" r="2.5" '
+            f'fill="{_COLOURS[0]}"/>'
+        )
+    caption = (
+        f"{_text(quality.model)}: fitted over measured, less one; nine in ten lie from "
+        f"{100 * low:+.0f} to {100 * high:+.0f} %; what is beyond 100 % is drawn there"
+    )
+    return _figure([*axis.grid(upright=False), *marks], caption)
+
+
+class _Decades:
+    """A logarithmic axis, the same across and up."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self._first, self._last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        if self._first == self._last:
+            self._last += 1
+        self.low, self.high = 10.0**self._first, 10.0**self._last
+
+    def across(self, value: float) -> float:
+        return _MARGIN + self._share(value) * (_WIDTH - 10 - _MARGIN)
+
+    def up(self, value: float) -> float:
+        return _HEIGHT - 26 - self._share(value) * (_HEIGHT - 36)
+
+    def _share(self, value: float) -> float:
+        return (math.log10(value) - self._first) / (self._last - self._first)
+
+    def grid(self, *, upright: bool = True) -> Iterator[str]:
+        for power in range(self._first, self._last + 1):
+            x, y = self.across(10.0**power), self.up(10.0**power)
+            label = f"{10.0**power:g}"
+            yield (
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="{_HEIGHT - 26}" stroke="#e3e7ee"/>'
+                f'<text x="{x:.1f}" y="{_HEIGHT - 10}" text-anchor="middle">{label}</text>'
+            )
+            if upright:
+                yield (
+                    f'<line x1="{_MARGIN}" x2="{_WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" '
+                    f'stroke="#e3e7ee"/><text x="4" y="{y + 4:.1f}">{label}</text>'
+                )
+
+
+def _figure(marks: Sequence[str], caption: str) -> str:
+    drawn = "".join(marks)
+    return (
+        f'<figure><svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'role="img">{drawn}</svg><figcaption>{caption}</figcaption></figure>'
+    )
+
+
+def _text(value: object) -> str:
+    return escape(str(value))
