@@ -17,7 +17,7 @@ from threading import Timer
 from typing import IO, Any
 
 from costdb.calibration.registry import CalibrationError
-from costdb.calibration.worker import Job
+from costdb.calibration.worker import OWNER, Job
 
 _GRACE_S = 20.0
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
@@ -74,6 +74,7 @@ def _running(command: list[str], limit_s: float, complaints: IO[str]) -> Iterato
         for name, value in os.environ.items()
         if not name.startswith(_LAUNCHERS_VARIABLES)
     }
+    environment[OWNER] = str(os.getpid())
     # A session of its own: an interrupt reaches this process alone, which then ends them all.
     process = subprocess.Popen(
         command,

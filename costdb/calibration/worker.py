@@ -1,8 +1,8 @@
 """The process that measures: one launch of one section, its samples as lines of JSON.
 
 ``python -m costdb.calibration.worker JOB``, with a job as JSON, under ``mpiexec -n K`` where the
-section needs MPI. Rank 0 writes: first the setting, then samples, last that it is done. It ends
-when its standard input does, so that it does not outlive the process that reads it.
+section needs MPI. Rank 0 writes: first the setting, then samples, last that it is done. It does not
+outlive the process that reads it by more than a second or so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from costdb.calibration.registry import find_section
 from costdb.calibration.section import Effort, Need, Section, World
 
 _BATCH_S = 1.0
-_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
+_LOOK_S = 1.0
+
+OWNER = "ADVISE_CALIBRATION_OWNER"
+"""The variable that names the process, on this machine, without which ranks end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ def main(arguments: list[str]) -> int:
     # What a section or a library prints must not get between the lines of the protocol.
     descriptor = os.dup(1)
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_reader, daemon=True).start()
+    threading.Thread(target=_end_with_owner, daemon=True).start()
     try:
         work(job, _Lines(descriptor))
     except BaseException:
@@ -129,13 +132,16 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _end_with_reader() -> None:
-    # Only rank 0 has the reader's pipe; the launcher gives the others nothing to read.
-    ranks = [os.environ[name] for name in _RANK_VARIABLES if name in os.environ]
-    if not ranks or ranks[0] == "0":
-        while os.read(0, 4096):
-            pass
-        os._exit(1)
+def _end_with_owner() -> None:
+    # A launcher that loses its reader waits for its ranks, and they for one another, for ever:
+    # so each looks for itself whether the process that asked for all this is still there.
+    owner = os.environ.get(OWNER)
+    while owner is not None:
+        try:
+            os.kill(int(owner), 0)
+        except ProcessLookupError:
+            os._exit(1)
+        time.sleep(_LOOK_S)
 
 
 if __name__ == "__main__":
