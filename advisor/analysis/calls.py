@@ -47,6 +47,12 @@ _OPERATORS = frozenset({"add", "subtract", "multiply", "divide", "bitwise_and", 
 _COMMUTE = frozenset({"add", "multiply", "bitwise_and", "bitwise_or"})
 
 
+def operation_class(name: str, operands: int) -> ArrayOperation:
+    """Return the class of an elementwise operation, by NumPy's name and its array operands."""
+    plain = ArrayOperation.UNARY if operands < 2 else ArrayOperation.BINARY
+    return _CLASSES.get(name, plain)
+
+
 def product(counts: tuple[Expr, ...]) -> Expr:
     """Return the product of counts."""
     found = ONE

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from reading import HEAD, program
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.analysis.spmd.regions import itemsize
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Copy, Leave, Loop, Step
-from costdb.expr import Expr, evaluate
+from costdb.expr import Expr, evaluate, free_symbols
 from costdb.process.terms import Branch as Chosen
 from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.work import Collective, Message
@@ -133,7 +133,9 @@ def read(steps: tuple[Step, ...], values: Mapping[str, int], tally: Tally) -> No
                 assert trips is not None
                 count = whole(trips, values)
                 first = whole(low, values)
-                if stride > 0 and not step.by_rank:
+                if step.stride is not None:
+                    stride = whole(step.stride, values)
+                if stride > 0:
                     assert len(range(first, whole(high, values), stride)) == max(count, 0)
                 for turn in range(count):
                     index = first + turn * stride
@@ -151,6 +153,8 @@ def read(steps: tuple[Step, ...], values: Mapping[str, int], tally: Tally) -> No
 
 
 def whole(expr: Expr, values: Mapping[str, int]) -> int:
+    # a number that changes within a loop may be unknown, but never wrong
+    assume(free_symbols(expr) <= values.keys())
     found = evaluate(expr, values)
     assert found == int(found)
     return int(found)

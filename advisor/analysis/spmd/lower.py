@@ -11,13 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TypeVar
 
-from advisor.analysis.spmd.operations import (
-    NoWork,
-    of_allocation,
-    of_communication,
-    of_computation,
-    of_copy,
-)
+from advisor.analysis.spmd.operations import of_communication
+from advisor.analysis.spmd.problems import NoWork
+from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
 from advisor.analysis.spmd.threads import superstep
 from advisor.ir.spmd.program import RANK, RANKS
 from advisor.ir.spmd.steps import (
@@ -218,9 +214,10 @@ class _Lowering:
             return
         turn = f"{loop.variable}.turn" if loop.variable else "turn"
         trips, low = self.at(loop.trips), self.at(loop.low)
-        straight = bool(loop.variable) and loop.step == 1 and not loop.by_rank
+        stride = num(loop.step) if loop.stride is None else self.at(loop.stride)
+        straight = bool(loop.variable) and stride == num(1) and not loop.by_rank
         if loop.variable and not straight:
-            self.bindings[loop.variable] = low + sym(turn) * loop.step
+            self.bindings[loop.variable] = low + sym(turn) * stride
         inner = Sequential(tuple(self.within(loops, loop.body)))
         self.bindings = before
         if inner == Sequential(()):

@@ -1,33 +1,30 @@
-"""The work of single steps: what the models call a communication, a copy, a computation."""
+"""The work of communication: what the models call one operation of MPI."""
 
 from __future__ import annotations
 
+from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import (
     WORD_BYTES,
     itemsize,
     objects,
     payload_region,
-    region_of,
     run_of,
     words,
 )
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
+from advisor.ir.spmd.steps import Communicate, Op
 from costdb.expr import Expr, num
 from costdb.lines.regions import bytes_of
 from costdb.work import (
-    Access,
     Barrier,
     Collective,
     CollectiveKind,
-    Interpretation,
     Message,
     Pattern,
     PickledCollective,
     PickledMessage,
     Region,
     RemoteGroup,
-    Statement,
     Work,
 )
 
@@ -45,10 +42,6 @@ _COLLECTIVES = {
 }
 
 _PIECE_OF_SENT = frozenset({Op.SCATTER, Op.ALLTOALL, Op.REDUCE_SCATTER})
-
-
-class NoWork(Exception):
-    """A step of which no model says how long it takes."""
 
 
 def of_communication(step: Communicate) -> tuple[Work, ...]:
@@ -172,49 +165,5 @@ def _remote(step: Communicate) -> Work:
         Pattern.BASELINE if single else Pattern.VECTOR,
         store=step.op is not Op.GET,
         label=step.method,
+        calls=num(1),
     )
-
-
-def of_copy(step: Copy) -> Work:
-    """Return the work of moving elements within one rank."""
-    source = region_of(step.source)
-    # NumPy broadcasts what is too short
-    target = region_of(step.target) if not step.allocates else run_of(*_elements(source))
-    return Statement((Access(source), Access(target, store=True)), num(0), "copies")
-
-
-def _elements(region: Region) -> tuple[Expr, int]:
-    return bytes_of(region) / region.itemsize_bytes, region.itemsize_bytes
-
-
-def of_allocation(step: Allocate) -> tuple[Work, ...]:
-    """Return the work of filling new memory; memory left undefined costs nothing."""
-    if not step.filled or step.buffer.extents is None:
-        return ()
-    count = num(1)
-    for extent in step.buffer.extents:
-        count = count * extent
-    region = run_of(count, itemsize(step.buffer.dtype))
-    return (Statement((Access(region, store=True),), num(0), "fills"),)
-
-
-def of_computation(step: Compute) -> tuple[Work, ...]:
-    """Return the work of arithmetic on arrays.
-
-    Raises
-    ------
-    NoWork
-        Shapes or the cost of a library function are not known.
-    """
-    if step.what == "element":
-        return (Interpretation(num(1)),)
-    if step.what == "tolist":
-        return (Interpretation(step.operations or num(1)),)
-    if step.operations is None:
-        if step.what == "call":
-            raise NoWork("the time of a library function is not known")
-        raise NoWork("the shapes of what is computed here are not known")
-    accesses = [Access(region_of(view)) for view in step.reads]
-    if step.target is not None:
-        accesses.append(Access(region_of(step.target), store=True))
-    return (Statement(tuple(accesses), step.operations, step.what),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.analysis.spmd.operations import NoWork
+from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import itemsize
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Compute, Copy, Loop, Step

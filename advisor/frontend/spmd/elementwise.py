@@ -15,6 +15,18 @@ from costdb.expr import Expr, num
 _COMPARING = frozenset(
     {"Equal", "NotEqual", "LessThan", "LessThanEqual", "GreaterThan", "GreaterThanEqual"}
 )
+_NUMPY_NAMES = {
+    "FloorDivide": "floor_divide",
+    "Modulo": "remainder",
+    "Minus": "negative",
+    "NotEqual": "not_equal",
+    "LessThan": "less",
+    "LessThanEqual": "less_equal",
+    "GreaterThan": "greater",
+    "GreaterThanEqual": "greater_equal",
+}
+"""LibCST's names of operators whose lower case is not NumPy's."""
+
 Shape = tuple[Expr, ...]
 
 
@@ -31,7 +43,8 @@ def elementwise(
         target = run.fresh(
             run.text_of(span), dtype, shape, Origin.COMPUTED, span, order, sources=tuple(views)
         )
-    run.emit(Compute(target, tuple(views), size_of(shape), "elementwise", span))
+    name = _NUMPY_NAMES.get(operation, operation.lower())
+    run.emit(Compute(target, tuple(views), size_of(shape), "elementwise", span, name))
     return Array(target)
 
 
@@ -51,10 +64,10 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
     for extent in shape:
         operations = operations * extent
     if not shape:
-        run.emit(Compute(None, views, operations, "product", span))
+        run.emit(Compute(None, views, operations, "product", span, length=one[-1]))
         return Number(None, dtype or "float64", varies=True)
     view = run.fresh(run.text_of(span), dtype, shape, Origin.COMPUTED, span, sources=views)
-    run.emit(Compute(view, views, operations, "product", span))
+    run.emit(Compute(view, views, operations, "product", span, length=one[-1]))
     return Array(view)
 
 

@@ -46,6 +46,7 @@ class Iteration:
     element: Value
     why: str = ""
     by_rank: bool = False
+    stride: Expr | None = None
 
 
 def range_value(values: list[Value], run: Run, path: str) -> Value:
@@ -143,7 +144,17 @@ def _counted(
         trips, first = ceil_div(extent, step.expr), low.expr
     element = Number(sym(symbol), "int")
     literal = stride if stride is not None and stride != 0 else 1
-    return Iteration(kind, symbol, first, high.expr, literal, trips, element, by_rank=by_rank)
+    return Iteration(
+        kind,
+        symbol,
+        first,
+        high.expr,
+        literal,
+        trips,
+        element,
+        by_rank=by_rank,
+        stride=step.expr if stride is None else None,
+    )
 
 
 def loop_over(made: Iteration, body: tuple[Step, ...], span: Span, *, timing: bool = False) -> Loop:
@@ -160,4 +171,5 @@ def loop_over(made: Iteration, body: tuple[Step, ...], span: Span, *, timing: bo
         made.why,
         made.by_rank,
         timing,
+        made.stride,
     )

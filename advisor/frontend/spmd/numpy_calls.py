@@ -409,7 +409,20 @@ def _reduction(name: str, view: View, rest: _Arguments, run: Run, span: Span) ->
     elif axis is not None and not isinstance(axis, Nothing) and shape is not None:
         reduced = None
     made = run.fresh(run.text_of(span), dtype, reduced, Origin.COMPUTED, span, sources=(view,))
-    run.emit(Compute(made, (view,), run_length, "reduction", span))
+    along, length = None, None
+    if shape is not None and place is not None and -len(shape) <= place < len(shape):
+        along, length = len(shape) - 1 - place % len(shape), shape[place]
+    run.emit(
+        Compute(
+            made,
+            (view,),
+            run_length if reduced is not None else None,
+            "reduction",
+            span,
+            axis_from_last=along,
+            length=length,
+        )
+    )
     return Array(made)
 
 

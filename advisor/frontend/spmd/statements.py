@@ -480,10 +480,9 @@ class Statements:
         are at first.
         """
         run = self.run
-        changed = assigned_names(body)
-        for name in changed & run.frame.names.keys():
-            self._unsettle(name)
         before = dict(run.frame.names)
+        for name in assigned_names(body) & run.frame.names.keys():
+            self._unsettle(name)
         heap = dict(run.heap)
         run.frame.depth += 1
         yield

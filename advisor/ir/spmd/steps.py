@@ -172,6 +172,12 @@ class Compute:
         cost).
     span : Span
         Of the statement.
+    operation : str
+        NumPy's name of an elementwise operation: ``"add"``, ``"sqrt"``.
+    axis_from_last : int or None
+        Along which axis a reduction runs, counted from the last one (0); None: all.
+    length : Expr or None
+        Elements along it; the inner extent of a product.
     """
 
     target: View | None
@@ -179,6 +185,9 @@ class Compute:
     operations: Expr | None
     what: str
     span: Span
+    operation: str = ""
+    axis_from_last: int | None = None
+    length: Expr | None = None
 
 
 class ConditionKind(StrEnum):
@@ -262,6 +271,8 @@ class Loop:
         Ranks run different iterations: ``range(rank, n, size)``, ``range(lo, hi)`` of a block.
     timing : bool
         Repeats the same to measure it.
+    stride : Expr or None
+        The step, where it is no literal (`step` is 1 then): ``range(rank, n, size)``.
     """
 
     kind: LoopKind
@@ -275,6 +286,7 @@ class Loop:
     why: str = ""
     by_rank: bool = False
     timing: bool = False
+    stride: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,130 @@
+"""The work of local steps: copies, new memory, arithmetic on arrays.
+
+Each is told twice, as accesses to regions and as the call of the array library that it is, so that
+either model can price it.
+"""
+
+from __future__ import annotations
+
+from advisor.analysis.calls import copied, dense, operation_class
+from advisor.analysis.spmd.problems import NoWork
+from advisor.analysis.spmd.regions import itemsize, region_of, run_of
+from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from costdb.expr import Expr, num
+from costdb.lines.regions import bytes_of
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Interpretation,
+    Region,
+    Statement,
+    Visit,
+    Work,
+)
+
+ASSUMED_DTYPE = "float64"
+"""The element type of arrays of which the source does not tell it."""
+
+ZERO = num(0)
+
+
+def of_copy(step: Copy) -> Work:
+    """Return the work of moving elements within one rank."""
+    source = region_of(step.source)
+    target = _fresh(step.target, source) if step.allocates else region_of(step.target)
+    dtypes = (_dtype(step.source), _dtype(step.target))
+    visits = Visit(source, step.source.buffer.name), Visit(target, step.target.buffer.name)
+    call = copied(*visits, dtypes, fresh=step.allocates)
+    return Statement((Access(source), Access(target, store=True)), ZERO, "copies", (call,))
+
+
+def _dtype(view: View | None) -> str:
+    return ASSUMED_DTYPE if view is None or view.dtype is None else view.dtype
+
+
+def _fresh(target: View, source: Region) -> Region:
+    """Return the memory of a copy of a region: as many elements, one after another."""
+    count = bytes_of(source) / source.itemsize_bytes
+    if len(source.counts) > 1:
+        return dense(source.counts, _dtype(target))
+    return run_of(count, itemsize(target.dtype))
+
+
+def of_allocation(step: Allocate) -> tuple[Work, ...]:
+    """Return the work of filling new memory; memory left undefined costs nothing."""
+    if not step.filled or step.buffer.extents is None:
+        return ()
+    count = num(1)
+    for extent in step.buffer.extents:
+        count = count * extent
+    region = run_of(count, itemsize(step.buffer.dtype))
+    dtype = step.buffer.dtype or ASSUMED_DTYPE
+    call = ArrayCall(ArrayOperation.FILL, dtype, count, Visit(region), fresh=True)
+    return (Statement((Access(region, store=True),), ZERO, "fills", (call,)),)
+
+
+def of_computation(step: Compute) -> tuple[Work, ...]:
+    """Return the work of arithmetic on arrays.
+
+    Raises
+    ------
+    NoWork
+        Shapes or the cost of a library function are not known.
+    """
+    if step.what == "element":
+        stored = 0 if step.target is None else 1
+        return (Interpretation(num(1), loads=len(step.reads), stores=stored),)
+    if step.what == "tolist":
+        count = num(1) if step.operations is None else step.operations
+        return (Interpretation(count, loads=1),)
+    if step.operations is None:
+        if step.what == "call":
+            raise NoWork("the time of a library function is not known")
+        raise NoWork("the shapes of what is computed here are not known")
+    loads = [Access(region_of(view)) for view in step.reads]
+    stores = [] if step.target is None else [Access(region_of(step.target), store=True)]
+    call = _call(step, loads, stores)
+    return (Statement((*loads, *stores), step.operations, step.what, (call,)),)
+
+
+def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall:
+    dtype = _dtype(step.reads[0] if step.reads else step.target)
+    operands = tuple(
+        Visit(access.region, view.buffer.name)
+        for access, view in zip(loads, step.reads, strict=True)
+    )
+    result = None
+    if step.target is not None:
+        result = Visit(stores[0].region, step.target.buffer.name)
+    elements = _elements(step, stores or loads)
+    fresh = step.target is not None and step.target not in step.reads and step.what != "fill"
+    match step.what:
+        case "fill":
+            return ArrayCall(ArrayOperation.FILL, dtype, elements, result)
+        case "reduction":
+            count = _elements(step, loads)
+            return ArrayCall(
+                ArrayOperation.REDUCE,
+                dtype,
+                count,
+                result,
+                operands,
+                fresh=fresh,
+                axis_from_last=step.axis_from_last,
+                length=count if step.length is None else step.length,
+            )
+        case "product":
+            return ArrayCall(
+                ArrayOperation.MATMUL, dtype, elements, result, operands, fresh, length=step.length
+            )
+    operation = operation_class(step.operation, len(operands))
+    return ArrayCall(operation, dtype, elements, result, operands, fresh)
+
+
+def _elements(step: Compute, accesses: list[Access]) -> Expr:
+    if not accesses:
+        return num(1)
+    region = accesses[0].region
+    return bytes_of(region) / region.itemsize_bytes
