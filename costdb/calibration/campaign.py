@@ -218,7 +218,8 @@ def _launch(
             done += len(visits)
             elapsed = (time.monotonic() - began) / max(job.seconds, 1e-9)
             watcher.progress(min(max(done / max(expected, 1), elapsed), 1.0))
-    if place is not None:
-        busy = bystanders.busy_cores()
-        known = {} if busy is None else {OTHERS_BUSY: round(busy, 2)}
-        finish_launch(connection, replace(place, setting={**place.setting, **known}))
+    if place is None or (expected and not done):
+        raise CalibrationError(f"{section.name}: its time was over before anything was measured")
+    busy = bystanders.busy_cores()
+    known = {} if busy is None else {OTHERS_BUSY: round(busy, 2)}
+    finish_launch(connection, replace(place, setting={**place.setting, **known}))

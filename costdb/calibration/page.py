@@ -9,7 +9,7 @@ from html import escape
 from costdb.calibration.profile import FittedSection, Made
 from costdb.calibration.section import Quality
 
-_WIDTH, _HEIGHT, _MARGIN = 360, 260, 46
+_WIDTH, _HEIGHT, _MARGIN, _RIGHT = 376, 260, 46, 26
 _WORST_SHOWN = 1.0
 _COLOURS = ("#1b6ca8", "#b0651d", "#5a8f3c", "#8a4fa3", "#a33b4f", "#6b7280", "#2f8f8a")
 
@@ -21,7 +21,7 @@ table { border-collapse: collapse; margin: .6rem 0; }
 th, td { padding: .15rem .8rem .15rem 0; text-align: left; font-variant-numeric: tabular-nums; }
 td.n, th.n { text-align: right; }
 tr.chosen { font-weight: 600; }
-figure { display: inline-block; margin: 0 1rem 1rem 0; vertical-align: top; }
+figure { display: inline-block; max-width: 376px; margin: 0 1rem 1rem 0; vertical-align: top; }
 figcaption { color: #566074; font-size: .85rem; }
 svg text { font-size: 11px; fill: #566074; }
 """
@@ -124,13 +124,13 @@ def _residuals(quality: Quality) -> str:
         height = middle - scale * share
         colour = "#9aa3b2" if share == 0 else "#e3e7ee"
         marks.append(
-            f'<line x1="{_MARGIN}" x2="{_WIDTH - 10}" y1="{height:.1f}" y2="{height:.1f}" '
+            f'<line x1="{_MARGIN}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" y2="{height:.1f}" '
             f'stroke="{colour}"/>'
             f'<text x="4" y="{height + 4:.1f}">{100 * share:+.0f} %</text>'
         )
     top, bottom = (middle - scale * max(-1.0, min(1.0, end)) for end in (high, low))
     marks.append(
-        f'<rect x="{_MARGIN}" y="{top:.1f}" width="{_WIDTH - 10 - _MARGIN}" '
+        f'<rect x="{_MARGIN}" y="{top:.1f}" width="{_WIDTH - _RIGHT - _MARGIN}" '
         f'height="{max(bottom - top, 0.5):.1f}" fill="{_COLOURS[0]}" opacity="0.12"/>'
     )
     for measured, fitted in quality.pairs:
@@ -156,7 +156,7 @@ class _Decades:
         self.low, self.high = 10.0**self._first, 10.0**self._last
 
     def across(self, value: float) -> float:
-        return _MARGIN + self._share(value) * (_WIDTH - 10 - _MARGIN)
+        return _MARGIN + self._share(value) * (_WIDTH - _RIGHT - _MARGIN)
 
     def up(self, value: float) -> float:
         return _HEIGHT - 26 - self._share(value) * (_HEIGHT - 36)
@@ -174,7 +174,7 @@ class _Decades:
             )
             if upright:
                 yield (
-                    f'<line x1="{_MARGIN}" x2="{_WIDTH - 10}" y1="{y:.1f}" y2="{y:.1f}" '
+                    f'<line x1="{_MARGIN}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
                     f'stroke="#e3e7ee"/><text x="4" y="{y + 4:.1f}">{label}</text>'
                 )
 

@@ -128,7 +128,7 @@ def document_of(
     parts: dict[str, Json] = {"hardware": hardware_facts()}
     notes: list[Json] = [_STEADY]
     for one in sections:
-        source = SOURCE if one.run.id == newest.id else f"{SOURCE}.{one.name}"
+        source = SOURCE if one.run.id == newest.id else f"{SOURCE}.{one.name.replace(':', '.')}"
         sources[source] = _citation(one.run)
         for key, part in one.fitted.parts.items():
             parts[key] = _merged(parts.get(key), _cited(part, source), f"/{key}", one.name)

@@ -178,6 +178,21 @@ def test_a_section_that_fails_leaves_the_others_and_says_why():
         calibrate(quick(BROKEN), told)
 
 
+def test_a_launch_without_samples_is_no_newer_measurement():
+    calibrate(quick(ALONE), Told())
+    told = Told()
+    hurried = replace(quick(ALONE), seconds=1e-6)
+    (section,) = calibrate(quick(ALONE), Told()).sections
+    with pytest.raises(CalibrationError, match="no section was measured"):
+        calibrate(replace(hurried, machine="elsewhere"), told)
+    assert any("time was over" in line for line in told.lines)
+    calibrate(hurried, Told())
+    with reading(store_path()) as connection:
+        found = newest_run_of(connection, "here", ALONE)
+    assert found is not None
+    assert found.id == section.run.id
+
+
 def test_two_at_once_do_not_mix():
     with alone(), pytest.raises(StoreError, match="another calibration is running"):
         calibrate(quick(ALONE), Told())

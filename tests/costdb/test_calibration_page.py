@@ -56,7 +56,7 @@ def test_every_model_has_its_row_and_every_point_its_marks() -> None:
     circles = [attributes for tag, attributes in found if tag == "circle"]
     assert len(circles) == 3 * len(PAIRS)  # both models, and the residuals of the chosen one
     for circle in circles:
-        assert 0 <= float(circle["cx"] or "") <= 360
+        assert 0 <= float(circle["cx"] or "") <= 376
         assert 0 <= float(circle["cy"] or "") <= 260
     assert [a.get("class") for tag, a in found if tag == "tr"] == [None, "chosen", None]
     assert "M1 in pieces" in page
