@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
-from advisor.frontend.spmd import communicators, numpy_calls, requests
+from advisor.frontend.spmd import array_members, communicators, numpy_calls, requests
 from advisor.frontend.spmd.iteration import range_value
-from advisor.frontend.spmd.numpy_calls import number_function
+from advisor.frontend.spmd.numpy_arithmetic import number_function
 from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
 from advisor.frontend.spmd.run import Argument, Run
 from advisor.frontend.spmd.values import (
@@ -76,7 +76,7 @@ def call(path: str, given: list[Argument], run: Run, span: Span) -> Value:
         return values[0]
     if path == "copy.deepcopy" or path == "copy.copy":
         if values and isinstance(values[0], Array):
-            return numpy_calls.method(values[0].view, "copy", [], run, span)
+            return array_members.method(values[0].view, "copy", [], run, span)
         return values[0] if values else Nothing()
     if path == "functools.partial" or path.startswith(_HARMLESS):
         return Opaque(f"the result of {path}", foreign=True)

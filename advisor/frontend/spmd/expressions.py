@@ -8,7 +8,13 @@ from collections.abc import Sequence as Many
 import libcst as cst
 
 from advisor.frontend.names import dotted
-from advisor.frontend.spmd import builtin_calls, communicators, numpy_calls, operations
+from advisor.frontend.spmd import (
+    array_members,
+    builtin_calls,
+    communicators,
+    numpy_calls,
+    operations,
+)
 from advisor.frontend.spmd.arithmetic import combine, compare, negate
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.iteration import iteration, loop_over
@@ -253,7 +259,9 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
                 communicator, name
             )
         case Array(view):
-            return numpy_calls.attribute(view, name, run, run.span(node)) or ArrayMethod(view, name)
+            return array_members.attribute(view, name, run, run.span(node)) or ArrayMethod(
+                view, name
+            )
         case Record(number=number, cls=cls):
             if (number, name) in run.heap:
                 return run.heap[number, name]
@@ -404,7 +412,7 @@ def _call(node: cst.Call, run: Run) -> Value:
         case Class():
             return run.functions.instantiate(run, function, given, span)
         case ArrayMethod(view, name):
-            return numpy_calls.method(view, name, given, run, span)
+            return array_members.method(view, name, given, run, span)
         case Method(owner, name):
             target = node.func.value if isinstance(node.func, cst.Attribute) else node.func
             return builtin_calls.method(owner, name, given, run, span, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.frontend.spmd.indexing import is_slice
-from advisor.frontend.spmd.numpy_calls import dtype_name
+from advisor.frontend.spmd.numpy_arguments import dtype_name
 from advisor.frontend.spmd.run import Argument, Run
 from advisor.frontend.spmd.values import (
     ANYBODY,

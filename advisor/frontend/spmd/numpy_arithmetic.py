@@ -1,0 +1,188 @@
+"""NumPy's arithmetic: universal functions, reductions, products, transforms."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from advisor.frontend.spmd import elementwise
+from advisor.frontend.spmd.elementwise import Shape
+from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
+from advisor.frontend.spmd.numpy_rearranged import copied_array
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.values import (
+    Array,
+    Nothing,
+    Number,
+    Opaque,
+    Text,
+    Value,
+)
+from advisor.ir.spmd.memory import Origin, View
+from advisor.ir.spmd.steps import Compute
+from advisor.source import Span
+from costdb.expr import Expr, ExprError, ceil, floor, log2, num
+
+_REDUCTIONS_NAMES = """
+sum prod max min amax amin mean std var any all argmax argmin median ptp nansum nanmax
+nanmin average count_nonzero
+"""
+REDUCTIONS = frozenset(_REDUCTIONS_NAMES.split())
+SCANS = frozenset({"cumsum", "cumprod"})
+_UNARY_NAMES = """
+sqrt exp log log2 log10 sin cos tan arcsin arccos arctan sinh cosh tanh abs absolute fabs
+negative square conj conjugate real imag sign rint floor ceil isnan isfinite logical_not
+reciprocal exp2 expm1 log1p cbrt angle
+"""
+UNARY = frozenset(_UNARY_NAMES.split())
+_BINARY_NAMES = """
+add subtract multiply divide true_divide power maximum minimum mod remainder arctan2 hypot
+fmax fmin floor_divide logical_and logical_or equal not_equal less greater less_equal
+greater_equal where clip bitwise_and bitwise_or left_shift right_shift
+"""
+BINARY = frozenset(_BINARY_NAMES.split())
+
+
+def reduction(name: str, view: View, rest: Arguments, run: Run, span: Span) -> Value:
+    """Return a reduction of an array, over all of it or along an axis."""
+    axis = rest.at(0, "axis")
+    run_length = view.count
+    dtype = view.dtype
+    if name in ("mean", "std", "var", "median", "average") and dtype in ("int32", "int64"):
+        dtype = "float64"
+    if name in ("argmax", "argmin", "count_nonzero"):
+        dtype = "int64"
+    if name in ("any", "all"):
+        dtype = "bool"
+    if name in ("sum", "prod") and dtype in ("bool", "int32", "int16", "int8"):
+        dtype = "int64"
+    keeps = rest.keyword("keepdims")
+    if (axis is None or isinstance(axis, Nothing)) and keeps is None:
+        run.emit(Compute(None, (view,), run_length, "reduction", span))
+        return Number(None, dtype or "float", varies=True)
+    place = run.integer(axis)
+    shape = view.shape
+    reduced: Shape | None = None
+    if shape is not None and place is not None and -len(shape) <= place < len(shape):
+        reduced = tuple(e for k, e in enumerate(shape) if k != place % len(shape))
+        if keeps is not None:
+            reduced = None
+        elif not reduced:
+            run.emit(Compute(None, (view,), run_length, "reduction", span))
+            return Number(None, dtype or "float", varies=True)
+    elif axis is not None and not isinstance(axis, Nothing) and shape is not None:
+        reduced = None
+    made = run.fresh(run.text_of(span), dtype, reduced, Origin.COMPUTED, span, sources=(view,))
+    along, length = None, None
+    if shape is not None and place is not None and -len(shape) <= place < len(shape):
+        along, length = len(shape) - 1 - place % len(shape), shape[place]
+    run.emit(
+        Compute(
+            made,
+            (view,),
+            run_length if reduced is not None else None,
+            "reduction",
+            span,
+            axis_from_last=along,
+            length=length,
+        )
+    )
+    return Array(made)
+
+
+def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a universal function gives, of arrays or of numbers."""
+    values = arguments.values()
+    out = arguments.keyword("out")
+    if any(isinstance(v, Array) for v in values):
+        operation = {"divide": "Divide", "true_divide": "Divide"}.get(name, name)
+        if len(values) == 3 and name not in ("where", "clip") and isinstance(values[2], Array):
+            out, values = values[2], values[:2]
+        if name == "where" and len(values) == 3:
+            values = values[1:]
+        target = out.view if isinstance(out, Array) else None
+        made = elementwise.elementwise(values, run, span, operation, target)
+        if name in UNARY - {"abs", "absolute", "negative", "square", "conj", "sign"}:
+            return _as_float(made)
+        return made
+    if all(isinstance(v, Number) for v in values) and values:
+        return _number_function(name, values, run)
+    return Opaque(f"numpy.{name} of something that is not followed")
+
+
+def _as_float(made: Array) -> Value:
+    view = made.view
+    if view.dtype is not None and view.dtype.startswith(("int", "uint", "bool")):
+        return Array(replace(view, buffer=replace(view.buffer, dtype="float64")))
+    return made
+
+
+def _number_function(name: str, values: list[Value], run: Run) -> Value:
+    exprs = [run.number(v) for v in values]
+    first = exprs[0]
+    varies = any(isinstance(v, Number) and v.varies for v in values)
+    if first is not None and name in ("floor", "ceil", "sqrt", "square", "log2"):
+        return number_function(name, first)
+    return Number(None, "float", varies=varies or run.symbols.varies(first))
+
+
+def number_function(name: str, value: Expr) -> Number:
+    """Return a rounding or a root of a number."""
+    try:
+        match name:
+            case "floor":
+                return Number(floor(value), "float")
+            case "ceil":
+                return Number(ceil(value), "float")
+            case "sqrt":
+                return Number(value ** num(Fraction(1, 2)), "float")
+            case "square":
+                return Number(value**2, "float")
+            case "log2":
+                return Number(log2(value), "float")
+    except ExprError:
+        pass
+    return Number(None, "float")
+
+
+def scalar_type(name: str, first: Value | None, run: Run, span: Span) -> Value:
+    """Return a value converted to an element type."""
+    dtype = dtype_name(Text(name))
+    match first:
+        case Array(view):
+            return copied_array(view, run, span, view.order, dtype)
+        case Number():
+            return Number(first.expr, dtype or first.dtype, first.nobody, first.varies)
+        case Opaque():
+            return Number(first.expr, dtype or "float", varies=first.varies)
+    return Number(None, dtype or "float")
+
+
+def fourier(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return a Fourier transform of an array; its work is not known."""
+    first = arguments.at(0)
+    if not isinstance(first, Array):
+        return Opaque("a transform of something that is not known to be an array")
+    view = first.view
+    shape = view.shape if len(arguments.positional) == 1 else None
+    made = run.fresh(run.text_of(span), "complex128", shape, Origin.COMPUTED, span, sources=(view,))
+    run.emit(Compute(made, (view,), None, "call", span))
+    return Array(made)
+
+
+def same(arguments: Arguments, run: Run, span: Span) -> Value:
+    """A function whose result has the shape of its argument, at an operation an element."""
+    first = arguments.at(0)
+    if not isinstance(first, Array):
+        return Opaque("of something that is not known to be an array")
+    return elementwise.elementwise((first,), run, span, "move")
+
+
+def dot(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return a product of vectors or matrices."""
+    left, right = arguments.at(0), arguments.at(1)
+    if left is None or right is None:
+        return Opaque("a product that lacks an operand")
+    out = arguments.keyword("out")
+    made = elementwise.product(left, right, run, span)
+    return out if isinstance(out, Array) else made
