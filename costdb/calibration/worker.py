@@ -22,6 +22,7 @@ from costdb.calibration.registry import find_section
 from costdb.calibration.section import Effort, Need, Section, World
 
 _BATCH_S = 1.0
+_RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
 _LOOK_S = 1.0
 
 OWNER = "ADVISE_CALIBRATION_OWNER"
@@ -122,7 +123,8 @@ def main(arguments: list[str]) -> int:
     # What a section or a library prints must not get between the lines of the protocol.
     descriptor = os.dup(1)
     os.dup2(2, 1)
-    threading.Thread(target=_end_with_owner, daemon=True).start()
+    for watch in (_end_with_reader, _end_with_owner):
+        threading.Thread(target=watch, daemon=True).start()
     try:
         work(job, _Lines(descriptor))
     except BaseException:
@@ -130,6 +132,15 @@ def main(arguments: list[str]) -> int:
         sys.stderr.flush()
         os._exit(1)  # the launcher then ends the other ranks, which wait for this one
     return 0
+
+
+def _end_with_reader() -> None:
+    # Only rank 0 has the reader's pipe; the launcher gives the others nothing to read.
+    ranks = [os.environ[name] for name in _RANK_VARIABLES if name in os.environ]
+    if not ranks or ranks[0] == "0":
+        while os.read(0, 4096):
+            pass
+        os._exit(1)
 
 
 def _end_with_owner() -> None:
