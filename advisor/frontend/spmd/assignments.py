@@ -1,0 +1,194 @@
+"""Assignments of an SPMD program: what names, attributes and elements then denote or hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import libcst as cst
+
+from advisor.frontend.names import dotted
+from advisor.frontend.spmd import elementwise
+from advisor.frontend.spmd.arithmetic import combine
+from advisor.frontend.spmd.expressions import evaluate, part_of, promoted, slices
+from advisor.frontend.spmd.indexing import part_of_view
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.values import (
+    Array,
+    Number,
+    Opaque,
+    Record,
+    Sequence,
+    Text,
+    Value,
+)
+from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.steps import (
+    Compute,
+    Copy,
+)
+from advisor.source import Span
+from costdb.expr import num
+from costdb.expr.nodes import Num
+
+SIZE_FROM = 3
+"""Numbers from here on that a name is given are sizes, which a user may want to change."""
+
+
+def assign(node: cst.Assign, run: Run) -> None:
+    """Follow an assignment to one or several targets."""
+    with named(run, *(target.target for target in node.targets)):
+        found = evaluate(node.value, run)
+    found = _size(node, found, run)
+    for target in node.targets:
+        store(target.target, found, run)
+
+
+def augment(node: cst.AugAssign, run: Run) -> None:
+    """Follow an augmented assignment; arrays are changed in place."""
+    operator = type(node.operator).__name__.removesuffix("Assign")
+    left = evaluate(node.target, run)
+    right = evaluate(node.value, run)
+    span = run.statement
+    if isinstance(left, Array):
+        elementwise.elementwise((left, right), run, span, operator, target=left.view)
+        return
+    found = combine(operator, left, right, run, span)
+    if isinstance(node.target, cst.Subscript):
+        owner = evaluate(node.target.value, run)
+        if isinstance(owner, Array):
+            run.emit(Compute(owner.view, (owner.view,), num(1), "element", span))
+            return
+        _store_part(node.target, found, run)
+        return
+    store(node.target, found, run)
+
+
+@contextmanager
+def named(run: Run, *targets: cst.BaseExpression) -> Iterator[None]:
+    """Let what is made now be called as what it is assigned to."""
+    saved = run.targets
+    names = [_name_of(target, run) for target in targets]
+    run.targets = tuple(name for name in names if name)
+    yield
+    run.targets = saved
+
+
+def _name_of(target: cst.BaseExpression, run: Run) -> str:
+    if isinstance(target, cst.Subscript):
+        # an entry of a dictionary or list is called by its text, a part of an array is not
+        value = run.plain(target.value)
+        return run.text(target) if isinstance(value, Record | Sequence) else ""
+    return dotted(target) or ""
+
+
+def _size(node: cst.Assign, found: Value, run: Run) -> Value:
+    """Give a name's literal a symbol, so that it can be changed and is told of."""
+    target = node.targets[0].target
+    if not isinstance(found, Number) or found.expr is None:
+        return found
+    name = dotted(target) or ""
+    line = run.statement.start_line
+    if isinstance(found.expr, Num) and name and found.dtype in ("int", "float"):
+        value = found.expr.value
+        if value == int(value) and value >= SIZE_FROM:
+            known = run.symbols.known(name, int(value), f"line {line}", run.statement)
+            return Number(known, found.dtype)
+    return found
+
+
+def store(target: cst.BaseExpression, value: Value, run: Run) -> None:
+    """Let a target denote or hold a value."""
+    match target:
+        case cst.Name(value=name):
+            if isinstance(value, Number) and value.expr is None and value.dtype == "int":
+                why = f"`{name}` is not known"
+                made = run.symbols.unknown(name, why, run.statement, varies=value.varies)
+                value = Number(made, "int", value.nobody, value.varies)
+            run.bind(name, value)
+        case cst.Attribute():
+            owner = evaluate(target.value, run)
+            if isinstance(owner, Record):
+                run.heap[owner.number, target.attr.value] = value
+            elif isinstance(owner, Array) and target.attr.value == "shape":
+                run.rebind(target.value, Opaque("an array whose shape was changed"))
+        case cst.Subscript():
+            _store_part(target, value, run)
+        case cst.Tuple() | cst.List():
+            count = len(target.elements)
+            if _unpacked_shape(target, value, run):
+                return
+            for position, element in enumerate(target.elements):
+                if isinstance(element, cst.StarredElement):
+                    store(element.value, Opaque("the rest of a sequence"), run)
+                else:
+                    store(element.value, part_of(value, position, count, run), run)
+        case cst.StarredElement():
+            store(target.value, value, run)
+
+
+def _unpacked_shape(target: cst.Tuple | cst.List, value: Value, run: Run) -> bool:
+    """Name the extents of an array of unknown shape after what they are unpacked to."""
+    if not isinstance(value, Opaque) or not value.text.endswith(".shape"):
+        return False
+    owner = value.text.removesuffix(".shape")
+    names = [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
+    if len(names) != len(target.elements):
+        return False
+    view = run.given_array(owner, run.statement, len(names), None)
+    for name, extent in zip(names, view.buffer.extents or (), strict=True):
+        run.bind(name, Number(extent))
+    found = run.lookup(owner) if "." not in owner else None
+    if isinstance(found, Opaque):
+        run.bind(owner, Array(view))
+    return True
+
+
+def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
+    span = run.statement
+    owner = evaluate(target.value, run)
+    index = slices(target.slice, run)
+    if isinstance(owner, Opaque) and not owner.foreign:
+        owner = promoted(owner, index, target.value, run)
+    match owner:
+        case Array(view):
+            place = part_of_view(view, index, run, run.span(target), run.text(target))
+            _store_elements(place, view, value, span, run)
+        case Record(number=number):
+            key: object = None
+            if isinstance(index, Text):
+                key = index.value
+            elif isinstance(index, Number):
+                key = run.integer(index)
+            run.heap[number, key] = value
+        case Sequence():
+            run.rebind(target.value, _replaced(owner, index, value, run))
+        case _:
+            pass
+
+
+def _replaced(owner: Sequence, index: Value, value: Value, run: Run) -> Value:
+    position = run.integer(index)
+    inside = owner.items is not None and position is not None
+    if inside and -len(owner.items or ()) <= (position or 0) < len(owner.items or ()):
+        items = list(owner.items or ())
+        items[position or 0] = value
+        return Sequence(tuple(items), is_list=owner.is_list)
+    known = owner.items or ((owner.element,) if owner.element is not None else ())
+    element = value
+    for item in known:
+        if item is not None:
+            element = run.join(element, item, "element")
+    length = owner.length if owner.items is None else num(len(owner.items))
+    return Sequence(None, element, length, owner.is_list)
+
+
+def _store_elements(place: View | None, view: View, value: Value, span: Span, run: Run) -> None:
+    if place is None:
+        place = View(view.buffer, None, run.text_of(span).partition("=")[0].strip(), span)
+    if isinstance(value, Array):
+        run.emit(Copy(place, value.view, span))
+    elif place.shape == ():
+        run.emit(Compute(place, (), num(0), "element", span))
+    else:
+        run.emit(Compute(place, (), num(0), "fill", span))
