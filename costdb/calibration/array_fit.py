@@ -26,7 +26,8 @@ from costdb.arrays.amounts import (
     rate_key,
     working_set,
 )
-from costdb.calibration.array_points import FRESH_SIZES, call_of
+from costdb.calibration.array_point_calls import call_of
+from costdb.calibration.array_points import FRESH_SIZES
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
 from costdb.machines.documents import Json

@@ -8,7 +8,8 @@ from itertools import repeat
 from pathlib import Path
 
 from costdb.calibration.array_fit import fit_classes, measured
-from costdb.calibration.array_points import action_of, array_points
+from costdb.calibration.array_point_actions import action_of
+from costdb.calibration.array_points import array_points
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.machines.documents import Json
 

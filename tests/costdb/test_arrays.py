@@ -6,7 +6,8 @@ import pytest
 
 from costdb.arrays.amounts import amounts, rate_key
 from costdb.calibration.array_fit import fit_classes
-from costdb.calibration.array_points import FRESH_SIZES, array_points, call_of
+from costdb.calibration.array_point_calls import call_of
+from costdb.calibration.array_points import FRESH_SIZES, array_points
 from costdb.calibration.arrays import SECTION
 from costdb.calibration.section import Effort, Timing
 from costdb.estimate import Missing, Priced

@@ -1,0 +1,215 @@
+"""Timed calls of NumPy as they are run, on memory that stays in use between visits."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from costdb.arrays.amounts import HUGE_BYTES
+from costdb.calibration.array_point_calls import UFUNCS, number_of
+from costdb.calibration.array_points import FRESH_SIZES
+from costdb.calibration.section import Action, Feature, Point
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+_ENOUGH_US = 60.0
+_TRIM, _MAPPED_AT_MOST = -1, -4  # the C library's names for its settings
+
+
+def action_of(point: Point) -> Action:
+    """Return what is timed at a point, on memory that stays in use between visits."""
+    if "fresh" in point.features:
+        return _fresh_memory(*FRESH_SIZES[str(point.features["fresh"])], point.features["given"])
+    run = _operation(point)
+    # what short calls repeat is found by doing it, as nothing is known of the machine yet
+    from time import perf_counter
+
+    run()
+    begin = perf_counter()
+    run()
+    once_us = max((perf_counter() - begin) * 1e6, 0.05)
+    times = max(1, min(2000, int(_ENOUGH_US / once_us)))
+    if times == 1:
+        return Action(run)
+
+    def repeated() -> None:
+        for _ in repeat(None, times):
+            run()
+
+    return Action(repeated, times)
+
+
+def _operation(point: Point) -> Callable[[], object]:
+    np = numpy()
+    features, operation = point.features, str(point.features["operation"])
+    dtype = str(features["dtype"])
+    if operation == "view":
+        base = _buffer("float64", 0)[:10_000].reshape(100, 100)
+        return lambda: base[1:-1, 2:]
+    if operation in ("take", "add_at"):
+        places, size = number_of(point, "places"), number_of(point, "table")
+        table, index = _buffer(dtype, 0)[:size], _places(places, size)
+        if operation == "take":
+            return lambda: table[index]
+        return lambda: np.add.at(table, index, 1)
+    rows, columns = number_of(point, "rows"), number_of(point, "columns")
+    first = _buffer(dtype, 0)
+    if operation == "matmul":
+        depth = number_of(point, "depth")
+        left = first[: rows * depth].reshape(rows, depth)
+        right = _buffer(dtype, 1)[: depth * columns].reshape(depth, columns)
+        return lambda: left @ right
+    if operation == "transpose":
+        source = first[: rows * columns].reshape(columns, rows)
+        target = _buffer(dtype, 1)[: rows * columns].reshape(rows, columns)
+
+        def transposed() -> None:
+            target[...] = source.T
+
+        return transposed
+    if "axis" in features:
+        return _axis_operation(operation, first[: rows * columns].reshape(rows, columns), point)
+    return _elementwise_operation(point, operation, dtype, rows, columns)
+
+
+def _axis_operation(operation: str, array: Array, point: Point) -> Callable[[], object]:
+    np, axis = numpy(), number_of(point, "axis")
+    match operation:
+        case "scan":
+            return lambda: np.cumsum(array, axis=axis, dtype=array.dtype)
+        case "reduce":
+            if min(array.shape) == 1:
+                return lambda: array.sum(dtype=array.dtype)
+            return lambda: array.sum(axis=axis, dtype=array.dtype)
+        case "roll":
+            return lambda: np.roll(array, 2, axis=axis)
+        case "pad":
+            width = ((2, 0), (0, 0)) if axis == 0 else ((0, 0), (2, 0))
+            return lambda: np.pad(array, width, mode="wrap")
+        case "fft":
+            return lambda: np.fft.fft(array, axis=axis)
+        case _:
+            return lambda: np.sort(array, axis=axis)
+
+
+def _elementwise_operation(
+    point: Point, operation: str, dtype: str, rows: int, columns: int
+) -> Callable[[], object]:
+    np, pitch, form = numpy(), number_of(point, "pitch"), point.features["form"]
+
+    def block(kind: str, slot: int) -> Array:
+        whole = _buffer(kind, slot)[: rows * pitch].reshape(rows, pitch)
+        return whole[:, :columns] if columns > 1 else whole[:, 0]
+
+    # what adds to itself has memory of its own, where values may grow
+    first = block("float32" if operation == "cast" else dtype, 3 if form == "in_place" else 0)
+    target = block("bool" if operation == "compare" else dtype, 2)
+    if operation in ("fill", "copy", "cast"):
+        if form == "fresh":
+            return first.copy if operation == "copy" else lambda: first.astype(dtype)
+
+        def stored() -> None:
+            target[...] = 1 if operation == "fill" else first
+
+        return stored
+    if operation == "where":
+        chosen, second = block("bool", 0), block(dtype, 1)
+        if form == "fresh":
+            return lambda: np.where(chosen, first, second)
+
+        def put() -> None:
+            target[...] = np.where(chosen, first, second)
+
+        return put
+    name, count = UFUNCS[operation]
+    if operation == "divide" and dtype == "int64":
+        name = "floor_divide"
+    function = getattr(np, name)
+    operands = (first, block(dtype, 1))[:count]
+    if form == "fresh":
+        return lambda: function(*operands)
+    out = first if form == "in_place" else target
+    return lambda: function(*operands, out=out)
+
+
+def numpy() -> Any:
+    """Return NumPy, its matrix products on one thread, as a rank among others has it."""
+    if "numpy" not in sys.modules:
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
+    import numpy
+
+    _keep_freed_memory()
+    return numpy
+
+
+@cache
+def _keep_freed_memory() -> None:
+    """Tell the C library to keep what is freed, so that no sample pays for memory itself."""
+    _set_allocator(_TRIM, 2**31 - 1)
+    _set_allocator(_MAPPED_AT_MOST, 0)
+
+
+def _set_allocator(name: int, value: int) -> None:
+    import ctypes
+
+    change = getattr(ctypes.CDLL(None), "mallopt", None)
+    if change is not None:
+        change(name, value)
+
+
+def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
+    """Return the filling of arrays whose memory the system gives anew, or that are there."""
+    np = numpy()
+    if given == "kept":
+        there = [np.zeros(elements) for _ in range(count)]
+
+        def fill() -> None:
+            for array in there:
+                array.fill(1.0)
+
+        return Action(fill)
+
+    import mmap
+
+    size = elements * 8
+
+    def map_and_fill() -> None:
+        # as the C library gets memory that it does not have, and NumPy asks for huge pages
+        for _ in range(count):
+            with mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
+                if size >= HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+                    pages.madvise(mmap.MADV_HUGEPAGE)
+                array = np.frombuffer(pages)
+                array.fill(1.0)
+                del array
+
+    return Action(map_and_fill)
+
+
+@cache
+def _buffer(dtype: str, slot: int) -> Array:
+    """Return memory that was written, the same at each visit."""
+    np = numpy()
+    count = 5_000_000 if dtype != "complex128" else 2_600_000
+    random = np.random.default_rng(slot)
+    if dtype == "bool":
+        made: Array = random.integers(0, 2, count).astype(bool)
+    elif dtype.startswith("int"):
+        made = random.integers(1, 30_000, count).astype(dtype)
+    else:
+        made = random.uniform(0.5, 1.5, count).astype(dtype)
+    return made
+
+
+@cache
+def _places(count: int, size: int) -> Array:
+    made: Array = numpy().random.default_rng(count).integers(0, size, count)
+    return made
