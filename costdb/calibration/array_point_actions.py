@@ -198,7 +198,7 @@ def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
 def _buffer(dtype: str, slot: int) -> Array:
     """Return memory that was written, the same at each visit."""
     np = numpy()
-    count = 5_000_000 if dtype != "complex128" else 2_600_000
+    count = 5_000_000
     random = np.random.default_rng(slot)
     if dtype == "bool":
         made: Array = random.integers(0, 2, count).astype(bool)

@@ -55,7 +55,7 @@ class ArraySection:
             for t in calls
         ]
         arrays: Json = {
-            "levels": {f"b{level}": measured(level, "byte") for level in levels},
+            "levels": levels_document(levels),
             "rates": rates,
             "fresh": {"line_us": {key: measured(us, "us/line") for key, us in fresh.items()}},
             "range": {"elements": [1, max(elements, default=1)]},
@@ -68,6 +68,11 @@ class ArraySection:
             "Array operations: steady state of a process that has run a while, one BLAS thread.",
         )
         return Fitted(parts, tuple(qualities), notes)
+
+
+def levels_document(levels: Sequence[int]) -> Json:
+    """Return the ends of the pieces as a profile states them."""
+    return {f"b{level}": measured(level, "byte") for level in levels}
 
 
 def cache_levels() -> tuple[int, ...]:

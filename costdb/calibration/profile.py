@@ -184,12 +184,21 @@ def _cited(part: Json, source: str) -> Json:
 def _merged(known: Json, added: Json, place: str, section: str) -> Json:
     if known is None:
         return added
+    if _same(known, added):
+        # two sections that share pieces state their ends both, so that either can be left out
+        return known
     if not isinstance(known, dict) or not isinstance(added, dict) or "value" in known:
         raise CalibrationError(f"section {section} states {place} again")
     merged = dict(known)
     for key, inner in added.items():
         merged[key] = _merged(known.get(key), inner, f"{place}/{key}", section)
     return merged
+
+
+def _same(known: Json, added: Json) -> bool:
+    if not isinstance(known, dict) or not isinstance(added, dict):
+        return False
+    return "value" in known and all(known.get(key) == added.get(key) for key in ("value", "unit"))
 
 
 def _keep(connection: sqlite3.Connection, one: FittedSection, quality: Quality) -> None:

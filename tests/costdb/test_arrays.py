@@ -9,7 +9,7 @@ from costdb.calibration.array_fit import fit_classes
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_points import FRESH_SIZES, array_points
 from costdb.calibration.arrays import SECTION
-from costdb.calibration.section import Effort, Timing
+from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, num, sym
@@ -248,3 +248,30 @@ def test_points_say_what_they_time() -> None:
             call = call_of(point)
             assert rate_key(call).startswith(str(point.features["operation"]))
             assert evaluate(call.elements, {}) >= 1
+
+
+def test_loops_alone_make_a_sound_profile() -> None:
+    from costdb.calibration.loops import SECTION as LOOPS
+
+    timings = [
+        Timing(point, ((float(number + 1),),))
+        for number, point in enumerate(LOOPS.points(Effort.FULL))
+    ]
+    profile = {**document(), **LOOPS.fit(timings).parts}
+    assert check_profile(profile, "made-up.json") == []
+
+
+def test_the_largest_points_of_every_class_can_be_done() -> None:
+    largest: dict[tuple[str, str], Point] = {}
+    for point in SECTION.points(Effort.FULL):
+        features = point.features
+        key = (point.operation, str(features.get("dtype")))
+        size = int(features.get("rows", 1)) * int(features.get("columns", 1))
+        known = largest.get(key)
+        if known is None or size > int(known.features.get("rows", 1)) * int(
+            known.features.get("columns", 1)
+        ):
+            largest[key] = point
+    for point in largest.values():
+        if "fresh" not in point.features:
+            SECTION.action(point, World()).run()
