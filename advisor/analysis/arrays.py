@@ -6,26 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from advisor.analysis import calls, operations
-from advisor.analysis.along import ONE, ZERO, Along
+from advisor.analysis.along import ONE
 from advisor.analysis.calls import dense
-from advisor.analysis.exchanges import Gathered, Source, exchange
 from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.fetches import fetched
 from advisor.analysis.halos import Halos
-from advisor.analysis.operands import Operand, Pairs, called, local_region, pairs_of
+from advisor.analysis.operands import Operand, Pairs, local_region, pairs_of
 from advisor.analysis.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.placement import (
     Placement,
-    length_of,
     local_count,
     local_extents,
-    low_of,
     pitches_bytes,
     region_placement,
     value_placement,
 )
-from advisor.analysis.requests import OneRead, Reach
+from advisor.analysis.traversals import advance, traversed
 from advisor.dtypes import itemsize_of
-from advisor.ir.dependence import slope_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import Scatter, Store
@@ -153,13 +150,14 @@ class Arrays:
         """
         gathered = _Gathered()
         made = self._collect(value, gathered, region, placement)
-        made += self._halos(gathered.operands, region, placement)
+        pairs = [(operand, pairs_of(operand, region)) for operand in gathered.operands]
+        made += fetched(pairs, region, placement, self.facts, self.halos)
         counts = tuple(
             local_count(placement, dimension, part, self.facts)
             for dimension, part in enumerate(region)
         )
         accesses = [
-            Access(self._traversed(operand, region, counts)) for operand in gathered.operands
+            Access(traversed(operand, region, counts, self.facts)) for operand in gathered.operands
         ]
         memory = local_region(found, placement, counts, self.facts)
         accesses.append(Access(memory, store=True))
@@ -169,7 +167,7 @@ class Arrays:
         walked = [(operand.name or "", operand.region) for operand in gathered.operands]
         leaves = {
             key: calls.Leaf(
-                self._traversed(operand, region, counts),
+                traversed(operand, region, counts, self.facts),
                 operand.name or "",
                 operand.region,
                 self._advance(operand.name or "", operand.region, walked),
@@ -196,27 +194,10 @@ class Arrays:
         region: tuple[Subscript, ...],
         others: list[tuple[str, tuple[Subscript, ...]]],
     ) -> Expr | None:
-        """Return how far a region of a named array moves with the innermost loop around.
-
-        One that follows another of `others` at the same pace finds what that one brought.
-        """
-        index = next(reversed(tuple(self.facts.maxima)), None)
-        if index is None or not name:
+        if not name:
             return None
         found, placement = self.type_of(name), self.placement(name)
-        extents = local_extents(placement, found.extents, self.facts)
-        pitches = pitches_bytes(extents, placement.order, itemsize_of(found.dtype))
-        advance = _moved(region, pitches, index)
-        if advance is None or advance == ZERO:
-            return None
-        for other, its in others:
-            if other == name and its != region and _moved(its, pitches, index) == advance:
-                ahead = ZERO
-                for one, own, pitch in zip(its, region, pitches, strict=True):
-                    ahead = ahead + (low_of(one) - low_of(own)) * pitch
-                if self.facts.non_negative(ahead * advance):
-                    return ZERO
-        return advance
+        return advance(name, found, placement, region, others, self.facts)
 
     def _collect(
         self,
@@ -268,7 +249,7 @@ class Arrays:
             value.array, self.type_of(value.array), self.placement(value.array), value.region
         )
         alone: Pairs = [(own, None) for own in range(len(value.region))]
-        return self._fetched([(named, alone)], region, placement)
+        return fetched([(named, alone)], region, placement, self.facts, self.halos)
 
     def _shown(self, value: Value) -> tuple[list[Process], Operand]:
         """Return an operand whose dimensions are shown in another order, or with new ones."""
@@ -304,7 +285,7 @@ class Arrays:
         sides = ((left, {left.view[0]: kept[0]}), (right, {right.view[1]: kept[1]}))
         for operand, going in sides:
             pairs = [(own, going.get(own)) for own in range(len(operand.region))]
-            made += self._fetched([(operand, pairs)], region, placement)
+            made += fetched([(operand, pairs)], region, placement, self.facts, self.halos)
         rows, columns = (local_count(placement, d, region[d], self.facts) for d in kept)
         depth = describe(value.left, self.type_of).extents[1]
         inner = region_placement(placement, region)
@@ -406,108 +387,6 @@ class Arrays:
         if placement is None:
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
-
-    def _halos(
-        self, operands: list[Operand], region: tuple[Subscript, ...], placement: Placement
-    ) -> list[Process]:
-        pairs = [(operand, pairs_of(operand, region)) for operand in operands]
-        return self._fetched(pairs, region, placement)
-
-    def _fetched(
-        self,
-        operands: list[tuple[Operand, Pairs]],
-        region: tuple[Subscript, ...],
-        placement: Placement,
-    ) -> list[Process]:
-        """Return what brings operands to where a region is computed."""
-        made: list[Process] = []
-        together: dict[tuple[object, ...], tuple[Operand, dict[int, Along], list[OneRead]]] = {}
-        for operand, pairs in operands:
-            spread, read, apart = self._relative(operand, pairs, region, placement)
-            for dimension in apart:
-                made += self._exchanged(operand, dict(pairs), dimension, region, placement)
-            if spread and not apart:
-                unnamed = None if operand.name else id(operand)
-                key = (operand.name, unnamed, *sorted(spread.items()))
-                together.setdefault(key, (operand, spread, []))[2].append(read)
-        for operand, spread, reads in together.values():
-            reach = Reach(operand.array, operand.placement, spread, tuple(reads))
-            made += self.halos.fetch(operand.name, reach, self.facts)
-        return made
-
-    def _exchanged(
-        self,
-        operand: Operand,
-        going: dict[int, int | None],
-        dimension: int,
-        region: tuple[Subscript, ...],
-        placement: Placement,
-    ) -> list[Process]:
-        source = Source(operand.array, operand.placement, operand.region, going)
-        work = exchange(source, dimension, placement, region, self.facts)
-        what = Gathered(dimension, operand.region, tuple(sorted(going.items())))
-        return self.halos.gather(operand.name, what, work)
-
-    def _relative(
-        self,
-        operand: Operand,
-        pairs: Pairs,
-        region: tuple[Subscript, ...],
-        placement: Placement,
-    ) -> tuple[dict[int, Along], OneRead, list[int]]:
-        """Return where an operand lies relative to the elements that are computed from it.
-
-        The last part names the distributed dimensions along which it does not lie with them.
-        """
-        source = operand.placement
-        apart: list[int] = []
-        spread: dict[int, Along] = {}
-        offsets: dict[int, Expr] = {}
-        ranges: dict[int, tuple[Expr, Expr]] = {}
-        for own, target in pairs:
-            part = operand.region[own]
-            if not source.is_spread(own):
-                low = low_of(part)
-                ranges[own] = (low, low + length_of(part))
-                continue
-            if target is None or source.dims[own] != placement.dims[target]:
-                apart.append(own)
-                continue
-            if not source.along_as(own, placement, target):
-                raise NotPriced(
-                    f"{called(operand)} is distributed otherwise than the array computed from it"
-                )
-            if length_of(part) != length_of(region[target]):
-                raise NotPriced(f"{called(operand)} is read across its distributed dimensions")
-            spread[own] = placement.along(target, region[target])
-            offsets[own] = (low_of(part) + source.origin[own]) - spread[own].low
-        return spread, OneRead(offsets, ranges), apart
-
-    def _traversed(
-        self, operand: Operand, region: tuple[Subscript, ...], counts: tuple[Expr, ...]
-    ) -> Region:
-        """Return the memory that an operand's elements are loaded from, one for each computed."""
-        itemsize = itemsize_of(operand.array.dtype)
-        extents = local_extents(operand.placement, operand.array.extents, self.facts)
-        pitches = pitches_bytes(extents, operand.placement.order, itemsize)
-        steps = [ZERO] * len(region)
-        for own, target in pairs_of(operand, region):
-            part = operand.region[own]
-            if target is not None and isinstance(part, Range) and length_of(part) != ONE:
-                steps[target] = pitches[own]
-        return Region(itemsize, counts, tuple(steps))
-
-
-def _moved(region: tuple[Subscript, ...], pitches: tuple[Expr, ...], index: str) -> Expr | None:
-    """Return how far a region moves at each step of an index, None where it changes its shape."""
-    total = ZERO
-    for part, pitch in zip(region, pitches, strict=True):
-        ends = (part.low, part.high) if isinstance(part, Range) else (part.at,)
-        slopes = {slope_of(end, index) for end in ends}
-        if len(slopes) > 1 or None in slopes:
-            return None
-        total = total + (slopes.pop() or 0) * pitch
-    return total
 
 
 def _makes_array(value: Value) -> bool:

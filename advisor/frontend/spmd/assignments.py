@@ -13,20 +13,9 @@ from advisor.frontend.spmd.arithmetic import combine
 from advisor.frontend.spmd.expressions import evaluate, part_of, promoted, slices
 from advisor.frontend.spmd.indexing import part_of_view
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    Array,
-    Number,
-    Opaque,
-    Record,
-    Sequence,
-    Text,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, Number, Opaque, Record, Sequence, Text, Value
 from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.steps import (
-    Compute,
-    Copy,
-)
+from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span
 from costdb.expr import num
 from costdb.expr.nodes import Num

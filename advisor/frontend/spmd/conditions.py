@@ -7,16 +7,8 @@ import libcst as cst
 from advisor.frontend.pragmas import Pragmas, spoken_of
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    Number,
-    Opaque,
-)
-from advisor.ir.spmd.steps import (
-    Condition,
-    ConditionKind,
-    Leave,
-    Step,
-)
+from advisor.frontend.spmd.values import Number, Opaque
+from advisor.ir.spmd.steps import Condition, ConditionKind, Leave, Step
 from advisor.source import Span
 from costdb.expr import Expr, logical_not, num
 from costdb.expr.functions import Equal

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.spmd.run import Argument, Run
-from advisor.frontend.spmd.values import (
-    Array,
-    External,
-    Nothing,
-    Number,
-    Opaque,
-    Text,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Text, Value
 from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.steps import Compute
 from advisor.source import Span

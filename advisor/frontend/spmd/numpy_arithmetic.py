@@ -10,14 +10,7 @@ from advisor.frontend.spmd.elementwise import Shape
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
 from advisor.frontend.spmd.numpy_rearranged import copied_array
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    Array,
-    Nothing,
-    Number,
-    Opaque,
-    Text,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, Nothing, Number, Opaque, Text, Value
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute
 from advisor.source import Span

@@ -35,13 +35,7 @@ from advisor.frontend.spmd.numpy_created import (
 )
 from advisor.frontend.spmd.numpy_rearranged import concatenate, flatten, reshape, split, transpose
 from advisor.frontend.spmd.run import Argument, Run
-from advisor.frontend.spmd.values import (
-    Array,
-    Nothing,
-    Number,
-    Opaque,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, Nothing, Number, Opaque, Value
 from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.steps import Copy
 from advisor.source import Span

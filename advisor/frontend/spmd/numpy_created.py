@@ -13,15 +13,7 @@ from advisor.frontend.spmd.numpy_arguments import (
 )
 from advisor.frontend.spmd.numpy_rearranged import copied_array
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    Array,
-    External,
-    Nothing,
-    Number,
-    Opaque,
-    Sequence,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Sequence, Value
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate
 from advisor.source import Span

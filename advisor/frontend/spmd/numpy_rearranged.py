@@ -6,15 +6,7 @@ from advisor.frontend.spmd.elementwise import Shape
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.numpy_arguments import Arguments
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    Array,
-    External,
-    Nothing,
-    Number,
-    Opaque,
-    Sequence,
-    Value,
-)
+from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Sequence, Value
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span

@@ -24,20 +24,8 @@ from advisor.frontend.spmd.functions import define, define_class
 from advisor.frontend.spmd.imports import imported
 from advisor.frontend.spmd.iteration import iteration, loop_over
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import (
-    External,
-    Number,
-    Value,
-)
-from advisor.ir.spmd.steps import (
-    Branch,
-    Communicate,
-    Leave,
-    Loop,
-    LoopKind,
-    Step,
-    Wait,
-)
+from advisor.frontend.spmd.values import External, Number, Value
+from advisor.ir.spmd.steps import Branch, Communicate, Leave, Loop, LoopKind, Step, Wait
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, num
 

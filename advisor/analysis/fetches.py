@@ -1,0 +1,88 @@
+"""What brings the operands of an array statement to where it is computed: halos, exchanges."""
+
+from __future__ import annotations
+
+from advisor.analysis.along import Along
+from advisor.analysis.exchanges import Gathered, Source, exchange
+from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.halos import Halos
+from advisor.analysis.operands import Operand, Pairs, called
+from advisor.analysis.placement import Placement, length_of, low_of
+from advisor.analysis.requests import OneRead, Reach
+from advisor.ir.values import Subscript
+from costdb.expr import Expr
+from costdb.process.terms import Process
+
+
+def fetched(
+    operands: list[tuple[Operand, Pairs]],
+    region: tuple[Subscript, ...],
+    placement: Placement,
+    facts: Facts,
+    halos: Halos,
+) -> list[Process]:
+    """Return what brings operands to where a region is computed."""
+    made: list[Process] = []
+    together: dict[tuple[object, ...], tuple[Operand, dict[int, Along], list[OneRead]]] = {}
+    for operand, pairs in operands:
+        spread, read, apart = _relative(operand, pairs, region, placement)
+        for dimension in apart:
+            made += _exchanged(operand, dict(pairs), dimension, region, placement, facts, halos)
+        if spread and not apart:
+            unnamed = None if operand.name else id(operand)
+            key = (operand.name, unnamed, *sorted(spread.items()))
+            together.setdefault(key, (operand, spread, []))[2].append(read)
+    for operand, spread, reads in together.values():
+        reach = Reach(operand.array, operand.placement, spread, tuple(reads))
+        made += halos.fetch(operand.name, reach, facts)
+    return made
+
+
+def _exchanged(
+    operand: Operand,
+    going: dict[int, int | None],
+    dimension: int,
+    region: tuple[Subscript, ...],
+    placement: Placement,
+    facts: Facts,
+    halos: Halos,
+) -> list[Process]:
+    source = Source(operand.array, operand.placement, operand.region, going)
+    work = exchange(source, dimension, placement, region, facts)
+    what = Gathered(dimension, operand.region, tuple(sorted(going.items())))
+    return halos.gather(operand.name, what, work)
+
+
+def _relative(
+    operand: Operand,
+    pairs: Pairs,
+    region: tuple[Subscript, ...],
+    placement: Placement,
+) -> tuple[dict[int, Along], OneRead, list[int]]:
+    """Return where an operand lies relative to the elements that are computed from it.
+
+    The last part names the distributed dimensions along which it does not lie with them.
+    """
+    source = operand.placement
+    apart: list[int] = []
+    spread: dict[int, Along] = {}
+    offsets: dict[int, Expr] = {}
+    ranges: dict[int, tuple[Expr, Expr]] = {}
+    for own, target in pairs:
+        part = operand.region[own]
+        if not source.is_spread(own):
+            low = low_of(part)
+            ranges[own] = (low, low + length_of(part))
+            continue
+        if target is None or source.dims[own] != placement.dims[target]:
+            apart.append(own)
+            continue
+        if not source.along_as(own, placement, target):
+            raise NotPriced(
+                f"{called(operand)} is distributed otherwise than the array computed from it"
+            )
+        if length_of(part) != length_of(region[target]):
+            raise NotPriced(f"{called(operand)} is read across its distributed dimensions")
+        spread[own] = placement.along(target, region[target])
+        offsets[own] = (low_of(part) + source.origin[own]) - spread[own].low
+    return spread, OneRead(offsets, ranges), apart
