@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from advisor.frontend.spmd import array_members, communicators, numpy_calls, requests
+from advisor.frontend.spmd import array_members, datatypes, numpy_calls, requests, windows
 from advisor.frontend.spmd.iteration import range_value
 from advisor.frontend.spmd.numpy_arithmetic import number_function
 from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
@@ -275,9 +275,9 @@ def method(
         case Request():
             return requests.request_method(owner, name, run, span)
         case Window():
-            return communicators.window_method(owner, name, given, run, span)
+            return windows.window_method(owner, name, given, run, span)
         case Datatype():
-            return communicators.derive(owner, name, values, run, span)
+            return datatypes.derive(owner, name, values, run, span)
         case Text():
             return _text(owner, name, values)
         case Record() if owner.cls is not None and owner.cls.name == PARSER:

@@ -1,17 +1,16 @@
-"""mpi4py's constants and constructors: communicators, datatypes, windows, requests."""
+"""mpi4py's constants and constructors, and communicators: their sizes, ranks and topologies."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from advisor.frontend.spmd import numpy_calls
-from advisor.frontend.spmd.payload import partner_of, payload_of
+from advisor.frontend.spmd.datatypes import BASIC_TYPES, derive
 from advisor.frontend.spmd.requests import waited
 from advisor.frontend.spmd.run import Argument, Run
 from advisor.frontend.spmd.values import (
     ANYBODY,
     NOBODY,
-    Array,
     Comm,
     Datatype,
     External,
@@ -22,12 +21,9 @@ from advisor.frontend.spmd.values import (
     Sequence,
     Text,
     Value,
-    Window,
 )
-from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
-from advisor.ir.spmd.payloads import Constructor, DerivedType
+from advisor.frontend.spmd.windows import make_window
 from advisor.ir.spmd.ranks import CommKind, Communicator
-from advisor.ir.spmd.steps import Communicate, Op
 from advisor.source import Span
 from costdb.expr import Expr, floor_div, num, sym
 
@@ -45,37 +41,6 @@ Improbe Mprobe Iprobe Ibarrier Start Precv_init Psend_init Join Get_edges Get_di
 """
 OTHER_METHODS = frozenset(_OTHER_NAMES.split())
 """Methods of mpi4py's communicators that send nothing of the user's."""
-
-BASIC_TYPES = {
-    "DOUBLE": "float64",
-    "FLOAT": "float32",
-    "REAL": "float32",
-    "REAL8": "float64",
-    "DOUBLE_PRECISION": "float64",
-    "INT": "int32",
-    "INTEGER": "int32",
-    "LONG": "int64",
-    "LONG_LONG": "int64",
-    "INT64_T": "int64",
-    "INT32_T": "int32",
-    "INT16_T": "int16",
-    "INT8_T": "int8",
-    "UINT64_T": "uint64",
-    "UINT32_T": "uint32",
-    "UINT8_T": "uint8",
-    "SHORT": "int16",
-    "UNSIGNED": "uint32",
-    "UNSIGNED_LONG": "uint64",
-    "CHAR": "uint8",
-    "BYTE": "uint8",
-    "BOOL": "bool",
-    "C_BOOL": "bool",
-    "C_DOUBLE_COMPLEX": "complex128",
-    "DOUBLE_COMPLEX": "complex128",
-    "COMPLEX16": "complex128",
-    "C_FLOAT_COMPLEX": "complex64",
-    "COMPLEX": "complex64",
-}
 
 
 def constant(path: str, run: Run) -> Value | None:
@@ -275,7 +240,7 @@ def construct(path: str, given: list[Argument], run: Run, span: Span) -> Value:
         case "Intracomm" | "Comm" | "Cartcomm":
             return values[0] if values else Opaque(f"MPI.{name}")
     if name.startswith("Win."):
-        return _window(name.removeprefix("Win."), given, run, span)
+        return make_window(name.removeprefix("Win."), given, run, span)
     if name.startswith("Datatype."):
         method = name.removeprefix("Datatype.")
         base = values[0] if values and isinstance(values[0], Datatype) else Datatype(None)
@@ -301,127 +266,3 @@ def _dims(values: list[Value], run: Run, span: Span) -> Value:
     for extent in first:
         rest = rest / extent
     return Sequence(tuple(Number(extent) for extent in (*first, rest)))
-
-
-def derive(base: Datatype, method: str, values: list[Value], run: Run, span: Span) -> Value:
-    """Return a derived datatype."""
-    text = run.text_of(span)
-    basic = base.basic if base.derived is None else base.derived.base
-    numbers = tuple(
-        found
-        for found in (run.number(v) for v in values if isinstance(v, Number | Opaque))
-        if found is not None
-    )
-    match method:
-        case "Create_vector" | "Create_hvector" if len(numbers) == 3:
-            if method == "Create_hvector":
-                return Datatype(None, DerivedType(Constructor.VECTOR, text, span, (), basic))
-            elements = numbers[0] * numbers[1]
-            return Datatype(
-                None, DerivedType(Constructor.VECTOR, text, span, numbers, basic, elements)
-            )
-        case "Create_contiguous" if len(numbers) == 1:
-            return Datatype(
-                None,
-                DerivedType(Constructor.CONTIGUOUS, text, span, numbers, basic, numbers[0]),
-            )
-        case "Create_subarray":
-            sizes = run.numbers(values[1]) if len(values) > 1 else None
-            count: Expr | None = None
-            if sizes is not None:
-                count = num(1)
-                for extent in sizes:
-                    count = count * extent
-            whole = run.numbers(values[0]) if values else None
-            numbers = (*(whole or ()), *(sizes or ()))
-            return Datatype(
-                None, DerivedType(Constructor.SUBARRAY, text, span, numbers, basic, count)
-            )
-        case "Create_darray":
-            return Datatype(None, DerivedType(Constructor.DARRAY, text, span, (), basic))
-        case "Create_struct":
-            return Datatype(None, DerivedType(Constructor.STRUCT, text, span))
-        case "Commit" | "Create_resized" | "Dup":
-            if method == "Create_resized" and base.derived is not None:
-                return Datatype(None, replace(base.derived, text=text))
-            return base
-        case "Free":
-            return Nothing()
-        case "Get_size" | "Get_extent":
-            return Number(None)
-    return Datatype(None, DerivedType(Constructor.OTHER, text, span, (), basic))
-
-
-def _window(method: str, given: list[Argument], run: Run, span: Span) -> Value:
-    values = [a.value for a in given]
-    comms = [v.communicator for v in values if isinstance(v, Comm)]
-    memory = next((v.view for v in values if isinstance(v, Array)), None)
-    world = run.communicator(CommKind.WORLD, "COMM_WORLD", Span(1, 0, 1, 0))
-    made_on = comms[0] if comms else world
-    name = run.targets[0] if run.targets else run.text_of(span)
-    return Window(name, made_on, memory)
-
-
-def window_method(window: Window, name: str, given: list[Argument], run: Run, span: Span) -> Value:
-    """Return what a method of a window gives, and note what it moves."""
-    operations = {
-        "Get": Op.GET,
-        "Rget": Op.GET,
-        "Put": Op.PUT,
-        "Rput": Op.PUT,
-        "Accumulate": Op.ACCUMULATE,
-        "Raccumulate": Op.ACCUMULATE,
-        "Get_accumulate": Op.ACCUMULATE,
-        "Fetch_and_op": Op.ACCUMULATE,
-        "Compare_and_swap": Op.ACCUMULATE,
-        "Fence": Op.FENCE,
-        "Lock": Op.LOCK,
-        "Lock_all": Op.LOCK,
-        "Start": Op.LOCK,
-        "Post": Op.LOCK,
-        "Unlock": Op.UNLOCK,
-        "Unlock_all": Op.UNLOCK,
-        "Complete": Op.UNLOCK,
-        "Wait": Op.UNLOCK,
-        "Flush": Op.FLUSH,
-        "Flush_all": Op.FLUSH,
-        "Flush_local": Op.FLUSH,
-        "Flush_local_all": Op.FLUSH,
-        "Sync": Op.FLUSH,
-    }
-    op = operations.get(name)
-    if op is None:
-        return _window_memory(window, name, run, span)
-    moved = op in (Op.GET, Op.PUT, Op.ACCUMULATE)
-    values = [a for a in given if not a.star]
-    payload = payload_of(values[0], run, buffered=True) if moved and values else None
-    second = values[1] if len(values) > 1 else None
-    target = partner_of(second, run) if moved and second is not None else None
-    run.emit(
-        Communicate(
-            op,
-            name,
-            window.communicator,
-            span,
-            run.statement,
-            send=payload if op is not Op.GET else None,
-            receive=payload if op is Op.GET else None,
-            dest=target,
-            receiver=window.name,
-            window=window.name,
-        )
-    )
-    return Nothing()
-
-
-def _window_memory(window: Window, name: str, run: Run, span: Span) -> Value:
-    if name in ("tomemory", "Shared_query"):
-        allocation = Allocation(Origin.SHARED, run.text_of(span), span, run.frame.depth)
-        buffer = Buffer(window.name, span.start_line, None, None, Order.UNKNOWN, allocation)
-        shared = Array(View(buffer, None, run.text_of(span), span))
-        if name == "tomemory":
-            return shared
-        return Sequence((shared, Number(None)), is_list=False)
-    if name in ("Free", "Attach", "Detach", "Set_attr"):
-        return Nothing()
-    return Opaque(f"the result of `.{name}` of a window", foreign=True)

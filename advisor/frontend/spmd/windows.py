@@ -1,0 +1,96 @@
+"""mpi4py's windows: how they are made, and what their methods move."""
+
+from __future__ import annotations
+
+from advisor.frontend.spmd.payload import partner_of, payload_of
+from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.values import (
+    Array,
+    Comm,
+    Nothing,
+    Number,
+    Opaque,
+    Sequence,
+    Value,
+    Window,
+)
+from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
+from advisor.ir.spmd.ranks import CommKind
+from advisor.ir.spmd.steps import Communicate, Op
+from advisor.source import Span
+
+
+def make_window(method: str, given: list[Argument], run: Run, span: Span) -> Value:
+    """Return the window that a function of ``MPI.Win`` makes."""
+    values = [a.value for a in given]
+    comms = [v.communicator for v in values if isinstance(v, Comm)]
+    memory = next((v.view for v in values if isinstance(v, Array)), None)
+    world = run.communicator(CommKind.WORLD, "COMM_WORLD", Span(1, 0, 1, 0))
+    made_on = comms[0] if comms else world
+    name = run.targets[0] if run.targets else run.text_of(span)
+    return Window(name, made_on, memory)
+
+
+def window_method(window: Window, name: str, given: list[Argument], run: Run, span: Span) -> Value:
+    """Return what a method of a window gives, and note what it moves."""
+    operations = {
+        "Get": Op.GET,
+        "Rget": Op.GET,
+        "Put": Op.PUT,
+        "Rput": Op.PUT,
+        "Accumulate": Op.ACCUMULATE,
+        "Raccumulate": Op.ACCUMULATE,
+        "Get_accumulate": Op.ACCUMULATE,
+        "Fetch_and_op": Op.ACCUMULATE,
+        "Compare_and_swap": Op.ACCUMULATE,
+        "Fence": Op.FENCE,
+        "Lock": Op.LOCK,
+        "Lock_all": Op.LOCK,
+        "Start": Op.LOCK,
+        "Post": Op.LOCK,
+        "Unlock": Op.UNLOCK,
+        "Unlock_all": Op.UNLOCK,
+        "Complete": Op.UNLOCK,
+        "Wait": Op.UNLOCK,
+        "Flush": Op.FLUSH,
+        "Flush_all": Op.FLUSH,
+        "Flush_local": Op.FLUSH,
+        "Flush_local_all": Op.FLUSH,
+        "Sync": Op.FLUSH,
+    }
+    op = operations.get(name)
+    if op is None:
+        return _window_memory(window, name, run, span)
+    moved = op in (Op.GET, Op.PUT, Op.ACCUMULATE)
+    values = [a for a in given if not a.star]
+    payload = payload_of(values[0], run, buffered=True) if moved and values else None
+    second = values[1] if len(values) > 1 else None
+    target = partner_of(second, run) if moved and second is not None else None
+    run.emit(
+        Communicate(
+            op,
+            name,
+            window.communicator,
+            span,
+            run.statement,
+            send=payload if op is not Op.GET else None,
+            receive=payload if op is Op.GET else None,
+            dest=target,
+            receiver=window.name,
+            window=window.name,
+        )
+    )
+    return Nothing()
+
+
+def _window_memory(window: Window, name: str, run: Run, span: Span) -> Value:
+    if name in ("tomemory", "Shared_query"):
+        allocation = Allocation(Origin.SHARED, run.text_of(span), span, run.frame.depth)
+        buffer = Buffer(window.name, span.start_line, None, None, Order.UNKNOWN, allocation)
+        shared = Array(View(buffer, None, run.text_of(span), span))
+        if name == "tomemory":
+            return shared
+        return Sequence((shared, Number(None)), is_list=False)
+    if name in ("Free", "Attach", "Detach", "Set_attr"):
+        return Nothing()
+    return Opaque(f"the result of `.{name}` of a window", foreign=True)
