@@ -94,7 +94,14 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
 
     A measured time is the median of one launch at one point; all launches count, so that what
     drifts between them is within the interval.
+
+    Raises
+    ------
+    ValueError
+        The fit predicts no time at all somewhere, as it may from too few points.
     """
+    if not np.all(predicted_us > 0):
+        raise ValueError("too few points were measured for a fit: give it more time")
     ratios = np.array(
         [
             median(samples) / predicted

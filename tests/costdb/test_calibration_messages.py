@@ -191,3 +191,12 @@ def test_an_interval_always_holds_the_prediction_itself() -> None:
     found = residual_of(slower, np.ones(1))
     assert isinstance(found, dict)
     assert (found["low"], found["value"], found["high"]) == (1.0, 1.0, 3.0)
+
+
+def test_a_fit_that_predicts_no_time_is_refused_with_what_to_do() -> None:
+    timing = Timing(Point("made", {}), ((1.0, 2.0),))
+    with pytest.raises(ValueError, match="more time"):
+        residual_of([timing], np.array([0.0]))
+    stated = residual_of([timing, timing], np.array([1.0, 2.0]))
+    assert isinstance(stated, dict)
+    assert (stated["low"], stated["high"]) == (0.75, 1.5)
