@@ -12,6 +12,7 @@ from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.arithmetic import combine
 from advisor.frontend.spmd.expressions import evaluate, part_of, promoted, slices
 from advisor.frontend.spmd.indexing import part_of_view
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Record, Sequence, Text, Value
 from advisor.ir.spmd.memory import View
@@ -167,7 +168,7 @@ def _replaced(owner: Sequence, index: Value, value: Value, run: Run) -> Value:
     element = value
     for item in known:
         if item is not None:
-            element = run.join(element, item, "element")
+            element = join(element, item, "element", run)
     length = owner.length if owner.items is None else num(len(owner.items))
     return Sequence(None, element, length, owner.is_list)
 

@@ -6,6 +6,7 @@ import libcst as cst
 
 from advisor.frontend.spmd import array_members, datatypes, numpy_calls, requests, windows
 from advisor.frontend.spmd.iteration import range_value
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.numpy_arithmetic import number_function
 from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
 from advisor.frontend.spmd.run import Argument, Run
@@ -359,7 +360,7 @@ def _appended(owner: Sequence, value: Value, run: Run, target: cst.BaseExpressio
     element: Value = value
     for item in known:
         if item is not None:
-            element = run.join(element, item, "element")
+            element = join(element, item, "element", run)
     length = owner.length
     if owner.items is not None or length is None:
         text = run.spelled(target) or "list"

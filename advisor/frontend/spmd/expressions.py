@@ -18,6 +18,7 @@ from advisor.frontend.spmd import (
 from advisor.frontend.spmd.arithmetic import combine, compare, negate
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.iteration import iteration, loop_over
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.options import PARSER
 from advisor.frontend.spmd.run import COMMAND_LINE, Argument, Run
 from advisor.frontend.spmd.values import (
@@ -378,7 +379,7 @@ def _either(node: cst.IfExp, run: Run) -> Value:
         if isinstance(then, Number) and one is not None and other is not None:
             return Number(conditional(decided, one, other), then.dtype, then.nobody)
     name = run.targets[0] if run.targets else "value"
-    return run.join(then, orelse, name)
+    return join(then, orelse, name, run)
 
 
 def arguments(node: cst.Call, run: Run) -> list[Argument]:

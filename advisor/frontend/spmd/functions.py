@@ -9,6 +9,7 @@ import libcst as cst
 
 from advisor.frontend.names import dotted
 from advisor.frontend.spmd.expressions import arguments, evaluate
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.options import click_options
 from advisor.frontend.spmd.run import Argument, Frame, Run
 from advisor.frontend.spmd.values import (
@@ -105,7 +106,7 @@ class Functions:
             return Nothing()
         found = frame.returned[0]
         for other in frame.returned[1:]:
-            found = run.join(found, other, run.targets[0] if run.targets else function.name)
+            found = join(found, other, run.targets[0] if run.targets else function.name, run)
         return found
 
     def follow(

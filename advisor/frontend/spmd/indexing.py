@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -52,7 +53,7 @@ def _of_sequence(owner: Sequence, index: Value, run: Run) -> Value:
     if owner.items:
         found: Value = owner.items[0]
         for item in owner.items[1:]:
-            found = run.join(found, item, "element")
+            found = join(found, item, "element", run)
         return found
     return owner.element or Opaque("an element of a list")
 

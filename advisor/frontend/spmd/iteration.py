@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from advisor.frontend.spmd.indexing import subscript
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -97,7 +98,7 @@ def _any_of(items: tuple[Value, ...], name: str, run: Run) -> Value:
         return Opaque("an element of an empty list")
     found = items[0]
     for item in items[1:]:
-        found = run.join(found, item, name or "element")
+        found = join(found, item, name or "element", run)
     return found
 
 

@@ -14,6 +14,7 @@ from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import Pragmas, read_pragmas
 from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
 from advisor.frontend.spmd.functions import Defined, Entered, Functions
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.options import mpirun_ranks
 from advisor.frontend.spmd.run import Frame, Run, TooMuch
@@ -21,14 +22,7 @@ from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
 from advisor.ir.kernel import SourceContext
-from advisor.ir.spmd.program import (
-    MODULE,
-    RANKS,
-    CallSite,
-    Program,
-    SizeFact,
-    SpmdFunction,
-)
+from advisor.ir.spmd.program import MODULE, RANKS, CallSite, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
 from advisor.source import Span
 
@@ -168,7 +162,7 @@ class _Follower:
         names = dict(first.names)
         for other in defined.entered[1:]:
             for name, value in other.names.items():
-                names[name] = run.join(names.get(name), value, name)
+                names[name] = join(names.get(name), value, name, run)
         run.budget = max(run.budget, 5_000)
         try:
             self.table.follow(run, defined, names, 0)

@@ -11,27 +11,12 @@ import libcst as cst
 
 from advisor.frontend.names import dotted
 from advisor.frontend.spmd.symbols import Symbols
-from advisor.frontend.spmd.values import (
-    Array,
-    Class,
-    Comm,
-    External,
-    Function,
-    Nothing,
-    Number,
-    Opaque,
-    Record,
-    Request,
-    Sequence,
-    Text,
-    Value,
-)
+from advisor.frontend.spmd.values import Class, Function, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
 from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Step, Unknown
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
-from costdb.expr.nodes import Num, Sym
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
@@ -322,123 +307,6 @@ class Run:
         if text not in self.communicators:
             return False
         return value is None or (isinstance(value, Opaque) and not value.foreign)
-
-    def join(self, one: Value | None, other: Value | None, name: str) -> Value:
-        """Return what holds of a name that denotes one of two things."""
-        if one is None or other is None:
-            found = other if one is None else one
-            # bound on one path only: whoever uses it took that path
-            return found if found is not None else Opaque("not bound")
-        if one == other:
-            return one
-        match one, other:
-            case (Opaque(why=why), _) if why == BROADCAST:
-                # the same name on both paths: the root has what the others are sent
-                return other
-            case (_, Opaque(why=why)) if why == BROADCAST:
-                return one
-            case (Nothing(), _):
-                return other
-            case (_, Nothing()):
-                return one
-            case (External(path="mpi4py.MPI.PROC_NULL"), Number() as number):
-                return Number(number.expr, number.dtype, True, number.varies)
-            case (Number() as number, External(path="mpi4py.MPI.PROC_NULL")):
-                return Number(number.expr, number.dtype, True, number.varies)
-            case (Opaque(expr=Expr()) as left, Number() as right):
-                return self._joined_numbers(Number(left.expr), right, name)
-            case (Number() as left, Opaque(expr=Expr()) as right):
-                return self._joined_numbers(left, Number(right.expr), name)
-            case (Record() as left, Record() as right) if left.cls == right.cls:
-                return self._joined_records(left, right)
-            case (Number() as left, Number() as right):
-                return self._joined_numbers(left, right, name)
-            case (Array(left_view), Array(right_view)):
-                return self._joined_arrays(left_view, right_view, name)
-            case (Sequence() as left_seq, Sequence() as right_seq):
-                return self._joined_sequences(left_seq, right_seq, name)
-            case (Text(), Text()):
-                return Text(None)
-            case (Request(), Request()):
-                return one
-            case (Comm(), Comm()):
-                return one if one.communicator.text == other.communicator.text else self._mixed(one)
-        return Opaque(f"`{name}` denotes different things on different paths", text=name)
-
-    def _mixed(self, one: Comm) -> Value:
-        made = self.communicator(CommKind.GIVEN, one.communicator.text, one.communicator.span)
-        return Comm(made)
-
-    def _joined_numbers(self, one: Number, other: Number, name: str) -> Number:
-        dtype = one.dtype if one.dtype == other.dtype else "float"
-        varies = one.varies or other.varies
-        varies = varies or self.symbols.varies(one.expr) or self.symbols.varies(other.expr)
-        expr = one.expr
-        if one.expr != other.expr:
-            default = self._default(one, other, name)
-            if default is None:
-                default = self._default(other, one, name)
-            if default is not None:
-                return Number(default, dtype)
-            why = f"`{name}` has several values"
-            expr = self.symbols.unknown(name, why, self.statement, varies=varies)
-        return Number(expr, dtype, one.nobody or other.nobody, varies)
-
-    def _default(self, one: Number, other: Number, name: str) -> Expr | None:
-        """Return a size that the command line may set and the source otherwise does."""
-        if not isinstance(one.expr, Sym) or other.expr is None:
-            return None
-        fact = self.symbols.facts.get(one.expr.name)
-        if fact is None or fact.value is not None or fact.origin != COMMAND_LINE:
-            return None
-        if isinstance(other.expr, Num):
-            line = self.statement.start_line
-            origin = f"used where the command line says nothing, line {line}"
-            return self.symbols.known(name, int(other.expr.value), origin, self.statement)
-        return other.expr
-
-    def _joined_arrays(self, one: View, other: View, name: str) -> Value:
-        left, right = one.shape, other.shape
-        if left is None or right is None or len(left) != len(right):
-            shape = None
-        else:
-            why = f"`{name}` has several shapes"
-            shape = tuple(
-                a if a == b else self.symbols.unknown(f"{name}.n{k}", why, self.statement)
-                for k, (a, b) in enumerate(zip(left, right, strict=True))
-            )
-        dtype = one.dtype if one.dtype == other.dtype else None
-        order = one.order if one.order == other.order else Order.UNKNOWN
-        if shape == left and dtype == one.dtype and order == one.order:
-            return Array(one)
-        saved, self.targets = self.targets, (name,)
-        made = self.fresh(name, dtype, shape, Origin.COMPUTED, one.span, order)
-        self.targets = saved
-        return Array(made)
-
-    def _joined_records(self, one: Record, other: Record) -> Record:
-        made = self.record(one.cls)
-        keys = {k for n, k in self.heap if n == one.number} & {
-            k for n, k in self.heap if n == other.number
-        }
-        for key in keys:
-            left, right = self.heap[one.number, key], self.heap[other.number, key]
-            same = left if isinstance(left, Record) else self.join(left, right, str(key))
-            self.heap[made.number, key] = same
-        return made
-
-    def _joined_sequences(self, one: Sequence, other: Sequence, name: str) -> Value:
-        mine, others = one.items, other.items
-        if mine is not None and others is not None and len(mine) == len(others):
-            pairs = zip(mine, others, strict=True)
-            joined = tuple(self.join(a, b, f"{name}[{k}]") for k, (a, b) in enumerate(pairs))
-            return Sequence(joined, is_list=one.is_list)
-        elements = [v for s in (one, other) for v in (s.items or (s.element,)) if v is not None]
-        element = elements[0] if elements else None
-        for found in elements[1:]:
-            element = self.join(element, found, f"{name}[...]")
-        length = self.symbols.unknown(f"{name}.len", "the length of a list", self.statement)
-        return Sequence(None, element, length, one.is_list)
 
     def spelled(self, node: cst.BaseExpression) -> str:
         """Return a dotted name as it is spelled, ``""`` for anything else."""

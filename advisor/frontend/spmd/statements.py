@@ -23,6 +23,7 @@ from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, define_class
 from advisor.frontend.spmd.imports import imported
 from advisor.frontend.spmd.iteration import iteration, loop_over
+from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import External, Number, Value
 from advisor.ir.spmd.steps import Branch, Communicate, Leave, Loop, LoopKind, Step, Wait
@@ -199,11 +200,11 @@ class Statements:
         for name in dict.fromkeys((*names, *now)):
             one, other = names.get(name), now.get(name)
             if one is not other:
-                now[name] = run.join(one, other, name)
+                now[name] = join(one, other, name, run)
         for key in dict.fromkeys((*heap, *run.heap)):
             one, other = heap.get(key), run.heap.get(key)
             if one is not other:
-                run.heap[key] = run.join(one, other, str(key[1]))
+                run.heap[key] = join(one, other, str(key[1]), run)
 
     def _else(self, node: cst.If | cst.Else | None) -> bool:
         if node is None:

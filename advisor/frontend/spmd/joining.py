@@ -1,0 +1,146 @@
+"""What holds of a name where two paths of a program meet."""
+
+from __future__ import annotations
+
+from advisor.frontend.spmd.run import BROADCAST, COMMAND_LINE, Run
+from advisor.frontend.spmd.values import (
+    Array,
+    Comm,
+    External,
+    Nothing,
+    Number,
+    Opaque,
+    Record,
+    Request,
+    Sequence,
+    Text,
+    Value,
+)
+from advisor.ir.spmd.memory import Order, Origin, View
+from advisor.ir.spmd.ranks import CommKind
+from costdb.expr import Expr
+from costdb.expr.nodes import Num, Sym
+
+
+def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
+    """Return what holds of a name that denotes one of two things."""
+    if one is None or other is None:
+        found = other if one is None else one
+        # bound on one path only: whoever uses it took that path
+        return found if found is not None else Opaque("not bound")
+    if one == other:
+        return one
+    match one, other:
+        case (Opaque(why=why), _) if why == BROADCAST:
+            # the same name on both paths: the root has what the others are sent
+            return other
+        case (_, Opaque(why=why)) if why == BROADCAST:
+            return one
+        case (Nothing(), _):
+            return other
+        case (_, Nothing()):
+            return one
+        case (External(path="mpi4py.MPI.PROC_NULL"), Number() as number):
+            return Number(number.expr, number.dtype, True, number.varies)
+        case (Number() as number, External(path="mpi4py.MPI.PROC_NULL")):
+            return Number(number.expr, number.dtype, True, number.varies)
+        case (Opaque(expr=Expr()) as left, Number() as right):
+            return _joined_numbers(Number(left.expr), right, name, run)
+        case (Number() as left, Opaque(expr=Expr()) as right):
+            return _joined_numbers(left, Number(right.expr), name, run)
+        case (Record() as left, Record() as right) if left.cls == right.cls:
+            return _joined_records(left, right, run)
+        case (Number() as left, Number() as right):
+            return _joined_numbers(left, right, name, run)
+        case (Array(left_view), Array(right_view)):
+            return _joined_arrays(left_view, right_view, name, run)
+        case (Sequence() as left_seq, Sequence() as right_seq):
+            return _joined_sequences(left_seq, right_seq, name, run)
+        case (Text(), Text()):
+            return Text(None)
+        case (Request(), Request()):
+            return one
+        case (Comm(), Comm()):
+            return one if one.communicator.text == other.communicator.text else _mixed(one, run)
+    return Opaque(f"`{name}` denotes different things on different paths", text=name)
+
+
+def _mixed(one: Comm, run: Run) -> Value:
+    made = run.communicator(CommKind.GIVEN, one.communicator.text, one.communicator.span)
+    return Comm(made)
+
+
+def _joined_numbers(one: Number, other: Number, name: str, run: Run) -> Number:
+    dtype = one.dtype if one.dtype == other.dtype else "float"
+    varies = one.varies or other.varies
+    varies = varies or run.symbols.varies(one.expr) or run.symbols.varies(other.expr)
+    expr = one.expr
+    if one.expr != other.expr:
+        default = _default(one, other, name, run)
+        if default is None:
+            default = _default(other, one, name, run)
+        if default is not None:
+            return Number(default, dtype)
+        why = f"`{name}` has several values"
+        expr = run.symbols.unknown(name, why, run.statement, varies=varies)
+    return Number(expr, dtype, one.nobody or other.nobody, varies)
+
+
+def _default(one: Number, other: Number, name: str, run: Run) -> Expr | None:
+    """Return a size that the command line may set and the source otherwise does."""
+    if not isinstance(one.expr, Sym) or other.expr is None:
+        return None
+    fact = run.symbols.facts.get(one.expr.name)
+    if fact is None or fact.value is not None or fact.origin != COMMAND_LINE:
+        return None
+    if isinstance(other.expr, Num):
+        line = run.statement.start_line
+        origin = f"used where the command line says nothing, line {line}"
+        return run.symbols.known(name, int(other.expr.value), origin, run.statement)
+    return other.expr
+
+
+def _joined_arrays(one: View, other: View, name: str, run: Run) -> Value:
+    left, right = one.shape, other.shape
+    if left is None or right is None or len(left) != len(right):
+        shape = None
+    else:
+        why = f"`{name}` has several shapes"
+        shape = tuple(
+            a if a == b else run.symbols.unknown(f"{name}.n{k}", why, run.statement)
+            for k, (a, b) in enumerate(zip(left, right, strict=True))
+        )
+    dtype = one.dtype if one.dtype == other.dtype else None
+    order = one.order if one.order == other.order else Order.UNKNOWN
+    if shape == left and dtype == one.dtype and order == one.order:
+        return Array(one)
+    saved, run.targets = run.targets, (name,)
+    made = run.fresh(name, dtype, shape, Origin.COMPUTED, one.span, order)
+    run.targets = saved
+    return Array(made)
+
+
+def _joined_records(one: Record, other: Record, run: Run) -> Record:
+    made = run.record(one.cls)
+    keys = {k for n, k in run.heap if n == one.number} & {
+        k for n, k in run.heap if n == other.number
+    }
+    for key in keys:
+        left, right = run.heap[one.number, key], run.heap[other.number, key]
+        same = left if isinstance(left, Record) else join(left, right, str(key), run)
+        run.heap[made.number, key] = same
+    return made
+
+
+def _joined_sequences(one: Sequence, other: Sequence, name: str, run: Run) -> Value:
+    mine, others = one.items, other.items
+    if mine is not None and others is not None and len(mine) == len(others):
+        pairs = zip(mine, others, strict=True)
+        joined = tuple(join(a, b, f"{name}[{k}]", run) for k, (a, b) in enumerate(pairs))
+        return Sequence(joined, is_list=one.is_list)
+    elements = [v for s in (one, other) for v in (s.items or (s.element,)) if v is not None]
+    element = elements[0] if elements else None
+    for found in elements[1:]:
+        element = join(element, found, f"{name}[...]", run)
+    length = run.symbols.unknown(f"{name}.len", "the length of a list", run.statement)
+    return Sequence(None, element, length, one.is_list)
