@@ -16,10 +16,10 @@ from advisor.frontend.spmd import (
     operations,
 )
 from advisor.frontend.spmd.arithmetic import combine, compare, negate
+from advisor.frontend.spmd.attributes import attribute
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.iteration import iteration, loop_over
 from advisor.frontend.spmd.joining import join
-from advisor.frontend.spmd.options import PARSER
 from advisor.frontend.spmd.run import COMMAND_LINE, Argument, Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -27,20 +27,16 @@ from advisor.frontend.spmd.values import (
     Class,
     Comm,
     CommMethod,
-    Datatype,
     External,
     Function,
     Method,
-    NeighbourRank,
     Nothing,
     Number,
     Opaque,
     Record,
-    Request,
     Sequence,
     Text,
     Value,
-    Window,
 )
 from advisor.ir.spmd.ranks import CommKind
 from advisor.source import Span
@@ -247,54 +243,6 @@ def _attribute(node: cst.Attribute, run: Run) -> Value:
         made = run.communicator(CommKind.GIVEN, spelled, run.statement, duck_typed=True)
         return Comm(made)
     return found
-
-
-def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribute) -> Value:
-    """Return what an attribute of a value denotes."""
-    match owner:
-        case External(path=path):
-            full = f"{path}.{name}"
-            return communicators.constant(full, run) or External(full)
-        case Comm(communicator):
-            return communicators.attribute(communicator, name, run) or CommMethod(
-                communicator, name
-            )
-        case Array(view):
-            return array_members.attribute(view, name, run, run.span(node)) or ArrayMethod(
-                view, name
-            )
-        case Record(number=number, cls=cls):
-            if (number, name) in run.heap:
-                return run.heap[number, name]
-            method = None if cls is None else cls.method(name)
-            if method is not None:
-                bound = Function(method.name, method.node, owner, method.closure)
-                if _is_property(method.node):
-                    return run.functions.enter(run, bound, [], run.span(node))
-                return bound
-            if cls is None or cls.name == PARSER:
-                return Method(owner, name)
-            return dict(cls.constants).get(name) or Opaque(f"`{spelled}`", text=spelled)
-        case Class():
-            method = owner.method(name)
-            return method or dict(owner.constants).get(name) or Opaque(spelled, text=spelled)
-        case Opaque():
-            text = f"{owner.text}.{name}" if owner.text else spelled
-            return Opaque(
-                owner.why, text=text or spelled, foreign=owner.foreign, varies=owner.varies
-            )
-        case Number() | NeighbourRank() | Nothing():
-            return Opaque(f"`{spelled}` of a number", foreign=True)
-        case Text() | Sequence() | Request() | Window() | Datatype():
-            return Method(owner, name)
-    return Opaque(f"`{spelled}` is not followed", text=spelled, foreign=True)
-
-
-def _is_property(node: cst.FunctionDef) -> bool:
-    return any(
-        isinstance(d.decorator, cst.Name) and d.decorator.value in ("property", "cached_property")
-        for d in node.decorators
-    )
 
 
 def _subscript(node: cst.Subscript, run: Run) -> Value:
