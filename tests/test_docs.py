@@ -31,7 +31,11 @@ from costdb.machines import built_in_names, load_machine
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-HANDWRITTEN = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+NOTES = DOCS / "generators" / "notes"
+HANDWRITTEN = sorted(
+    path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if path.parent != NOTES
+)
+TUTORIALS = sorted(path.stem for path in NOTES.glob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -256,6 +260,26 @@ def test_the_sessions_of_a_page_go_as_it_says(name: str) -> None:
         shown = with_output((DOCS / name).read_text(), own)
         assert (ROOT / "examples" / "box_sum.py").read_bytes() == before
     assert "<!-- run" not in shown
+    assert "Traceback" not in shown
+
+
+def test_the_studied_kernels_are_tutorials() -> None:
+    grids = {"box_sum", "jacobi", "sobel", "adi"}
+    algebra = {"matmul", "gauss", "fft2d", "spectral"}
+    keys = {"sample_sort", "radix_sort", "column_sort", "histogram"}
+    assert grids | algebra | keys == set(TUTORIALS)
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_a_tutorial_goes_as_it_says(name: str, generated: dict[str, str], shop: Workshop) -> None:
+    page = generated[f"examples/{name}-py.md"]
+    shown = with_output(page, shop)
+    headings = re.findall(r"^## (.*)$", without_code(page), re.MULTILINE)
+    assert headings == ["Source", "What advise says", "Why", "Try"]
+    said = shown.partition("## What advise says")[2].partition("## Why")[0]
+    assert said.startswith(f"\n\n```text\n$ advise examples/{name}.py --machine t3e\n")
+    # every session was carried out: none is left for a reader to wonder about
+    assert "<!--" not in shown
     assert "Traceback" not in shown
 
 

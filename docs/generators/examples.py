@@ -1,4 +1,9 @@
-"""One page for each example: what it says of itself, what the tool says of it, its source."""
+"""One page for each example: what it says of itself, what the tool says of it, its source.
+
+Examples that are tutorials have a note in ``docs/generators/notes``: what the tool says of the
+example, why, and what to try, with sessions (see :mod:`generators.sessions`) that hold what the
+note states. They are carried out with those of the other pages.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ _DEFAULT_MACHINE = "t3e"
 _IS_KERNEL_FILE = re.compile(r"^(@kernel|# advise: kernel)\b", re.MULTILINE)
 _COMMANDS = re.compile(r"^```sh\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 _TITLES = {"examples": "Kernels"}
+_NOTES = Path("docs", "generators", "notes")
 
 
 def pages(root: Path, shop: Workshop) -> dict[str, str]:
@@ -30,7 +36,12 @@ def pages(root: Path, shop: Workshop) -> dict[str, str]:
         link = f"[{shown.relative_to('examples')}]({page})"
         folder = shown.parent.as_posix()
         index.setdefault(folder, []).append([link, plain(first_sentence(about))])
-        found[f"examples/{page}"] = _page(shown, source, about, shop)
+        note = root / _NOTES / f"{path.stem}.md"
+        if folder == "examples" and path.suffix == ".py" and note.is_file():
+            made = _tutorial(shown, source, about, note.read_text(encoding="utf-8"))
+        else:
+            made = _page(shown, source, about, shop)
+        found[f"examples/{page}"] = made
     parts = ["# Examples\n", "Programs and descriptions as a user would write them.\n"]
     for folder, rows in index.items():
         parts += [f"## {_TITLES.get(folder, folder)}\n", table(("File", "What it is"), rows)]
@@ -89,6 +100,14 @@ def _page(shown: Path, source: str, about: str, shop: Workshop) -> str:
         parts.append("## What advise says\n")
         parts.append(_session(f"advise {shown.as_posix()} --machine {_DEFAULT_MACHINE}", shop))
     parts += ["## Source\n", fence(source, _LANGUAGES[shown.suffix])]
+    return "\n".join(parts)
+
+
+def _tutorial(shown: Path, source: str, about: str, note: str) -> str:
+    parts = [f"# {shown.relative_to('examples').as_posix()}\n", to_pages(about, 1)]
+    parts += ["## Source\n", fence(source, _LANGUAGES[shown.suffix])]
+    # The note has links of its own.
+    parts += ["## What advise says\n", note]
     return "\n".join(parts)
 
 
