@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from advisor.analysis.lower import lower
+from advisor.analysis.turns import works
 from advisor.finding import Finding
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
@@ -20,7 +21,14 @@ from advisor.ranking.compare import cost, time_s
 from advisor.ranking.rank import rank
 from advisor.ranking.sizes import bind_sizes
 from costdb.estimate import Missing
+from costdb.evaluate import evaluate_price
+from costdb.expr import evaluate, num
 from costdb.machines import load_machine
+from costdb.pgas import price_groups
+from costdb.pgas.applications import histogram
+from costdb.pgas.applications import sobel as sobel_groups
+from costdb.pgas.partition import Affinity, partition, remote_groups
+from costdb.work import Message
 from transforms.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
 from transforms.fourier import TRANSFORM as TRANSFORM_ACROSS
 from transforms.recurrence import TRANSFORM as RECURRENCE
@@ -29,6 +37,7 @@ from transforms.row_or_column import TRANSFORM as ROW_OR_COLUMN
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LINES = ("t3e", "sp2")
+PGAS = ("mupc", "mupc-cache", "bupc", "gupc-t3e")
 
 
 def example(name: str, kernel: str | None = None) -> Kernel:
@@ -143,6 +152,17 @@ def test_the_crossover_moves_out_with_the_size() -> None:
     assert first_block(100) < first_block(200) < first_block(400)
 
 
+@pytest.mark.parametrize("machine", LINES)
+def test_the_stated_numbers_of_ranks_are_those_where_the_balance_pays(machine: str) -> None:
+    found = finding(example("gauss"), BLOCK_OR_CYCLIC, machine)
+    assert found is not None
+    (by_ranks,) = [crossover for crossover in found.crossovers if crossover.variable == "P"]
+    assert by_ranks.values[0] == 2
+    for turn in by_ranks.values[1:]:
+        below, above = (gauss(machine, ranks) for ranks in (turn - 1, turn))
+        assert (below["cyclic"] < below["block"]) != (above["cyclic"] < above["block"])
+
+
 # matrix product
 
 
@@ -186,7 +206,68 @@ def test_what_replicated_indices_cost_grows_with_all_keys() -> None:
     assert shared[0] == shared[1] == shared[2]
 
 
+# stencils
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_faces_want_to_be_contiguous_and_matter_less_in_larger_plates(machine: str) -> None:
+    found = [finding(example("jacobi"), ROW_OR_COLUMN, machine, N=n) for n in (256, 1024, 4096)]
+    gains = [one.prediction.speedup for one in found if one and "by rows" in one.message]
+    assert len(gains) == 3
+    assert gains == sorted(gains, reverse=True) and gains[-1] > 1
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_edges_are_found_in_blocks_of_contiguous_rows(machine: str) -> None:
+    kernel = example("sobel")
+    assert finding(kernel, ROW_OR_COLUMN, machine) is None
+    turned = kernel.context.source.replace('Block("rank"), None', 'None, Block("rank")')
+    (by_columns,) = read_kernels("sobel.py", turned)
+    found = finding(by_columns, ROW_OR_COLUMN, machine)
+    assert found is not None and "by rows" in found.message
+
+
+def test_edges_need_the_rows_that_the_references_reach() -> None:
+    """Halos and groups of references, two models, agree on what is remote: a row on each side."""
+    edges = [g for g in partition(sobel_groups(num(24), num(12))) if g.affinity is Affinity.EDGE]
+    assert sorted(group.offset for group in edges) == [-1, 1]
+    messages = [w for w in works(lower(example("sobel"))) if isinstance(w, Message)]
+    assert len(messages) == len(edges)
+    for message in messages:
+        assert [evaluate(count, {"N": 24}) for count in message.region.counts] == [1, 24]
+        assert (
+            evaluate(message.region.pitches_bytes[-1], {"N": 24}) == message.region.itemsize_bytes
+        )
+
+
+# histogram
+
+
+@pytest.mark.parametrize("machine", PGAS)
+def test_increments_anywhere_are_the_published_groups(machine: str) -> None:
+    """The array program costs what the references of the UPC program do."""
+    groups = remote_groups(histogram(num(100_000), num(12)))
+    priced = price_groups(groups, load_machine(machine))
+    assert not isinstance(priced, Missing)
+    program = seconds(example("histogram"), machine, N=1_000_000, M=12 * 100_000)
+    assert program == pytest.approx(evaluate_price(priced, {}).mid, rel=1e-12)
+
+
 # transforms
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_a_second_transform_by_size(machine: str) -> None:
+    """Little data goes by butterflies, much is transposed."""
+    small = finding(example("fft2d"), TRANSFORM_ACROSS, machine, N=32)
+    large = finding(example("fft2d"), TRANSFORM_ACROSS, machine, N=2048)
+    assert small is not None and "butterflies" in small.message
+    assert large is None or "butterflies" not in large.message
+    (turn,) = small.crossovers
+    for size, better in ((turn.values[0] - 1, True), (turn.values[-1], False)):
+        found = times(example("fft2d"), TRANSFORM_ACROSS, machine, N=size)
+        by_butterflies = next(t for title, t in found.items() if "butterflies" in title)
+        assert (by_butterflies < found["as written"]) is better
 
 
 @pytest.mark.parametrize("machine", LINES)
