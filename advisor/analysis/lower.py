@@ -51,8 +51,15 @@ class Unpriced(Exception):
         self.span = span
 
 
-def lower(kernel: Kernel) -> Process:
+def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     """Return what the busiest rank does in one call of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    reuse : bool
+        Whether to find how far back the data of each array call was used last, and which memory
+        is given anew; only a machine with rates of array calls prices that.
 
     Raises
     ------
@@ -62,6 +69,8 @@ def lower(kernel: Kernel) -> Process:
     halos, facts = Halos(), Facts()
     lowering = _Lowering(Arrays(kernel, place(kernel), facts, halos))
     made = Sequential(tuple(lowering.block(kernel.body)))
+    if not reuse:
+        return made
     arrays = lowering.arrays.bytes_by_name()
     footprint = sum(arrays.values(), ZERO)
     return with_fresh_memory(with_distances(made, footprint), kernel, arrays)

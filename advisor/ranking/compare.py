@@ -63,7 +63,7 @@ def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | M
         When some statement is not understood, or the formula has no value at the kernel's sizes.
     """
     try:
-        process = lower(kernel)
+        process = lower(kernel, reuse=bool(machine.section("arrays")))
         priced = price_process(process, machine, closed=closed)
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
