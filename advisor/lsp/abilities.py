@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
 
+from advisor.config.find import FILE_NAME
 from advisor.lsp.positions import Encoding
+from advisor.lsp.settings import SECTION
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,3 +85,20 @@ def abilities_of(client: types.ClientCapabilities) -> Abilities:
 def encoding_of(name: str | None) -> Encoding:
     """Return the encoding of columns that was agreed on; without an agreement UTF-16."""
     return Encoding(name) if name else Encoding.UTF16
+
+
+def registrations_of(abilities: Abilities) -> Iterator[types.Registration]:
+    """Return what the server asks an editor to be told of."""
+    if abilities.registers_configuration:
+        yield types.Registration(
+            id="settings",
+            method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+            register_options={"section": SECTION},
+        )
+    if abilities.watches_files:
+        watcher = types.FileSystemWatcher(f"**/{FILE_NAME}")
+        yield types.Registration(
+            id="configurations",
+            method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+            register_options=types.DidChangeWatchedFilesRegistrationOptions([watcher]),
+        )

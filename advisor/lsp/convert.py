@@ -13,6 +13,7 @@ from advisor.lsp.actions import Offer
 from advisor.lsp.analyses import Answer
 from advisor.lsp.document import Change, Document, Position
 from advisor.lsp.hints import Hint
+from advisor.lsp.hover import hover_markdown, hover_plain
 from advisor.source import Edit, SourceProblem, Span
 
 SOURCE = "advise"
@@ -125,6 +126,17 @@ def workspace_edit(
     return types.WorkspaceEdit(
         document_changes=[types.TextDocumentEdit(text_document=identifier, edits=texts)]
     )
+
+
+def hover(
+    document: Document, findings: Sequence[Finding], *, current: bool, markdown: bool
+) -> types.Hover:
+    """Return what is shown of findings at a place, in the form that the editor takes."""
+    if markdown:
+        kind, text = types.MarkupKind.Markdown, hover_markdown(findings, current=current)
+    else:
+        kind, text = types.MarkupKind.PlainText, hover_plain(findings, current=current)
+    return types.Hover(types.MarkupContent(kind, text), range_of(document, findings[0].span))
 
 
 def inlay_hint(document: Document, hint: Hint) -> types.InlayHint:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -19,9 +19,8 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from advisor.config.find import FILE_NAME
 from advisor.engine import Options
-from advisor.lsp.abilities import Abilities, abilities_of, encoding_of
+from advisor.lsp.abilities import Abilities, abilities_of, encoding_of, registrations_of
 from advisor.lsp.actions import KINDS, Purpose, offers
 from advisor.lsp.analyses import Analyses, Answer, OpenFile
 from advisor.lsp.analysis import Analysis, analyse, rewrite_edits, suppression_edits
@@ -30,14 +29,13 @@ from advisor.lsp.convert import (
     changes_of,
     code_action,
     diagnostics,
+    hover,
     inlay_hint,
     overlapping,
-    range_of,
     workspace_edit,
 )
 from advisor.lsp.document import Document
 from advisor.lsp.hints import hints
-from advisor.lsp.hover import hover_markdown, hover_plain
 from advisor.lsp.memory import KernelMemory
 from advisor.lsp.options import OptionsError, OptionsOfFiles
 from advisor.lsp.pages import rule_pages
@@ -136,28 +134,13 @@ class AdviseServer(LanguageServer):
 
     async def _initialized(self, params: types.InitializedParams) -> None:
         self.analyses.warm_up(_warm_up)
-        registrations = list(self._registrations())
+        registrations = list(registrations_of(self.abilities))
         if registrations:
             asked = self.client_register_capability_async(types.RegistrationParams(registrations))
             await _reply(asked, "registering for settings")
         await self._ask_settings()
         self._lookup = OptionsOfFiles(self.chosen.over(self.settings))
         self.analyses.ready.set()
-
-    def _registrations(self) -> Iterator[types.Registration]:
-        if self.abilities.registers_configuration:
-            yield types.Registration(
-                id="settings",
-                method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
-                register_options={"section": SECTION},
-            )
-        if self.abilities.watches_files:
-            watcher = types.FileSystemWatcher(f"**/{FILE_NAME}")
-            yield types.Registration(
-                id="configurations",
-                method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
-                register_options=types.DidChangeWatchedFilesRegistrationOptions([watcher]),
-            )
 
     def _shut_down(self, params: None) -> None:
         self.was_shut_down = True
@@ -244,13 +227,9 @@ class AdviseServer(LanguageServer):
         findings = overlapping(file.document, answer.findings, here)
         if not findings:
             return None
-        if self.abilities.markdown:
-            text = hover_markdown(findings, current=answer.current)
-            content = types.MarkupContent(types.MarkupKind.Markdown, text)
-        else:
-            text = hover_plain(findings, current=answer.current)
-            content = types.MarkupContent(types.MarkupKind.PlainText, text)
-        return types.Hover(content, range_of(file.document, findings[0].span))
+        return hover(
+            file.document, findings, current=answer.current, markdown=self.abilities.markdown
+        )
 
     async def _inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
         if not self.settings.inlay_hints:
