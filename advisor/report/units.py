@@ -19,7 +19,8 @@ def significant(value: float) -> str:
         return "unbounded" if value > 0 else "unknown"
     if value == 0:
         return "0"
-    size = math.floor(math.log10(abs(float(f"{value:.2e}"))))
+    # read off the text: the rounded value may be larger than any number
+    size = int(f"{value:.2e}".partition("e")[2])
     if not -4 < size < 9:
         return f"{value:.2e}"
     return f"{value:.{max(0, 2 - size)}f}"

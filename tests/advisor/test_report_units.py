@@ -57,3 +57,8 @@ def test_ratios() -> None:
         "1.00x", "1.25x", "9.99x", "10.0x", "31.3x", "100x", "1234x"
     ]  # fmt: skip
     assert ratio(math.inf) == significant(math.inf) == "unbounded"
+
+
+def test_the_largest_numbers_have_digits_too() -> None:
+    assert significant(1.7976931348623157e308) == "1.80e+308"
+    assert duration(1.7976931348623157e308).startswith("1.80e+308")

@@ -10,6 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -157,8 +158,13 @@ def test_sections_measured_at_other_times_keep_their_own_source():
     assert facts["sum_alone_us"]["source"] == "calibration.alone"
     assert facts["sum_together_us"]["source"] == "calibration"
     assert check_profile(document, "here") == []
+    # what two sections state alike stands once, what they state otherwise is a contradiction
+    assert document_of(newer.run, [both[0], both[0]], [])["hardware"]["sum_alone_us"]
+    parts = deepcopy(dict(older.fitted.parts))
+    parts["hardware"]["sum_alone_us"]["value"] += 1
+    otherwise = replace(both[0], fitted=replace(older.fitted, parts=parts))
     with pytest.raises(CalibrationError, match="/hardware/sum_alone_us again"):
-        document_of(newer.run, [both[0], both[0]], [])
+        document_of(newer.run, [both[0], otherwise], [])
 
 
 def test_a_section_that_fails_leaves_the_others_and_says_why():
