@@ -135,9 +135,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _end_with_reader() -> None:
-    # Only rank 0 has the reader's pipe; the launcher gives the others nothing to read.
-    ranks = [os.environ[name] for name in _RANK_VARIABLES if name in os.environ]
-    if not ranks or ranks[0] == "0":
+    # A rank that leaves before the others do makes the launcher wait: they all follow the owner.
+    if not any(name in os.environ for name in _RANK_VARIABLES):
         while os.read(0, 4096):
             pass
         os._exit(1)
