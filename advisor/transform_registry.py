@@ -6,6 +6,7 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from advisor.ir.proposal import Transform
+from advisor.ir.rule import Rule
 from advisor.ir.spmd.proposal import ProgramTransform
 
 GROUP = "advise.transforms"
@@ -36,7 +37,7 @@ def program_transforms() -> tuple[ProgramTransform, ...]:
     return tuple(sorted(found, key=lambda transform: transform.code))
 
 
-def rules() -> tuple[Transform | ProgramTransform, ...]:
+def rules() -> tuple[Rule, ...]:
     """Return all installed transforms, of kernels and of programs, ordered by code.
 
     Raises

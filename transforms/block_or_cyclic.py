@@ -7,15 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
-from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.statements import Bind, Loop, ScalarBind, Scatter, Store, Unknown, walk
 from advisor.ir.values import Point, reads
 from advisor.source import Edit
 from costdb.expr import free_symbols
 from costdb.expr.nodes import Num
-from transforms.entries import entry_edits, is_shared
+from transforms.entries import entry_edits, legality_of_entries
 
 DOCUMENTATION = """\
 # ADV102 unbalanced-blocks
@@ -128,7 +127,7 @@ def _dealt_otherwise(
             " exchange",
             span=next(iter(arrays.values())).places.whole,
             variant=kernel.with_arrays({**kernel.arrays, **changed}),
-            legality=_legality(kernel, arrays, dimension),
+            legality=legality_of_entries(kernel, arrays, (dimension,)),
             edits=partial(_edits, kernel, arrays, dimension, other),
         )
 
@@ -143,18 +142,6 @@ def _described(dim: AxisMap) -> str:
     if isinstance(dim, CyclicDim):
         return "cyclically" if dim.k == 1 else f"cyclically in pieces of {dim.k}"
     return "in blocks"
-
-
-def _legality(kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int) -> Legality:
-    others = [array for name, array in kernel.arrays.items() if name not in arrays]
-    if is_shared(arrays.values(), (dimension,), others, kernel.context):
-        return Legality(
-            Applicability.DISPLAY,
-            "the distribution is shared with other kernels or arrays, which would change too",
-        )
-    return Legality(
-        Applicability.SAFE, "the annotation is inert at run time, so no result can change"
-    )
 
 
 def _edits(

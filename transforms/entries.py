@@ -3,30 +3,58 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
-from advisor.ir.kernel import DeclaredArray, SourceContext
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
+from advisor.ir.proposal import Legality
 from advisor.source import Edit, Span
 
 PACKAGE = "advisor"
+INERT = Legality(Applicability.SAFE, "the annotation is inert at run time, so no result can change")
 
 
-def is_shared(
-    arrays: Iterable[DeclaredArray],
-    dimensions: Iterable[int],
-    others: Iterable[DeclaredArray],
-    context: SourceContext,
-) -> bool:
-    """Return whether changing entries of some arrays would change other declarations too."""
-    places = {
+def legality_of_entries(
+    kernel: Kernel, arrays: Mapping[str, DeclaredArray], dimensions: Iterable[int]
+) -> Legality:
+    """Return whether entries of some arrays can be changed without changing anything else.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    arrays : mapping of str to DeclaredArray
+        Those of the kernel whose entries would change.
+    dimensions : iterable of int
+        Which entries would; dimensions that an array does not have are passed over.
+
+    Returns
+    -------
+    Legality
+        Safe, unless another declaration stands at the same place.
+    """
+    wanted = tuple(dimensions)
+    changed = {
         array.places.dimensions[dimension]
-        for array in arrays
-        for dimension in dimensions
+        for array in arrays.values()
+        for dimension in wanted
         if dimension < len(array.places.dimensions)
     }
-    used = {span for array in others for span in array.places.dimensions}
-    return bool(places & (context.shared | used))
+    if changed & (kernel.context.shared | _entries_of_others(kernel, arrays)):
+        return Legality(
+            Applicability.DISPLAY,
+            "the distribution is shared with other kernels or arrays, which would change too",
+        )
+    return INERT
+
+
+def _entries_of_others(kernel: Kernel, arrays: Mapping[str, DeclaredArray]) -> set[Span]:
+    return {
+        span
+        for name, array in kernel.arrays.items()
+        if name not in arrays
+        for span in array.places.dimensions
+    }
 
 
 def entry_edits(

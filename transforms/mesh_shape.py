@@ -11,6 +11,7 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Family, Legality, Proposal
 from advisor.source import Edit
+from transforms.entries import INERT
 from transforms.factors import factorisations
 from transforms.mesh_axes import spreadings
 
@@ -115,9 +116,7 @@ def _legality(kernel: Kernel, users: Mapping[str, DeclaredArray]) -> Legality:
         return Legality(
             Applicability.DISPLAY, "other kernels use the same mesh and would be changed too"
         )
-    return Legality(
-        Applicability.SAFE, "the annotation is inert at run time, so no result can change"
-    )
+    return INERT
 
 
 def _edits(users: Mapping[str, DeclaredArray], chosen: Mapping[str, int]) -> tuple[Edit, ...]:

@@ -7,12 +7,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.distribution import BlockDim, MeshSpec, NotDistributed
-from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.proposal import Proposal
 from advisor.ir.statements import written
 from advisor.source import Edit
-from transforms.entries import entry_edits, is_shared
+from transforms.entries import entry_edits, legality_of_entries
 
 DOCUMENTATION = """\
 # ADV104 replicated-array
@@ -96,7 +95,7 @@ def _partitions(
                 reason="every rank holds all of it now; partitioned, each computes its own part",
                 span=first.places.whole,
                 variant=kernel.with_arrays({**kernel.arrays, **changed}),
-                legality=_legality(kernel, arrays, dimension),
+                legality=legality_of_entries(kernel, arrays, (dimension,)),
                 edits=partial(_edits, kernel, arrays, dimension, block),
             )
 
@@ -106,18 +105,6 @@ def _with_block(
 ) -> DeclaredArray:
     dims = tuple(block if d == dimension else dim for d, dim in enumerate(array.spec.dims))
     return replace(array, spec=replace(array.spec, dims=dims, mesh=mesh))
-
-
-def _legality(kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int) -> Legality:
-    others = [array for name, array in kernel.arrays.items() if name not in arrays]
-    if is_shared(arrays.values(), (dimension,), others, kernel.context):
-        return Legality(
-            Applicability.DISPLAY,
-            "the distribution is shared with other kernels or arrays, which would change too",
-        )
-    return Legality(
-        Applicability.SAFE, "the annotation is inert at run time, so no result can change"
-    )
 
 
 def _edits(

@@ -12,6 +12,7 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
 from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit
+from transforms.entries import INERT, legality_of_entries
 
 DOCUMENTATION = """\
 # ADV101 strided-faces
@@ -106,7 +107,7 @@ def _redistributed(
         ),
         span=next(iter(arrays.values())).places.whole,
         variant=kernel.with_arrays({**kernel.arrays, **changed}),
-        legality=_legality(arrays, kernel),
+        legality=_legality(kernel, arrays),
         edits=partial(_swap_edits, tuple(arrays.values()), axis, other, kernel.context),
     )
 
@@ -128,26 +129,14 @@ def _exchanged(entries: tuple[_Entry, ...], axis: int, other: int) -> tuple[_Ent
     return tuple(changed)
 
 
-def _legality(arrays: dict[str, DeclaredArray], kernel: Kernel) -> Legality:
-    spans = {span for array in arrays.values() for span in array.places.dimensions}
-    others = {
-        span
-        for name, array in kernel.arrays.items()
-        if name not in arrays
-        for span in array.places.dimensions
-    }
-    if spans & (kernel.context.shared | others):
-        return Legality(
-            Applicability.DISPLAY,
-            "the distribution is shared with other kernels or arrays, which would change too",
-        )
-    if any(any(array.spec.halo) for array in arrays.values()):
+def _legality(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Legality:
+    every = range(max(len(array.spec.dims) for array in arrays.values()))
+    legality = legality_of_entries(kernel, arrays, every)
+    if legality is INERT and any(any(array.spec.halo) for array in arrays.values()):
         return Legality(
             Applicability.DISPLAY, "the declared halo widths must be moved along by hand"
         )
-    return Legality(
-        Applicability.SAFE, "the annotation is inert at run time, so no result can change"
-    )
+    return legality
 
 
 def _swap_edits(

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
+from advisor.ir.rule import Rule
 from advisor.source import Edit, Span
 
 
@@ -66,23 +67,8 @@ class Proposal:
     family: Family | None = None
 
 
-class Transform(Protocol):
-    """A rule: one kind of choice. Found through the entry-point group ``advise.transforms``."""
-
-    @property
-    def code(self) -> str:
-        """Stable code, such as ``ADV201``."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Kebab-case name of the anti-pattern."""
-        ...
-
-    @property
-    def documentation(self) -> str:
-        """The rule's page, in Markdown."""
-        ...
+class Transform(Rule, Protocol):
+    """A rule about kernels, found through the entry-point group ``advise.transforms``."""
 
     def propose(self, kernel: Kernel) -> Iterable[Proposal]:
         """Yield every alternative to the choices that the kernel makes."""

@@ -16,6 +16,7 @@ import traceback
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from costdb.calibration.follow import follow
 from costdb.calibration.library import setting_of, usable_cores
 from costdb.calibration.measure import PACES, measure
 from costdb.calibration.registry import find_section
@@ -23,7 +24,6 @@ from costdb.calibration.section import Effort, Need, Section, World
 
 _BATCH_S = 1.0
 _RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
-_LOOK_S = 1.0
 
 OWNER = "ADVISE_CALIBRATION_OWNER"
 """The variable that names the process, on this machine, without which ranks end."""
@@ -123,8 +123,10 @@ def main(arguments: list[str]) -> int:
     # What a section or a library prints must not get between the lines of the protocol.
     descriptor = os.dup(1)
     os.dup2(2, 1)
-    for watch in (_end_with_reader, _end_with_owner):
-        threading.Thread(target=watch, daemon=True).start()
+    owner = os.environ.get(OWNER)
+    if owner is not None:
+        follow(int(owner))
+    threading.Thread(target=_end_with_reader, daemon=True).start()
     try:
         work(job, _Lines(descriptor))
     except BaseException:
@@ -140,18 +142,6 @@ def _end_with_reader() -> None:
         while os.read(0, 4096):
             pass
         os._exit(1)
-
-
-def _end_with_owner() -> None:
-    # A launcher that loses its reader waits for its ranks, and they for one another, for ever:
-    # so each looks for itself whether the process that asked for all this is still there.
-    owner = os.environ.get(OWNER)
-    while owner is not None:
-        try:
-            os.kill(int(owner), 0)
-        except ProcessLookupError:
-            os._exit(1)
-        time.sleep(_LOOK_S)
 
 
 if __name__ == "__main__":

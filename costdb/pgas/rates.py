@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from costdb.estimate import Missing
@@ -16,6 +16,7 @@ from costdb.work import Pattern
 SECTION = "pgas"
 
 _BEST_FIRST = (Pattern.VECTOR, Pattern.COALESCE, Pattern.BASELINE)
+_KINDS = {False: "read", True: "write"}
 _MICROSECONDS_PER_SECOND = 1e6
 
 
@@ -50,21 +51,11 @@ def gap(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap |
     MachineError
         The profile's section is malformed.
     """
-    kind = "write" if store else "read"
-    residual = machine.quantity(SECTION, "residual")
-    coefficients: dict[str, Quantity] = {}
-    knots: list[tuple[int, Expr]] = []
-    for count in counts_in_keys(machine, "t", SECTION, "rates", pattern):
-        rate = machine.quantity(SECTION, "rates", pattern, f"t{count}", kind)
-        if rate is None:
-            continue
-        symbol = f"{SECTION}.gap.{pattern}.t{count}.{kind}"
-        coefficients[symbol] = _reciprocal(machine, rate, residual)
-        knots.append((count, sym(symbol)))
-    if not knots:
-        return lacking(machine, f"{SECTION}.rates.{pattern} for {kind}s")
-    between = piecewise_linear(threads, knots)
-    return Gap(between, coefficients, (knots[0][0], knots[-1][0]))
+    measured = _measured(machine, pattern, store, threads, _RATES)
+    if measured is None:
+        kind = _KINDS[store]
+        return lacking(machine, f"{SECTION}.{_RATES.entry}.{pattern} for {kind}s")
+    return measured
 
 
 def call(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap:
@@ -78,23 +69,33 @@ def call(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap:
     MachineError
         The profile's section is malformed.
     """
-    kind = "write" if store else "read"
+    measured = _measured(machine, pattern, store, threads, _CALLS)
+    return Gap(num(0), {}, (0, 0)) if measured is None else measured
+
+
+def _measured(
+    machine: Machine, pattern: Pattern, store: bool, threads: Expr, table: _Table
+) -> Gap | None:
+    """Return what a table of the profile gives between its thread counts, if it has any."""
+    kind = _KINDS[store]
     residual = machine.quantity(SECTION, "residual")
     coefficients: dict[str, Quantity] = {}
     knots: list[tuple[int, Expr]] = []
-    for count in counts_in_keys(machine, "t", SECTION, "call_us", pattern):
-        stated = machine.quantity(SECTION, "call_us", pattern, f"t{count}", kind)
+    for count in counts_in_keys(machine, "t", SECTION, table.entry, pattern):
+        stated = machine.quantity(SECTION, table.entry, pattern, f"t{count}", kind)
         if stated is None:
             continue
-        symbol = f"{SECTION}.call.{pattern}.t{count}.{kind}"
-        coefficients[symbol] = stated if residual is None else _times(stated, residual)
+        symbol = f"{SECTION}.{table.word}.{pattern}.t{count}.{kind}"
+        coefficients[symbol] = table.time(machine, stated, residual)
         knots.append((count, sym(symbol)))
     if not knots:
-        return Gap(num(0), {}, (0, 0))
+        return None
     return Gap(piecewise_linear(threads, knots), coefficients, (knots[0][0], knots[-1][0]))
 
 
-def _times(stated: Quantity, factor: Quantity) -> Quantity:
+def _times(_: Machine, stated: Quantity, factor: Quantity | None) -> Quantity:
+    if factor is None:
+        return stated
     return replace(
         stated,
         value=stated.value * factor.value,
@@ -116,7 +117,7 @@ def served_pattern(machine: Machine, admitted: Pattern, store: bool) -> Pattern:
     """
     if admitted is Pattern.LOCAL:
         return admitted
-    kind = "write" if store else "read"
+    kind = _KINDS[store]
     optimizations = machine.section(SECTION, "optimizations")
     for pattern in _BEST_FIRST[_BEST_FIRST.index(admitted) :]:
         optimized = optimizations.get(pattern, [])
@@ -145,3 +146,16 @@ def _reciprocal(machine: Machine, rate: Quantity, residual: Quantity | None) -> 
         f"reciprocal of the rate, {rate.value:g} {rate.unit}: {rate.source}",
         rate.fitted_to,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Where a profile keeps times by thread count, and how its entries become times."""
+
+    entry: str
+    word: str
+    time: Callable[[Machine, Quantity, Quantity | None], Quantity]
+
+
+_RATES = _Table("rates", "gap", _reciprocal)
+_CALLS = _Table("call_us", "call", _times)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from advisor.ir.proposal import Legality
+from advisor.ir.rule import Rule
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.source import Edit, Span
@@ -55,23 +56,8 @@ class ProgramProposal:
     conditions: tuple[str, ...] = ()
 
 
-class ProgramTransform(Protocol):
+class ProgramTransform(Rule, Protocol):
     """A rule about SPMD programs, found through the group ``advise.program_transforms``."""
-
-    @property
-    def code(self) -> str:
-        """Stable code, such as ``ADV211``."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """Kebab-case name of the anti-pattern."""
-        ...
-
-    @property
-    def documentation(self) -> str:
-        """The rule's page, in Markdown."""
-        ...
 
     def propose_program(self, program: Program) -> Iterable[ProgramProposal]:
         """Yield every alternative to what the program does.
