@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from io import StringIO
+from tokenize import COMMENT, generate_tokens
 
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
@@ -67,6 +69,15 @@ def statement_edit(step: Communicate, lines: list[str], program: Program) -> Edi
     context = program.context
     indent = context.lines[step.statement.start_line - 1][: step.statement.start_column]
     return Edit(step.statement, f"\n{indent}".join(lines))
+
+
+def comments_within(place: Span, program: Program) -> list[str]:
+    """Return the comments that stand in a stretch of source, which an edit would lose."""
+    return [
+        token.string
+        for token in generate_tokens(StringIO(program.context.source).readline)
+        if token.type == COMMENT and place.contains(Span(*token.start, *token.end))
+    ]
 
 
 def array_payload(payload: Payload | None) -> View | None:

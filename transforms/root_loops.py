@@ -1,0 +1,386 @@
+"""Roots that receive from one rank after the other, or send to one after the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from advisor.finding import Applicability
+from advisor.ir.proposal import Legality
+from advisor.ir.spmd.memory import At, Contiguity, Index, Part, View, Whole, contiguity
+from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.ranks import Partner, PartnerKind
+from advisor.ir.spmd.steps import (
+    Branch,
+    Communicate,
+    Compute,
+    Loop,
+    LoopKind,
+    Op,
+    Step,
+    Visit,
+)
+from advisor.source import Edit, Span
+from costdb.expr import Expr, equal, free_symbols, logical_not, num, substitute, sym
+from costdb.expr.nodes import Num
+from transforms.rank_facts import only_communication, root_arms, same_communicator
+from transforms.spmd_calls import comments_within, is_simple
+from transforms.views import same_memory
+
+ROOT = num(0)
+_BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
+_COLLECTED = (
+    "the same elements come to the same places, and both branches show that every rank makes the"
+    " call; a collective has to come in the same order on all ranks"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """A root's loop of messages, and the one message of every other rank.
+
+    Attributes
+    ----------
+    visit : Visit
+        Of the branch.
+    loop : Loop
+    root, other : Communicate
+        What the root does in its loop, and what every other rank does once.
+    partner : Expr
+        The rank that the root speaks to, over the loop's index.
+    """
+
+    visit: Visit
+    branch: Branch
+    loop: Loop
+    root: Communicate
+    other: Communicate
+    partner: Expr
+
+
+def root_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield the collectives that loops of rank 0 over all other ranks stand for."""
+    for visit in function.visits():
+        if not isinstance(visit.step, Branch) or function.weight(visit) == 0:
+            continue
+        ends = _ends(visit, visit.step)
+        if ends is not None:
+            yield from _proposals(program, function, ends)
+
+
+def _ends(visit: Visit, branch: Branch) -> _Ends | None:
+    for root_first in (True, False):
+        arm, other_arm = (branch.then, branch.orelse)[:: 1 if root_first else -1]
+        other = only_communication(other_arm)
+        loops = [step for step in arm if isinstance(step, Loop)]
+        inner = only_communication(arm)
+        if other is None or inner is None or other not in other_arm:
+            continue
+        if root_arms(branch, inner.communicator, ROOT) != (arm, other_arm):
+            continue
+        for loop in loops:
+            found = _over_others(loop, inner)
+            if found is not None and _meet(inner, other, loop, found):
+                return _Ends(visit, branch, loop, inner, other, found)
+    return None
+
+
+def _over_others(loop: Loop, inner: Communicate) -> Expr | None:
+    """Return the partner in a loop in which a message goes to, or comes from, every other rank."""
+    partner = inner.dest if inner.op is Op.SEND else inner.source
+    if loop.kind is not LoopKind.COUNTED or loop.step != 1 or loop.stride is not None:
+        return None
+    if inner.op not in (Op.SEND, Op.RECV) or partner is None or not _is_rank(partner):
+        return None
+    rank = partner.rank
+    assert rank is not None
+    offset, size = rank - sym(loop.variable), inner.communicator.size
+    if not isinstance(offset, Num):
+        return None
+    low, high = loop.low + offset, loop.high + offset
+    if inner in loop.body:
+        return rank if (low, high) == (num(1), size) else None
+    # `if i != rank`, in a loop over all ranks
+    guards = [step for step in loop.body if isinstance(step, Branch)]
+    if len(guards) != 1 or guards[0].then != (inner,) or guards[0].orelse:
+        return None
+    spared = [equal(rank, ROOT), equal(ROOT, rank)]
+    spared += [equal(rank, inner.communicator.rank), equal(inner.communicator.rank, rank)]
+    value = guards[0].condition.value
+    holds = value in [logical_not(one) for one in spared]
+    return rank if holds and (low, high) == (ROOT, size) else None
+
+
+def _is_rank(partner: Partner) -> bool:
+    return partner.kind is PartnerKind.RANK and not partner.may_be_nobody
+
+
+def _meet(root: Communicate, other: Communicate, loop: Loop, partner: Expr) -> bool:
+    """Return whether the messages of both ends are each other's."""
+    back = other.source if root.op is Op.SEND else other.dest
+    wanted = Op.RECV if root.op is Op.SEND else Op.SEND
+    if other.op is not wanted or back is None or not _is_rank(back) or back.rank != ROOT:
+        return False
+    if not same_communicator(root.communicator, other.communicator):
+        return False
+    if root.pickled or other.pickled:
+        return False
+    if not (root.blocking and other.blocking) or "status" in {*root.places, *other.places}:
+        return False
+    return _same_tag(root, other, loop, partner)
+
+
+def _same_tag(root: Communicate, other: Communicate, loop: Loop, partner: Expr) -> bool:
+    receive = root if root.op is Op.RECV else other
+    if "tag" not in receive.places:
+        return True
+    if root.tag is None or other.tag is None:
+        return False
+    # as the other end sees it: it is the partner
+    index = root.communicator.rank - (partner - sym(loop.variable))
+    return substitute(root.tag, {loop.variable: index}) == other.tag
+
+
+def _proposals(program: Program, function: SpmdFunction, ends: _Ends) -> Iterator[ProgramProposal]:
+    pieces = ends.root.receive if ends.root.op is Op.RECV else ends.root.send
+    single = ends.other.send if ends.root.op is Op.RECV else ends.other.receive
+    if not _is_plain(pieces) or not _is_plain(single):
+        return
+    assert pieces is not None and single is not None
+    assert pieces.view is not None and single.view is not None
+    if pieces.count != single.count or pieces.dtype != single.dtype:
+        return
+    if ends.loop.variable not in _symbols(pieces.view):
+        if ends.root.op is Op.SEND:
+            yield from _broadcast(program, function, ends, pieces, single)
+        else:
+            yield from _sum(function, ends, pieces, single)
+        return
+    whole = _union(pieces.view, ends)
+    if whole is None or contiguity(whole) is not Contiguity.YES:
+        return
+    yield from _pieces(program, function, ends, whole, pieces, single)
+
+
+def _is_plain(payload: Payload | None) -> bool:
+    """Return whether a payload is an array as it stands, of known type and size."""
+    return (
+        payload is not None
+        and payload.kind is PayloadKind.ARRAY
+        and payload.view is not None
+        and payload.view.region is not None
+        and not (payload.described or payload.view.transposed or payload.view.flat)
+        and payload.datatype is None
+        and payload.dtype is not None
+        and payload.count is not None
+    )
+
+
+def _symbols(view: View) -> frozenset[str]:
+    found: frozenset[str] = frozenset()
+    for index in view.region or ():
+        match index:
+            case At(index=place):
+                found |= free_symbols(place)
+            case Part(low=low, high=high):
+                found |= free_symbols(low) | free_symbols(high)
+            case Whole():
+                pass
+    return found
+
+
+def _union(view: View, ends: _Ends) -> View | None:
+    """Return what the pieces of all ranks are together: from the first on, in order of ranks."""
+    first, *others = view.region or ()
+    if any(not isinstance(index, Whole) for index in others):
+        return None
+    size = ends.root.communicator.size
+    together: Index
+    match first:
+        case At(index=place) if place == ends.partner:
+            together = Part(ROOT, size)
+        case Part(low=low, high=high, step=1):
+            length = high - low
+            if ends.loop.variable in free_symbols(length) or low != length * ends.partner:
+                return None
+            together = Part(ROOT, size * length)
+        case _:
+            return None
+    return replace(view, region=(together, *others))
+
+
+def _written(ends: _Ends, program: Program) -> bool:
+    """Return whether both ends are statements that can be replaced as they stand."""
+    context, span = program.context, ends.loop.span
+    return (
+        program.mpi_module is not None
+        and is_simple(ends.root, program)
+        and is_simple(ends.other, program)
+        and all(step in (ends.root,) or isinstance(step, Branch) for step in ends.loop.body)
+        and not context.lines[span.start_line - 1][: span.start_column].strip()
+    )
+
+
+def _legality(writable: bool) -> Legality:
+    return Legality(Applicability.UNSAFE if writable else Applicability.DISPLAY, _COLLECTED)
+
+
+def _called(ends: _Ends, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
+    return replace(
+        ends.root,
+        op=op,
+        method=op.value.capitalize(),
+        send=send,
+        receive=receive,
+        dest=None,
+        source=None,
+        root=ROOT,
+        tag=None,
+        operation="SUM" if op is Op.REDUCE else None,
+    )
+
+
+def _pieces(
+    program: Program,
+    function: SpmdFunction,
+    ends: _Ends,
+    whole: View,
+    pieces: Payload,
+    single: Payload,
+) -> Iterator[ProgramProposal]:
+    gathers = ends.root.op is Op.RECV
+    op = Op.GATHER if gathers else Op.SCATTER
+    base = _BASE.fullmatch(pieces.text)
+    assert whole.region is not None
+    extents = pieces.view.buffer.extents if pieces.view is not None else None
+    is_all = extents is not None and whole.region[0].count == extents[0]
+    writable = base is not None and is_all and _written(ends, program)
+    carried = replace(pieces, view=whole, count=whole.count)
+    send, receive = (single, carried) if gathers else (carried, single)
+    name = base[1] if base is not None else pieces.text
+    calls = None
+    if writable:
+        at_root = f"{program.mpi_module}.IN_PLACE, {name}" if gathers else ""
+        at_root = at_root or f"{name}, {program.mpi_module}.IN_PLACE"
+        elsewhere = f"{single.text}, None" if gathers else f"None, {single.text}"
+        method = op.value.capitalize()
+        calls = (
+            f"{ends.root.receiver}.{method}({at_root}, root=0)",
+            f"{ends.other.receiver}.{method}({elsewhere}, root=0)",
+        )
+    does = "receive from" if gathers else "send to"
+    yield _proposal(
+        function,
+        ends,
+        f"let one `{op.value.capitalize()}` {does} all ranks, not a loop over them",
+        _called(ends, op, send, receive),
+        _legality(writable),
+        calls,
+        program,
+    )
+
+
+def _broadcast(
+    program: Program, function: SpmdFunction, ends: _Ends, sent: Payload, received: Payload
+) -> Iterator[ProgramProposal]:
+    writable = _written(ends, program)
+    calls = None
+    if writable:
+        calls = (
+            f"{ends.root.receiver}.Bcast({sent.text}, root=0)",
+            f"{ends.other.receiver}.Bcast({received.text}, root=0)",
+        )
+    yield _proposal(
+        function,
+        ends,
+        "let one `Bcast` send to all ranks, not a loop over them",
+        _called(ends, Op.BCAST, sent, None),
+        _legality(writable),
+        calls,
+        program,
+    )
+
+
+def _sum(
+    function: SpmdFunction, ends: _Ends, received: Payload, sent: Payload
+) -> Iterator[ProgramProposal]:
+    """Yield a reduction, where the root adds what comes to an array of its own."""
+    at = ends.loop.body.index(ends.root) if ends.root in ends.loop.body else None
+    if at is None or at + 2 != len(ends.loop.body):
+        return
+    added: Step = ends.loop.body[at + 1]
+    if not isinstance(added, Compute) or added.operation != "add" or added.target is None:
+        return
+    view = received.view
+    assert view is not None
+    if len(added.reads) != 2 or not any(same_memory(one, view) for one in added.reads):
+        return
+    if not any(same_memory(one, added.target) for one in added.reads):
+        return
+    total = replace(received, view=added.target, text=added.target.text)
+    yield _proposal(
+        function,
+        ends,
+        "let `Reduce` add up what the root receives and adds one by one",
+        _called(ends, Op.REDUCE, sent, total),
+        Legality(
+            Applicability.DISPLAY,
+            "the same terms are added, in another order: floating-point sums agree to rounding;"
+            " the root's own part is one of the terms",
+        ),
+        None,
+        None,
+    )
+
+
+def _proposal(
+    function: SpmdFunction,
+    ends: _Ends,
+    title: str,
+    call: Communicate,
+    legality: Legality,
+    calls: tuple[str, str] | None,
+    program: Program | None,
+) -> ProgramProposal:
+    edits = (
+        tuple
+        if calls is None or program is None
+        else partial(_edits, ends, calls[0], calls[1], program)
+    )
+    return ProgramProposal(
+        title=title,
+        reason="the root handles one message after the other, and the time grows with the number"
+        " of ranks",
+        span=ends.root.span,
+        function=function,
+        before=(ends.branch,),
+        after=(_without(ends, call),),
+        legality=legality,
+        loops=ends.visit.loops,
+        edits=edits,
+    )
+
+
+def _without(ends: _Ends, call: Communicate) -> Branch:
+    """Return the branch with the call in the place of both ends."""
+
+    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple(call if s in (ends.loop, ends.other) else s for s in steps)
+
+    return replace(ends.branch, then=changed(ends.branch.then), orelse=changed(ends.branch.orelse))
+
+
+def _edits(ends: _Ends, at_root: str, elsewhere: str, program: Program) -> tuple[Edit, ...]:
+    loop, root, other = ends.loop.span, ends.root.statement, ends.other.statement
+    context = program.context
+    indent = context.lines[loop.start_line - 1][: loop.start_column]
+    place = Span(loop.start_line, loop.start_column, root.end_line, root.end_column)
+    kept = comments_within(place, program)
+    return (
+        Edit(place, f"\n{indent}".join([*kept, at_root])),
+        Edit(other, elsewhere),
+    )

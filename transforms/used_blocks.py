@@ -1,0 +1,166 @@
+"""Broadcasts of whole arrays of which every rank uses its block."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from advisor.finding import Applicability
+from advisor.ir.proposal import Legality
+from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, Part, View, Whole
+from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.steps import Allocate, Communicate, Op, Visit
+from advisor.source import Edit, Span
+from costdb.expr import Expr, num
+from transforms.spmd_calls import argument, is_name, is_simple
+from transforms.uses import (
+    block_of,
+    is_binding,
+    is_whole_behind,
+    occurrences,
+    reads_of,
+    root_lines,
+    root_only,
+    within,
+)
+from transforms.views import same_memory, written
+
+
+def used_blocks(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield a `Scatter` for every broadcast of which each rank uses only its own block."""
+    for visit, step in function.operations():
+        sent = step.send
+        if step.op is not Op.BCAST or function.weight(visit) == 0 or sent is None:
+            continue
+        view = sent.view
+        if sent.kind is not PayloadKind.ARRAY or view is None or not view.is_whole:
+            continue
+        if not is_name(sent.text) or sent.dtype is None or not step.blocking or step.root is None:
+            continue
+        used = _blocks(program, function, step, view)
+        if used is not None:
+            yield _proposal(program, function, visit, step, sent, *used)
+
+
+def _blocks(
+    program: Program, function: SpmdFunction, step: Communicate, view: View
+) -> tuple[Expr, list[View]] | None:
+    """Return the length of the blocks and where they are read; None if anything else is used."""
+    assert step.root is not None and step.send is not None
+    if view.region is None or view.buffer.order is not Order.C:
+        return None
+    if not function.whole.contains(view.buffer.allocation.span):
+        return None  # others have it, too
+    lengths: set[Expr] = set()
+    found: list[View] = []
+    loops: list[Span] = []
+    for visit in function.visits():
+        if root_only(visit, step.communicator, step.root):
+            continue
+        writes = written(visit.step)
+        if visit.step != step and any(same_memory(one, view) for one in writes or ()):
+            return None
+        for one in reads_of(visit.step):
+            if visit.step == step or not _is_sent(one, step, view):
+                continue
+            if one.region is None or not is_whole_behind(one.region):
+                return None
+            length = block_of(one.region[0], visit, step.communicator)
+            if length is None:
+                return None
+            lengths.add(length)
+            found.append(one)
+            loops += [loop.span for loop in visit.loops]
+    if len(lengths) != 1:
+        return None
+    (length,) = lengths
+    allowed = [step.statement, *(one.span for one in found)]
+    allowed += root_lines(function, step.communicator, step.root, program)
+    for place in occurrences(step.send.text, function, program):
+        if not within(place, allowed) and not is_binding(place, program):
+            return None
+    return length, found
+
+
+def _is_sent(one: View, step: Communicate, view: View) -> bool:
+    """Return whether a view is of what was broadcast, or of the object that a pickled one gave."""
+    if step.pickled and one.buffer.allocation.span == step.span:
+        return True
+    return same_memory(one, view)
+
+
+def _proposal(
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    step: Communicate,
+    sent: Payload,
+    length: Expr,
+    blocks: list[View],
+) -> ProgramProposal:
+    view = sent.view
+    assert view is not None and view.region is not None
+    behind = tuple(index.count for index in view.region[1:])
+    allocation = Allocation(Origin.NEW, "mine", step.span)
+    memory = Buffer("mine", -1, sent.dtype, (length, *behind), Order.C, allocation)
+    own = View(memory, tuple(Whole(extent) for extent in memory.extents or ()), "mine", step.span)
+    mine = Payload(PayloadKind.ARRAY, "mine", step.span, own, sent.dtype, own.count)
+    pieces = replace(view, region=(Part(num(0), length * step.communicator.size), *view.region[1:]))
+    scatter = replace(
+        step,
+        op=Op.SCATTER,
+        method="Scatter" if not step.pickled else "scatter",
+        send=replace(sent, view=pieces, count=pieces.count),
+        receive=None if step.pickled else mine,
+        result=None,
+    )
+    edits = None if step.pickled else _edit(program, step, sent, blocks, length)
+    legality = Legality(
+        Applicability.DISPLAY if edits is None else Applicability.UNSAFE,
+        "within this function no rank but the root uses more of the array than its block, which"
+        " nothing writes to; the root goes on with a copy of its own",
+    )
+    shown = " ".join(blocks[0].text.split())
+    return ProgramProposal(
+        title=f"scatter `{sent.text}`: every rank uses `{shown}` of it",
+        reason="a broadcast sends the whole array to every rank, a scatter only what it uses",
+        span=step.span,
+        function=function,
+        before=(step,),
+        after=(Allocate(memory, step.span, filled=False), scatter),
+        legality=legality,
+        loops=visit.loops,
+        edits=tuple if edits is None else partial(tuple, edits),
+    )
+
+
+def _edit(
+    program: Program, step: Communicate, sent: Payload, blocks: list[View], length: Expr
+) -> tuple[Edit, ...] | None:
+    """Return the edit where the block gets its name right behind the broadcast."""
+    context, numpy = program.context, program.context.array_module
+    places = {block.span for block in blocks}
+    if len(places) != 1 or numpy is None or not is_simple(step, program):
+        return None
+    (place,) = places
+    statement = step.statement
+    if place.start_line != statement.end_line + 1 or place.start_line != place.end_line:
+        return None
+    line, text = context.lines[place.start_line - 1], context.text(place)
+    found = re.fullmatch(rf"(\s*)(\w+) = {re.escape(text)}(?:\.copy\(\))?\s*(#.*)?", line)
+    if found is None or len(found[1]) != statement.start_column:
+        return None
+    name, behind = found[2], f"  {found[3]}" if found[3] else ""
+    view = sent.view
+    assert view is not None and view.region is not None
+    exact = view.region[0].count == length * step.communicator.size
+    whole = sent.text if exact else f"{sent.text}[:len({name}) * {step.receiver}.Get_size()]"
+    root = argument(step, "root", program)
+    call = f"{step.receiver}.Scatter({whole}, {name}{f', root={root}' if root else ''})"
+    lines = [f"{name} = {numpy}.empty_like({text}){behind}", call]
+    both = Span(statement.start_line, statement.start_column, place.start_line, len(line))
+    return (Edit(both, f"\n{found[1]}".join(lines)),)
