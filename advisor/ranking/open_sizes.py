@@ -1,4 +1,6 @@
-"""Findings of a kernel some of whose sizes nothing binds: from which value each would pay.
+"""Findings of what has sizes that nothing binds: from which value each would pay.
+
+Of kernels and of programs alike.
 
 No time is told, for there is none. With one size open, its values are searched for those where a
 proposal is faster; with several, each is searched with the others at values that the finding
@@ -7,8 +9,9 @@ names, because a search over all of them would say little in one line.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic
 
 from advisor.analysis.lower import Unpriced
 from advisor.finding import (
@@ -23,7 +26,7 @@ from advisor.finding import (
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import SCANNED_TO, Costed, Number, cost, pays_where, time_s
-from advisor.ranking.findings import Place, Rule, fingerprint_of, unpredicted
+from advisor.ranking.findings import Offer, Offered, Place, Rule, fingerprint_of, unpredicted
 from advisor.ranking.sizes import Sizes
 from costdb.estimate import Missing
 from costdb.expr import ExprError, free_symbols
@@ -40,12 +43,12 @@ Point = Mapping[str, Number]
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Generic[Offered]):
     """The best proposal of a rule where sizes are open, and where it pays.
 
     Attributes
     ----------
-    proposal : Proposal
+    proposal : Offer
     costed : Costed
     condition : Condition
     crossovers : tuple of Crossover
@@ -55,7 +58,7 @@ class Opened:
         Predicted speed-up at the most favourable of the values tried.
     """
 
-    proposal: Proposal
+    proposal: Offered
     costed: Costed
     condition: Condition
     crossovers: tuple[Crossover, ...]
@@ -76,8 +79,8 @@ class Opened:
 
 def opened(
     kernel: Kernel, machine: Machine, sizes: Sizes, transform: Transform, before: Costed
-) -> Opened | None:
-    """Return what a rule has to propose, None where that pays nowhere that was tried."""
+) -> Opened[Proposal] | None:
+    """Return what a rule has to propose for a kernel, None where that pays nowhere tried."""
     candidates: list[tuple[Proposal, Costed]] = []
     lost: list[Alternative] = []
     for proposal in transform.propose(kernel):
@@ -90,11 +93,47 @@ def opened(
             lost.append(Alternative(proposal.title, None, f"no prediction: {after.what}"))
         else:
             candidates.append((proposal, after))
+    unbound = _unbound(before, candidates, sizes)
+    return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
+
+
+def _unbound(
+    before: Costed, candidates: Iterable[tuple[object, Costed]], sizes: Sizes
+) -> tuple[str, ...]:
+    names = before.sizes.union(*(after.sizes for _, after in candidates))
+    return tuple(sorted(names - sizes.values.keys()))
+
+
+def best_where_open(
+    before: Costed,
+    candidates: Sequence[tuple[Offered, Costed]],
+    lost: Sequence[Alternative],
+    sizes: Sizes,
+    stand_ins: Mapping[str, Number],
+) -> Opened[Offered] | None:
+    """Return the proposal that wins most often, and where it pays.
+
+    Parameters
+    ----------
+    before : Costed
+    candidates : sequence of (Offer, Costed)
+        Proposals of one rule with their prices.
+    lost : sequence of Alternative
+        Those without one.
+    sizes : Sizes
+        The sizes that something binds.
+    stand_ins : mapping of str to number
+        Values of each of the others where another one is searched.
+
+    Returns
+    -------
+    Opened or None
+        None where nothing pays at any value that was tried.
+    """
     if not candidates:
         return None
-    names = frozenset().union(before.sizes, *(after.sizes for _, after in candidates))
-    unbound = tuple(sorted(names - sizes.values.keys()))
-    here = {**_stand_ins(kernel, unbound), **sizes.values}
+    unbound = _unbound(before, candidates, sizes)
+    here = {**stand_ins, **sizes.values}
     wins, gain = _tried(before, [after for _, after in candidates], _points(unbound, here))
     most = max(wins)
     if not most:
@@ -121,7 +160,7 @@ def opened(
 
 
 def finding_of_opened(
-    place: Place, machine: Machine, rule: Rule, before: Costed, best: Opened
+    place: Place, machine: Machine, rule: Rule, before: Costed, best: Opened[Offer]
 ) -> Finding:
     """Return the finding that a proposal is worth making for some sizes."""
     proposal = best.proposal

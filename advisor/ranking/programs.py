@@ -12,25 +12,15 @@ from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.ranking.compare import Costed, compared, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
+from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_of_opened
+from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Judged, Ranked, Worth, always
 from advisor.ranking.sizes import Number, Sizes
 from advisor.source import Span
 from costdb.estimate import Missing
-from costdb.expr import ExprError
+from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.pricing import price_process
-
-ASSUMED_RANKS = 4
-"""How many ranks a finding speaks of where nothing says how many there are."""
-
-ASSUMED_SIZE = 1000
-"""What a size is taken to be where nothing binds it."""
-
-SWEEP = (10, 100_000)
-"""Other values at which a gain must hold before it is told of a size that nothing binds."""
-
-RANKS_SWEEP = (2, 64)
-"""The same for the number of ranks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +58,6 @@ def bind_program(
     return Sizes(values, origins)
 
 
-def with_assumed(program: Program, sizes: Sizes, names: frozenset[str]) -> Sizes:
-    """Return sizes with an assumed value, said to be one, for every name that has none."""
-    values, origins = dict(sizes.values), dict(sizes.origins)
-    for name in sorted(names - values.keys()):
-        values[name] = ASSUMED_RANKS if is_ranks(name) else ASSUMED_SIZE
-        fact = program.sizes.get(name)
-        why = "nothing binds it" if fact is None else fact.origin
-        origins[name] = f"assumed: {why}"
-    return Sizes(values, origins)
-
-
 def is_ranks(name: str) -> bool:
     """Return whether a symbol is the size of a communicator."""
     return name == RANKS or name.startswith(f"{RANKS}.")
@@ -94,8 +73,8 @@ def rank_program(
     """Return the findings of a program, greatest gain first.
 
     Proposals of a rule about the same place compete; the fastest is told with the others as its
-    alternatives. A gain that rests on sizes that nothing binds is told only where it holds for
-    small and for large ones.
+    alternatives. Where nothing binds some size, or says how many ranks there are, findings say
+    for which of its values they pay.
     """
     judged: list[Judged] = []
     remarks: dict[str, Remark] = {}
@@ -139,34 +118,65 @@ def _best(
         names |= after.costed.sizes
     if not candidates:
         return None
-    known = with_assumed(program, sizes, names)
+    place = Place(program.path, function.name, program.context.source)
     try:
-        now = time_s(before.costed, known.values)
-        ranked = [Candidate(p, c, time_s(c, known.values)) for p, c in candidates]
+        unbound = tuple(sorted(names - sizes.values.keys()))
+        if unbound:
+            stand_ins = _stand_ins(program, unbound)
+            return _where_open(
+                place, before.costed, candidates, lost, transform, machine, sizes, stand_ins, worth
+            )
+        now = time_s(before.costed, sizes.values)
+        ranked = [Candidate(p, c, time_s(c, sizes.values)) for p, c in candidates]
         ranked.sort(key=lambda candidate: candidate.time_s)
         best = ranked[0]
         if best.time_s >= now:
             return None
-        found = compared(before.costed, best.costed, known.values)
+        found = compared(before.costed, best.costed, sizes.values)
         if found.ratio.mid <= 1 or not worth(transform.code, found.ratio.mid, found.ratio.low):
             return None
-        if not _holds(before.costed, best.costed, sizes, known):
-            return None
         rivals = (*rivals_of(ranked, now, "the program"), *lost)
-        place = Place(program.path, function.name, program.context.source)
-        finding = finding_of(place, machine, known, transform, before.costed, best, found, rivals)
+        finding = finding_of(place, machine, sizes, transform, before.costed, best, found, rivals)
     except (ExprError, ArithmeticError, OverflowError) as error:
         message = f"no prediction for `{transform.name}` here: {error}"
         return Remark(program.path, function.name, first.span, message)
     return Judged(finding, before.costed.priced, best.costed.priced)
 
 
-def _holds(before: Costed, after: Costed, bound: Sizes, known: Sizes) -> bool:
-    """Return whether a gain holds whatever the sizes are that nothing binds."""
-    free = (before.sizes | after.sizes) - bound.values.keys()
-    for name in sorted(free):
-        for value in RANKS_SWEEP if is_ranks(name) else SWEEP:
-            values = {**known.values, name: value}
-            if time_s(after, values) > time_s(before, values):
-                return False
-    return True
+def _where_open(
+    place: Place,
+    before: Costed,
+    candidates: Sequence[tuple[ProgramProposal, Costed]],
+    lost: Sequence[Alternative],
+    transform: ProgramTransform,
+    machine: Machine,
+    sizes: Sizes,
+    stand_ins: Mapping[str, Number],
+    worth: Worth,
+) -> Judged | None:
+    """Return a finding that says where it pays, as nothing binds some size."""
+    best = best_where_open(before, candidates, lost, sizes, stand_ins)
+    if best is None or not worth(transform.code, best.gain, 0.0):
+        return None
+    finding = finding_of_opened(place, machine, transform, before, best)
+    return Judged(finding, before.priced, best.costed.priced)
+
+
+def _stand_ins(program: Program, unbound: Sequence[str]) -> dict[str, Number]:
+    """Return the values of open sizes where another one is searched."""
+    buffers = (buffer for function in program.functions for buffer in function.buffers)
+    extents = [extent for buffer in buffers for extent in buffer.extents or ()]
+    of_arrays = frozenset[str]().union(*(free_symbols(extent) for extent in extents))
+
+    def usual(name: str) -> int:
+        if is_ranks(name):
+            return RANKS_STAND_IN
+        return EXTENT if name in of_arrays or _is_extent(name) else OTHER
+
+    return {name: usual(name) for name in unbound}
+
+
+def _is_extent(name: str) -> bool:
+    """Return whether a symbol was made for the shape of an array of unknown origin."""
+    last = name.rpartition(".")[2]
+    return last == "size" or (last[:1] == "n" and last[1:].isdigit())

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from commands import EXAMPLES, ROOT, Program, isolated
 
 from advisor import engine
-from advisor.finding import Applicability
+from advisor.finding import Applicability, Finding
 from advisor.frontend import prefilter
 from advisor.ir.proposal import Legality
 from advisor.ir.spmd.program import Program as Read
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Op
+from advisor.ir.spmd.steps import Loop, LoopKind, Op
+from costdb.expr import num
 
 PLAIN = str(ROOT / "tests" / "data" / "plain_machine.json")
 JACOBI = str(EXAMPLES / "mpi" / "jacobi.py")
@@ -146,17 +149,75 @@ def test_rules_about_programs_make_ordinary_findings(monkeypatch: pytest.MonkeyP
         "import numpy as np\nfrom mpi4py import MPI\n\nn = 50_000\n"
         "for step in range(10):\n    MPI.COMM_WORLD.Bcast(np.zeros(n))\n"
     )
-    options = engine.Options(PLAIN, {}, (), (), None)
+    options = engine.Options(PLAIN, {"P": 4}, (), (), None)
     (found,) = engine.check_source("f.py", source, options).findings
     assert (found.code, found.kernel, found.span.start_line) == ("ADV699", "<module>", 6)
     # start-up stays, bytes and lines are halved
     assert 1.5 < found.prediction.speedup < 2
     named = {a.name: (a.value, a.origin) for a in found.assumptions}
     assert named["n"] == (50_000, "line 4")
-    assert named["P"][1].startswith("assumed: nothing in the file says how many ranks")
+    assert named["P"] == (4, "-D")
     assert found.fix is None
     quiet = source.replace("np.zeros(n))", "np.zeros(n))  # advise: ignore[ADV699]")
     assert engine.check_source("f.py", quiet, options).findings == ()
+
+
+class InPieces:
+    """A rule for the test: every broadcast could be as many messages as there are ranks."""
+
+    code, name, documentation = "ADV698", "in-pieces", ""
+
+    def propose_program(self, program: Read) -> Iterator[ProgramProposal]:
+        for function in program.functions:
+            for visit, step in function.operations():
+                if step.op is Op.BCAST and step.send is not None:
+                    message = replace(step, op=Op.SEND, method="Send")
+                    count = num(4)
+                    loop = Loop(
+                        LoopKind.COUNTED, "k", num(0), count, 1, count, (message,), step.span
+                    )
+                    legality = Legality(Applicability.DISPLAY, "for the test")
+                    yield ProgramProposal(
+                        "send it",
+                        "a test",
+                        step.span,
+                        function,
+                        (step,),
+                        (loop,),
+                        legality,
+                        visit.loops,
+                    )
+
+
+def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding says from how many ranks on it pays, and begins there when they are given."""
+    from advisor import transform_registry
+
+    monkeypatch.setattr(transform_registry, "program_transforms", lambda: (InPieces(),))
+    source = (
+        "import numpy as np\nfrom mpi4py import MPI\n\n\ndef f(steps: int):\n"
+        "    for step in range(steps):\n        MPI.COMM_WORLD.Bcast(np.zeros(4))\n"
+    )
+
+    def findings(**sizes: int) -> tuple[Finding, ...]:
+        options = engine.Options(PLAIN, sizes, (), (), None)
+        return engine.check_source("f.py", source, options).findings
+
+    (found,) = findings(steps=10)
+    assert found.prediction is None
+    assert found.condition is not None
+    assert found.condition.open_sizes == ("P",)
+    least = found.condition.pays_from
+    assert least is not None and least > 2
+    assert found.message.startswith(f"pays on plain for P >= {least}, searched to 4096: ")
+    assert findings(steps=10, P=least - 1) == ()
+    (begun,) = findings(steps=10, P=least)
+    assert begun.prediction is not None
+    # and with two of them, each is searched with the other at a value that is told
+    (both,) = findings()
+    assert both.condition is not None
+    assert both.condition.open_sizes == ("P", "steps")
+    assert {(a.name, a.value) for a in both.assumptions} == {("P", 16), ("steps", 4)}
 
 
 @pytest.mark.parametrize(
