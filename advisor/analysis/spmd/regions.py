@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.ir.spmd.memory import Contiguity, View
+from advisor.ir.spmd.memory import At, Contiguity, View
 from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
 from costdb.expr import Expr, num, sym
 from costdb.work import Region
@@ -55,6 +55,27 @@ def region_of(view: View) -> Region:
         counts.append(index.count)
         pitches.append(stride * (size * abs(step)))
     return Region(size, tuple(counts), tuple(pitches)) if counts else run_of(num(1), size)
+
+
+def visited_region(view: View) -> Region:
+    """Return where the elements of a view lie, with a count and a pitch for each dimension.
+
+    As a call of an array library goes over them, whether or not they are one stretch of memory.
+    """
+    shape, strides, size = view.shape, view.strides(), itemsize(view.dtype)
+    if not shape:
+        return region_of(view)
+    if view.flat or strides is None or view.region is None:
+        pitches = [num(size)]
+        for extent in shape[:0:-1]:
+            pitches.append(pitches[-1] * extent)
+        return Region(size, shape, tuple(pitches[::-1]))
+    apart = [
+        stride * (size * abs(getattr(index, "step", 1)))
+        for index, stride in zip(view.region, strides, strict=True)
+        if not isinstance(index, At)
+    ]
+    return Region(size, shape, tuple(apart[::-1] if view.transposed else apart))
 
 
 def payload_region(payload: Payload) -> Region:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from advisor.analysis.calls import copied, dense, operation_class
 from advisor.analysis.spmd.problems import NoWork
-from advisor.analysis.spmd.regions import itemsize, region_of, run_of
+from advisor.analysis.spmd.regions import itemsize, region_of, run_of, visited_region
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from costdb.expr import Expr, num
@@ -35,7 +35,9 @@ def of_copy(step: Copy) -> Work:
     source = region_of(step.source)
     target = _fresh(step.target, source) if step.allocates else region_of(step.target)
     dtypes = (_dtype(step.source), _dtype(step.target))
-    visits = Visit(source, step.source.buffer.name), Visit(target, step.target.buffer.name)
+    visited = visited_region(step.source)
+    stored = dense(visited.counts, dtypes[1]) if step.allocates else visited_region(step.target)
+    visits = Visit(visited, step.source.buffer.name), Visit(stored, step.target.buffer.name)
     call = copied(*visits, dtypes, fresh=step.allocates)
     return Statement((Access(source), Access(target, store=True)), ZERO, "copies", (call,))
 
@@ -91,13 +93,10 @@ def of_computation(step: Compute) -> tuple[Work, ...]:
 
 def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall:
     dtype = _dtype(step.reads[0] if step.reads else step.target)
-    operands = tuple(
-        Visit(access.region, view.buffer.name)
-        for access, view in zip(loads, step.reads, strict=True)
-    )
+    operands = tuple(Visit(visited_region(view), view.buffer.name) for view in step.reads)
     result = None
     if step.target is not None:
-        result = Visit(stores[0].region, step.target.buffer.name)
+        result = Visit(visited_region(step.target), step.target.buffer.name)
     elements = _elements(step, stores or loads)
     fresh = step.target is not None and step.target not in step.reads and step.what != "fill"
     match step.what:

@@ -6,7 +6,13 @@ from advisor.dtypes import dtype_of
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
 from advisor.frontend.spmd.numpy_arithmetic import REDUCTIONS, reduction
-from advisor.frontend.spmd.numpy_rearranged import copied_array, flatten, reshape, transpose
+from advisor.frontend.spmd.numpy_rearranged import (
+    axes_moved,
+    copied_array,
+    flatten,
+    reshape,
+    transpose,
+)
 from advisor.frontend.spmd.run import Argument, Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -107,6 +113,9 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
             return elementwise.product(Array(view), right, run, span) if right else Nothing()
         case "conj" | "conjugate" | "round" | "clip" | "cumsum" | "cumprod":
             return elementwise.elementwise((Array(view),), run, span, name)
+        case "swapaxes":
+            first = Argument(Array(view), None, span, span, view.text)
+            return axes_moved(name, Arguments([first, *given]), run, span)
         case "squeeze":
             return Array(View(view.buffer, view.region, run.text_of(span), span, flat=True))
         case "view":

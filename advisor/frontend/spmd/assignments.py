@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import libcst as cst
 
 from advisor.frontend.names import dotted
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.arithmetic import combine
+from advisor.frontend.spmd.entries import key_of
 from advisor.frontend.spmd.expressions import evaluate, part_of, promoted, slices
 from advisor.frontend.spmd.indexing import part_of_view
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, Number, Opaque, Record, Sequence, Text, Value
-from advisor.ir.spmd.memory import View
+from advisor.frontend.spmd.values import Array, Number, Opaque, Record, Sequence, Value
+from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span
 from costdb.expr import num
@@ -74,10 +76,13 @@ def _name_of(target: cst.BaseExpression, run: Run) -> str:
 
 def _size(node: cst.Assign, found: Value, run: Run) -> Value:
     """Give a name's literal a symbol, so that it can be changed and is told of."""
-    target = node.targets[0].target
+    return as_size(dotted(node.targets[0].target) or "", found, run)
+
+
+def as_size(name: str, found: Value, run: Run) -> Value:
+    """Return a number that a name is given as a size, where it may be one."""
     if not isinstance(found, Number) or found.expr is None:
         return found
-    name = dotted(target) or ""
     line = run.statement.start_line
     if isinstance(found.expr, Num) and name and found.dtype in ("int", "float"):
         value = found.expr.value
@@ -112,9 +117,22 @@ def store(target: cst.BaseExpression, value: Value, run: Run) -> None:
                 if isinstance(element, cst.StarredElement):
                     store(element.value, Opaque("the rest of a sequence"), run)
                 else:
-                    store(element.value, part_of(value, position, count, run), run)
+                    part = part_of(value, position, count, run)
+                    store(element.value, _of_its_own(part, value, element.value, position), run)
         case cst.StarredElement():
             store(target.value, value, run)
+
+
+def _of_its_own(part: Value, whole: Value, target: cst.BaseExpression, position: int) -> Value:
+    """Return one of the arrays that a comprehension makes, each of which is another array."""
+    if not isinstance(whole, Sequence) or whole.items is not None or not isinstance(part, Array):
+        return part
+    view = part.view
+    if view.buffer.allocation.origin is Origin.PARAMETER:
+        return part
+    name = dotted(target) or view.buffer.name
+    own = replace(view.buffer, name=name, number=view.buffer.number * 100 + position)
+    return Array(replace(view, buffer=own))
 
 
 def _unpacked_shape(target: cst.Tuple | cst.List, value: Value, run: Run) -> bool:
@@ -145,12 +163,7 @@ def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
             place = part_of_view(view, index, run, run.span(target), run.text(target))
             _store_elements(place, view, value, span, run)
         case Record(number=number):
-            key: object = None
-            if isinstance(index, Text):
-                key = index.value
-            elif isinstance(index, Number):
-                key = run.integer(index)
-            run.heap[number, key] = value
+            run.heap[number, key_of(index, run)] = value
         case Sequence():
             run.rebind(target.value, _replaced(owner, index, value, run))
         case _:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
+from advisor.dtypes import dtype_of
 from advisor.frontend.spmd import array_members, communicators
+from advisor.frontend.spmd.numpy_arguments import dtype_name
 from advisor.frontend.spmd.options import PARSER
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -28,11 +30,17 @@ from advisor.frontend.spmd.values import (
     Value,
     Window,
 )
+from costdb.expr import num
 
 
 def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribute) -> Value:
     """Return what an attribute of a value denotes."""
     match owner:
+        case External(path=path) if name == "itemsize" and path.startswith("numpy."):
+            dtype = dtype_name(owner)
+            return Number(None if dtype is None else num(dtype_of(dtype).itemsize_bytes))
+        case Datatype(basic=str() as basic) if name in ("size", "extent"):
+            return Number(num(dtype_of(basic).itemsize_bytes))
         case External(path=path):
             full = f"{path}.{name}"
             return communicators.constant(full, run) or External(full)

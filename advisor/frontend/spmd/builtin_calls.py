@@ -5,6 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from advisor.frontend.spmd import array_members, datatypes, numpy_calls, requests, windows
+from advisor.frontend.spmd.entries import as_value, contents, entry, keys
 from advisor.frontend.spmd.iteration import range_value
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.numpy_arithmetic import number_function
@@ -26,7 +27,7 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.steps import Compute, Leave
 from advisor.source import Span
-from costdb.expr import ExprError, floor, floor_div, maximum, minimum, num
+from costdb.expr import Expr, ExprError, ceil_div, floor, floor_div, maximum, minimum, num
 from costdb.expr.nodes import Sym
 
 _QUIET_NAMES = """
@@ -182,12 +183,23 @@ def _container(name: str, values: list[Value]) -> Value:
     if name in ("enumerate", "zip"):
         return Sequence((External(name), *values), is_list=False)
     first = values[0] if values else Sequence(())
+    if isinstance(first, Sequence) and first.items and name in ("list", "tuple"):
+        match first.items:
+            case (External(path="range"), Number() as low, Number() as high, Number() as step):
+                trips = _steps(low, high, step)
+                return Sequence(None, Number(None), trips, name != "tuple")
     if isinstance(first, Sequence):
         return Sequence(first.items, first.element, first.length, name != "tuple")
     if isinstance(first, Array):
         shape = first.view.shape
         return Sequence(None, Number(None, "float"), shape[0] if shape else None)
     return Sequence(None, None, None)
+
+
+def _steps(low: Number, high: Number, step: Number) -> Expr | None:
+    if low.expr is None or high.expr is None or step.expr is None:
+        return None
+    return ceil_div(high.expr - low.expr, step.expr)
 
 
 def _number(name: str, first: Value | None, run: Run, span: Span) -> Value:
@@ -301,29 +313,24 @@ def _text(owner: Text, name: str, values: list[Value]) -> Value:
 
 
 def _dictionary(owner: Record, name: str, values: list[Value], run: Run) -> Value:
-    entries = [(key, v) for (number, key), v in run.heap.items() if number == owner.number]
     match name:
-        case "get" | "pop" | "setdefault":
-            key = values[0] if values else None
-            found = key.value if isinstance(key, Text) else run.integer(key)
+        case "get" | "pop" | "setdefault" if values:
             default = values[1] if len(values) > 1 else Nothing()
-            return run.heap.get((owner.number, found), default)
+            return entry(owner, values[0], run) or default
         case "values":
-            return Sequence(tuple(v for _, v in entries))
+            return Sequence(tuple(value for _, value in contents(owner, run)))
         case "keys":
-            return Sequence(
-                tuple(Text(k) if isinstance(k, str) else Number(None) for k, _ in entries)
-            )
+            return keys(owner, run)
         case "items":
             pairs = (
-                Sequence((Text(k) if isinstance(k, str) else Number(None), v), is_list=False)
-                for k, v in entries
+                Sequence((as_value(key), value), is_list=False)
+                for key, value in contents(owner, run)
             )
             return Sequence(tuple(pairs))
         case "copy":
             made = run.record()
-            for entry, content in entries:
-                run.heap[made.number, entry] = content
+            for key, value in contents(owner, run):
+                run.heap[made.number, key] = value
             return made
     return Opaque(f"the result of `.{name}`")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from advisor.dtypes import dtype_of
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Datatype, Nothing, Number, Opaque, Value
+from advisor.frontend.spmd.values import Datatype, Nothing, Number, Opaque, Sequence, Value
 from advisor.ir.spmd.payloads import Constructor, DerivedType
 from advisor.source import Span
 from costdb.expr import Expr, num
@@ -87,5 +88,8 @@ def derive(base: Datatype, method: str, values: list[Value], run: Run, span: Spa
         case "Free":
             return Nothing()
         case "Get_size" | "Get_extent":
-            return Number(None)
+            size = None if base.basic is None else num(dtype_of(base.basic).itemsize_bytes)
+            if method == "Get_extent":
+                return Sequence((Number(num(0)), Number(size)), is_list=False)
+            return Number(size)
     return Datatype(None, DerivedType(Constructor.OTHER, text, span, (), basic))

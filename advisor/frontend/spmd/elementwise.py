@@ -36,7 +36,11 @@ def elementwise(
     """Return the array that an elementwise operation makes, and note its work."""
     views = [value.view for value in operands if isinstance(value, Array)]
     unsure = any(isinstance(value, Opaque) for value in operands)
-    shape = None if unsure else broadcast([view.shape for view in views])
+    if target is not None:
+        # in place: operands are broadcast to what is there
+        shape = target.shape
+    else:
+        shape = None if unsure else broadcast([view.shape for view in views])
     dtype = "bool" if operation in _COMPARING else joined_dtype(operands, operation)
     if target is None:
         order = views[0].order if len({v.order for v in views}) == 1 else Order.C

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
 from collections.abc import Sequence as Many
+from contextlib import contextmanager
 
 import libcst as cst
 
@@ -17,6 +19,7 @@ from advisor.frontend.spmd import (
 )
 from advisor.frontend.spmd.arithmetic import combine, compare, negate
 from advisor.frontend.spmd.attributes import attribute
+from advisor.frontend.spmd.entries import MOST_ENTRIES, entry, items_of, key_of
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.iteration import iteration, loop_over
 from advisor.frontend.spmd.joining import join
@@ -72,6 +75,8 @@ def evaluate(node: cst.BaseExpression, run: Run) -> Value:
         case cst.Float():
             # sizes are whole; other numbers matter by their type alone
             return Number(_whole(node), "float")
+        case cst.Ellipsis():
+            return External("builtins.Ellipsis")
         case cst.Imaginary():
             return Number(None, "complex")
         case cst.SimpleString():
@@ -86,7 +91,7 @@ def evaluate(node: cst.BaseExpression, run: Run) -> Value:
         case cst.ListComp() | cst.GeneratorExp() | cst.SetComp():
             return _comprehension(node, run)
         case cst.DictComp():
-            return Opaque("a dictionary made by a comprehension")
+            return _dictionary_of_rounds(node, run)
         case cst.Attribute():
             return _attribute(node, run)
         case cst.Subscript():
@@ -161,18 +166,40 @@ def _dictionary(node: cst.Dict, run: Run) -> Value:
     record = run.record()
     for element in node.elements:
         if isinstance(element, cst.DictElement):
-            key, value = evaluate(element.key, run), evaluate(element.value, run)
-            run.heap[record.number, _key(key, run)] = value
+            key = key_of(evaluate(element.key, run), run)
+            with _named_entry(key, run):
+                value = evaluate(element.value, run)
+            run.heap[record.number, key] = value
     return record
 
 
-def _key(value: Value, run: Run) -> object:
-    match value:
-        case Text(str() as text):
-            return text
-        case Number():
-            return run.integer(value)
-    return None
+@contextmanager
+def _named_entry(key: object, run: Run) -> Iterator[None]:
+    """Let what is made now be called as an entry of the dictionary that is being made."""
+    saved = run.targets
+    run.targets = tuple(f"{name}[{key!r}]" for name in saved[:1] if key is not None)
+    yield
+    run.targets = saved
+
+
+def _dictionary_of_rounds(node: cst.DictComp, run: Run) -> Value:
+    """Return the dictionary of a comprehension: by its keys where they are few and known."""
+    saved = dict(run.frame.names)
+    record = run.record()
+    over = evaluate(node.for_in.iter, run)
+    plain = node.for_in.inner_for_in is None and not node.for_in.ifs
+    items = items_of(over, run) if plain else None
+    if items is not None and len(items) <= MOST_ENTRIES:
+        for item in items:
+            assign(node.for_in.target, item, run)
+            key = key_of(evaluate(node.key, run), run)
+            with _named_entry(key, run):
+                run.heap[record.number, key] = evaluate(node.value, run)
+    else:
+        element, _ = _rounds([node.for_in], node.value, run)
+        run.heap[record.number, None] = element
+    run.frame.names = saved
+    return record
 
 
 def _comprehension(node: cst.ListComp | cst.GeneratorExp | cst.SetComp, run: Run) -> Value:
@@ -249,7 +276,7 @@ def _subscript(node: cst.Subscript, run: Run) -> Value:
     owner = evaluate(node.value, run)
     index = slices(node.slice, run)
     if isinstance(owner, Record):
-        return run.heap.get((owner.number, _key(index, run)), Opaque("an entry of a dictionary"))
+        return entry(owner, index, run) or Opaque("an entry of a dictionary")
     if isinstance(owner, External) and owner.path == "sys.argv":
         name = run.targets[0] if run.targets else f"argv{run.integer(index) or ''}"
         given = run.symbols.unknown(name, COMMAND_LINE, run.span(node))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from advisor.frontend.names import dotted
+from advisor.frontend.spmd.assignments import as_size
 from advisor.frontend.spmd.expressions import arguments, evaluate
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.options import click_options
@@ -260,6 +261,7 @@ def define_class(node: cst.ClassDef, run: Run) -> Value:
             made.append(function.name)
         elif isinstance(statement, cst.SimpleStatementLine):
             for small in statement.body:
+                run.statement = run.span(small)
                 _constant(small, constants, run)
     cls = Class(node.name.value, tuple(methods.items()), tuple(constants.items()))
     run.functions.own(cls, made)
@@ -269,10 +271,13 @@ def define_class(node: cst.ClassDef, run: Run) -> Value:
 def _constant(node: cst.BaseSmallStatement, constants: dict[str, Value], run: Run) -> None:
     match node:
         case cst.Assign(targets=[target], value=value) if isinstance(target.target, cst.Name):
-            constants[target.target.value] = evaluate(value, run)
+            name = target.target.value
+            constants[name] = as_size(name, evaluate(value, run), run)
         case cst.AnnAssign(target=cst.Name(value=name), value=value):
-            annotated = of_annotation(node.annotation.annotation, name, run)
-            found = annotated if value is None else evaluate(value, run)
+            if value is None:
+                found = of_annotation(node.annotation.annotation, name, run)
+            else:
+                found = as_size(name, evaluate(value, run), run)
             constants[name] = found or Opaque(f"`{name}`", text=name)
 
 

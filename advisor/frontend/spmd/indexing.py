@@ -121,12 +121,15 @@ def part_of_view(view: View, index: Value, run: Run, span: Span, text: str) -> V
     found = _composed(region, parts, run)
     if found is None:
         return None
-    made, new_axes = found
+    made, shown = found
     if view.transposed:
         made = made[::-1]
     # a dimension of one index changes shapes, not memory
     named = text or view.text
-    return View(view.buffer, tuple(made), named, span, view.transposed, flat=new_axes)
+    seen_otherwise = shown is not None
+    return View(
+        view.buffer, tuple(made), named, span, view.transposed, flat=seen_otherwise, shown=shown
+    )
 
 
 def _is_one_slice(index: Sequence) -> bool:
@@ -136,19 +139,21 @@ def _is_one_slice(index: Sequence) -> bool:
 
 def _composed(
     region: tuple[Index, ...], parts: list[Value], run: Run
-) -> tuple[list[Index], bool] | None:
-    new_axes = any(_is_new_axis(part) for part in parts)
-    parts = [part for part in parts if not _is_new_axis(part)]
+) -> tuple[list[Index], tuple[Expr, ...] | None] | None:
+    """Return the region, and the shape where new axes make it another than the region's."""
+    parts = list(parts)
+    new_axes = sum(1 for part in parts if _is_new_axis(part))
     free = sum(1 for index in region if not isinstance(index, At))
     dots = [k for k, part in enumerate(parts) if _is_ellipsis(part)]
     if len(dots) == 1:
-        missing = free - (len(parts) - 1)
+        missing = free - (len(parts) - new_axes - 1)
         parts[dots[0] : dots[0] + 1] = [WHOLE_SLICE] * max(missing, 0)
-    if len(parts) > free or len(dots) > 1:
+    if len(parts) - new_axes > free or len(dots) > 1:
         return None
-    parts += [WHOLE_SLICE] * (free - len(parts))
-    given = iter(parts)
+    parts += [WHOLE_SLICE] * (free - (len(parts) - new_axes))
+    given = iter(part for part in parts if not _is_new_axis(part))
     made: list[Index] = []
+    chosen: list[Index] = []
     for outer in region:
         if isinstance(outer, At):
             made.append(outer)
@@ -158,7 +163,16 @@ def _composed(
         if inner is None:
             return None
         made.append(inner)
-    return made, new_axes
+        chosen.append(inner)
+    if not new_axes:
+        return made, None
+    extents: list[Expr] = []
+    rest = iter(chosen)
+    for part in parts:
+        index = None if _is_new_axis(part) else next(rest)
+        if not isinstance(index, At):
+            extents.append(num(1) if index is None else index.count)
+    return made, tuple(extents)
 
 
 def _is_new_axis(part: Value) -> bool:

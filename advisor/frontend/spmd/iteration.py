@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import libcst as cst
 
+from advisor.frontend.spmd.entries import keys
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
     External,
-    Method,
     Number,
     Opaque,
     Record,
@@ -78,9 +78,10 @@ def iteration(value: Value, target: cst.BaseExpression, run: Run, text: str) -> 
         case Array(view):
             element = subscript(value, Number(sym(name or "row")), run, view.span, "")
             trips = view.shape[0] if view.shape else None
-        case Record(number=number) | Method(owner=Record(number=number)):
-            entries = tuple(v for (owner, _), v in run.heap.items() if owner == number)
-            element, trips = _any_of(entries, name, run), num(len(entries))
+        case Record(cls=None):
+            several = keys(value, run)
+            if several.items is not None:
+                element, trips = _any_of(several.items, name, run), num(len(several.items))
         case _:
             pass
     return _over(element, trips, text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.frontend.spmd.run import BROADCAST, COMMAND_LINE, Run
+from advisor.frontend.spmd.run import BROADCAST, COMMAND_LINE, RECEIVED, Run
 from advisor.frontend.spmd.values import (
     Array,
     Comm,
@@ -36,6 +36,11 @@ def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
             return other
         case (_, Opaque(why=why)) if why == BROADCAST:
             return one
+        case (Opaque(why=why), Number() as sent) | (Number() as sent, Opaque(why=why)) if (
+            why == RECEIVED
+        ):
+            # one rank has what it sends to the others under the same name
+            return Number(None, sent.dtype, varies=True)
         case (Nothing(), _):
             return other
         case (_, Nothing()):

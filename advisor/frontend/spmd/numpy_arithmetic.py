@@ -10,11 +10,19 @@ from advisor.frontend.spmd.elementwise import Shape
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
 from advisor.frontend.spmd.numpy_rearranged import copied_array
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, Nothing, Number, Opaque, Text, Value
+from advisor.frontend.spmd.values import (
+    Array,
+    Nothing,
+    Number,
+    Opaque,
+    Sequence,
+    Text,
+    Value,
+)
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, ceil, floor, log2, num
+from costdb.expr import Expr, ExprError, ceil, floor, floor_div, log2, num
 
 _REDUCTIONS_NAMES = """
 sum prod max min amax amin mean std var any all argmax argmin median ptp nansum nanmax
@@ -151,16 +159,36 @@ def scalar_type(name: str, first: Value | None, run: Run, span: Span) -> Value:
     return Number(None, dtype or "float")
 
 
-def fourier(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a Fourier transform of an array; its work is not known."""
+def fourier(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return a Fourier transform of an array, by its bare name; its work is not known."""
     first = arguments.at(0)
     if not isinstance(first, Array):
         return Opaque("a transform of something that is not known to be an array")
     view = first.view
-    shape = view.shape if len(arguments.positional) == 1 else None
-    made = run.fresh(run.text_of(span), "complex128", shape, Origin.COMPUTED, span, sources=(view,))
+    resized = len(arguments.positional) > 1 or arguments.keyword("n") or arguments.keyword("s")
+    shape = None if resized else _transformed(name, view.shape, arguments, run)
+    dtype = "float64" if name.startswith("irfft") else "complex128"
+    made = run.fresh(run.text_of(span), dtype, shape, Origin.COMPUTED, span, sources=(view,))
     run.emit(Compute(made, (view,), None, "call", span))
     return Array(made)
+
+
+def _transformed(name: str, shape: Shape | None, arguments: Arguments, run: Run) -> Shape | None:
+    """Return the shape of a transform: those of real numbers keep half of the last axis."""
+    if shape is None or "rfft" not in name or not shape:
+        return shape
+    axis = arguments.keyword("axis") or arguments.keyword("axes")
+    last: int | None = -1
+    if isinstance(axis, Sequence):
+        last = run.integer(axis.items[-1]) if axis.items else None
+    elif axis is not None and not isinstance(axis, Nothing):
+        last = run.integer(axis)
+    if last is None or not -len(shape) <= last < len(shape):
+        return None
+    last %= len(shape)
+    extent = shape[last]
+    half = 2 * (extent - 1) if name.startswith("irfft") else floor_div(extent, num(2)) + 1
+    return (*shape[:last], half, *shape[last + 1 :])
 
 
 def same(arguments: Arguments, run: Run, span: Span) -> Value:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.array_members import attribute
-from advisor.frontend.spmd.numpy_arguments import Arguments, unknown_function
+from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name, unknown_function
 from advisor.frontend.spmd.numpy_arithmetic import (
     BINARY,
     REDUCTIONS,
@@ -33,11 +34,18 @@ from advisor.frontend.spmd.numpy_created import (
     linspace,
     random,
 )
-from advisor.frontend.spmd.numpy_rearranged import concatenate, flatten, reshape, split, transpose
+from advisor.frontend.spmd.numpy_joined import joined
+from advisor.frontend.spmd.numpy_rearranged import (
+    axes_moved,
+    flatten,
+    reshape,
+    split,
+    transpose,
+)
 from advisor.frontend.spmd.run import Argument, Run
-from advisor.frontend.spmd.values import Array, Nothing, Number, Opaque, Value
-from advisor.ir.spmd.memory import Order
-from advisor.ir.spmd.steps import Copy
+from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Value
+from advisor.ir.spmd.memory import Order, Origin
+from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span
 
 _CONSTANTS = frozenset({"pi", "e", "inf", "nan"})
@@ -113,6 +121,46 @@ def _raveled(arguments: Arguments, run: Run, span: Span) -> Value:
     return Opaque("of something that is not known to be an array")
 
 
+def _norm(arguments: Arguments, run: Run, span: Span) -> Value:
+    first = arguments.at(0)
+    if not isinstance(first, Array):
+        return Number(None, "float", varies=True)
+    rest = arguments.after_first()
+    rest.positional = rest.positional[1:]
+    rest.keywords = {k: a for k, a in rest.keywords.items() if k != "ord"}
+    # squares are added as fast as numbers
+    return reduction("sum", first.view, rest, run, span)
+
+
+def _differences(arguments: Arguments, run: Run, span: Span) -> Value:
+    first = arguments.at(0)
+    shape = first.view.shape if isinstance(first, Array) else None
+    if not isinstance(first, Array) or not shape or len(arguments.values()) > 1:
+        return unknown_function("diff", arguments, run, span)
+    made = run.fresh(
+        run.text_of(span), first.view.dtype, (*shape[:-1], shape[-1] - 1), Origin.COMPUTED, span
+    )
+    count = elementwise.size_of(made.shape)
+    run.emit(Compute(made, (first.view,), count, "elementwise", span, "subtract"))
+    return Array(made)
+
+
+def _searched(arguments: Arguments, run: Run, span: Span) -> Value:
+    first, wanted = arguments.at(0), arguments.at(1, "v")
+    if not isinstance(first, Array) or not isinstance(wanted, Array):
+        return unknown_function("searchsorted", arguments, run, span)
+    made = run.fresh(run.text_of(span), "int64", wanted.view.shape, Origin.COMPUTED, span)
+    run.emit(Compute(made, (first.view, wanted.view), None, "call", span))
+    return Array(made)
+
+
+def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
+    name = dtype_name(arguments.at(0, "dtype"))
+    return (
+        Opaque("an element type that is not known") if name is None else External(f"numpy.{name}")
+    )
+
+
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "arange": arange,
     "linspace": linspace,
@@ -128,9 +176,7 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "reshape": _reshaped,
     "ravel": _raveled,
     "transpose": _transposed,
-    "concatenate": concatenate,
     "append": lambda a, r, s: array_of_nothing(r, s, None, None),
-    "hstack": concatenate,
     "array_split": split,
     "split": split,
     "dot": dot,
@@ -140,6 +186,10 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "roll": same,
     "flip": same,
     "sort": same,
+    "linalg.norm": _norm,
+    "diff": _differences,
+    "searchsorted": _searched,
+    "dtype": _dtype,
     "copyto": _copyto,
     "shape": _shape_function,
     "size": _array_split_size,
@@ -150,8 +200,13 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "genfromtxt": from_file,
     "fromfile": from_file,
 }
-for _name in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "rfft", "irfft"):
-    _HANDLERS[f"fft.{_name}"] = fourier
+for _name in ("", "2", "n"):
+    for _kind in ("fft", "ifft", "rfft", "irfft"):
+        _HANDLERS[f"fft.{_kind}{_name}"] = partial(fourier, f"{_kind}{_name}")
+for _name in ("concatenate", "hstack", "vstack", "stack", "column_stack", "row_stack"):
+    _HANDLERS[_name] = partial(joined, _name)
+for _name in ("swapaxes", "moveaxis", "rollaxis"):
+    _HANDLERS[_name] = partial(axes_moved, _name)
 
 
 def is_known(name: str) -> bool:

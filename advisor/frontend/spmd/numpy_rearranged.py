@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from advisor.frontend.spmd.elementwise import Shape
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.numpy_arguments import Arguments
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Sequence, Value
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
-from advisor.ir.spmd.steps import Compute, Copy
+from advisor.ir.spmd.steps import Copy
 from advisor.source import Span
 from costdb.expr import ceil_div, num
 
@@ -42,7 +41,8 @@ def reshape(
         made = run.fresh(text, view.dtype, shape, view.buffer.allocation.origin, span, view.order)
         return Array(made)
     if view.contiguity is Contiguity.YES:
-        return Array(View(view.buffer, view.region, run.text_of(span), span, flat=True))
+        text = run.text_of(span)
+        return Array(View(view.buffer, view.region, text, span, flat=True, shown=shape))
     made = run.fresh(run.text_of(span), view.dtype, shape, Origin.COPY, span, copied=view)
     run.emit(Copy(made, view, span, allocates=True))
     return Array(made)
@@ -64,46 +64,69 @@ def flatten(view: View, run: Run, span: Span, *, copies: bool) -> Value:
     return Array(made)
 
 
-def concatenate(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return an array joined of others along an axis."""
-    parts = arguments.at(0)
-    views = (
-        [p.view for p in parts.items if isinstance(p, Array)]
-        if isinstance(parts, Sequence) and parts.items is not None
-        else []
-    )
-    dtype = views[0].dtype if views and len({v.dtype for v in views}) == 1 else None
-    shape: Shape | None = None
-    if (
-        views
-        and isinstance(parts, Sequence)
-        and parts.items is not None
-        and len(views) == len(parts.items)
-    ):
-        shapes = [v.shape for v in views]
-        axis = run.integer(arguments.at(1, "axis")) if arguments.at(1, "axis") else 0
-        if all(s for s in shapes) and axis is not None:
-            first = shapes[0] or ()
-            if all(s is not None and len(s) == len(first) for s in shapes) and axis < len(first):
-                total = sum(((s or ())[axis] for s in shapes), num(0))
-                shape = (*first[:axis], total, *first[axis + 1 :]) if axis >= 0 else None
-    elif isinstance(parts, Sequence) and isinstance(parts.element, Array):
-        dtype = parts.element.view.dtype
-    made = run.fresh(run.text_of(span), dtype, shape, Origin.COMPUTED, span, sources=tuple(views))
-    run.emit(Compute(made, tuple(views), num(0) if shape else None, "elementwise", span))
-    return Array(made)
-
-
 def transpose(view: View, arguments: list[Value], run: Run, span: Span) -> Value:
     """Return a view of an array with its axes turned round."""
     shape = view.shape
-    if arguments or shape is None or view.flat:
-        if shape is not None and len(shape) == 2 and not view.flat:
-            return Array(
-                View(view.buffer, view.region, run.text_of(span), span, not view.transposed)
-            )
+    if shape is None:
         return Array(View(view.buffer, None, run.text_of(span), span))
-    return Array(View(view.buffer, view.region, run.text_of(span), span, not view.transposed))
+    wanted = arguments[0] if len(arguments) == 1 else Sequence(tuple(arguments), is_list=False)
+    axes = tuple(range(len(shape)))[::-1]
+    if arguments and not isinstance(wanted, Nothing):
+        stated = _axes(wanted, len(shape), run)
+        if stated is None or sorted(stated) != list(range(len(shape))):
+            return Array(View(view.buffer, None, run.text_of(span), span))
+        axes = stated
+    return permuted(view, axes, run, span)
+
+
+def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
+    """Return a view of an array with its axes in another order."""
+    shape = view.shape or ()
+    if axes == tuple(range(len(shape))):
+        return Array(view)
+    if axes == tuple(range(len(shape)))[::-1] and not view.flat:
+        return Array(View(view.buffer, view.region, run.text_of(span), span, not view.transposed))
+    shown = tuple(shape[axis] for axis in axes)
+    return Array(View(view.buffer, None, run.text_of(span), span, flat=True, shown=shown))
+
+
+def _axes(value: Value | None, rank: int, run: Run) -> tuple[int, ...] | None:
+    items = value.items if isinstance(value, Sequence) else (value,)
+    found = [run.integer(item) for item in items or ()]
+    known = [axis for axis in found if axis is not None and -rank <= axis < rank]
+    return tuple(axis % rank for axis in known) if len(known) == len(found) else None
+
+
+def axes_moved(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what ``swapaxes``, ``moveaxis`` and ``rollaxis`` give: the same memory."""
+    first = arguments.at(0)
+    if not isinstance(first, Array):
+        return Opaque("of something that is not known to be an array")
+    shape = first.view.shape
+    places = None
+    if shape is not None:
+        rank = len(shape)
+        second = arguments.at(2)
+        start = run.integer(second) if name == "rollaxis" and second is not None else 0
+        one = _axes(arguments.at(1), rank, run)
+        other = (start,) if name == "rollaxis" else _axes(second, rank, run)
+        if one and other and len(one) == len(other) == 1 and other[0] is not None:
+            places = _moved(name, one[0], other[0], rank)
+    if places is None:
+        return Array(View(first.view.buffer, None, run.text_of(span), span))
+    return permuted(first.view, places, run, span)
+
+
+def _moved(name: str, source: int, target: int, rank: int) -> tuple[int, ...]:
+    places = list(range(rank))
+    if name == "swapaxes":
+        places[source], places[target] = places[target], places[source]
+        return tuple(places)
+    places.remove(source)
+    # rollaxis states before which axis, counted while the moved one is still there
+    before = target - 1 if name == "rollaxis" and source < target else target
+    places.insert(before, source)
+    return tuple(places)
 
 
 def split(arguments: Arguments, run: Run, span: Span) -> Value:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.payload import partner_of, payload_of
-from advisor.frontend.spmd.run import BROADCAST, Argument, Run
+from advisor.frontend.spmd.run import BROADCAST, RECEIVED, Argument, Run
 from advisor.frontend.spmd.values import (
     Array,
     External,
@@ -299,7 +299,7 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
             return Sequence(None, element, made.communicator.size)
         case Op.SCATTER if made.send is not None and made.send.parts:
             return _of_payload(made.send.parts[0], run, span, text)
-    return Opaque("what a pickled receive gives", text="", varies=True)
+    return Opaque(RECEIVED, text="", varies=True)
 
 
 def _alike(made: Communicate, run: Run, span: Span, text: str, *, varies: bool) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.frontend.spmd.entries import contents
 from advisor.frontend.spmd.indexing import is_slice
 from advisor.frontend.spmd.numpy_arguments import dtype_name
 from advisor.frontend.spmd.run import Argument, Run
@@ -45,10 +46,10 @@ def payload_of(argument: Argument, run: Run, *, buffered: bool) -> Payload | Non
         return None
     if buffered:
         return _buffer(value, text, span, run)
-    return _object(value, text, span, 0)
+    return _object(value, text, span, 0, run)
 
 
-def _object(value: Value, text: str, span: Span, depth: int) -> Payload:
+def _object(value: Value, text: str, span: Span, depth: int, run: Run) -> Payload:
     match value:
         case Array(view):
             return Payload(PayloadKind.ARRAY, text, span, view, view.dtype, view.count)
@@ -61,7 +62,14 @@ def _object(value: Value, text: str, span: Span, depth: int) -> Payload:
         case Sequence(items=(External(path="range"), *_)) | Sequence(items=(External(), *_)):
             return Payload(PayloadKind.OBJECT, text, span, reason="a sequence of numbers")
         case Sequence():
-            return _listed(value, text, span, depth)
+            return _listed(value, text, span, depth, run)
+        case Record(cls=None) if depth <= 2 and (held := contents(value, run)):
+            parts = tuple(
+                _object(item, f"{text}[{key!r}]", span, depth + 1, run)
+                for key, item in held[:MOST_PARTS]
+            )
+            length = None if any(key is None for key, _ in held) else num(len(held))
+            return Payload(PayloadKind.OBJECT, text, span, parts=parts, length=length)
         case Record():
             return Payload(PayloadKind.OBJECT, text, span, reason="a dictionary or an instance")
         case Opaque(why=why):
@@ -69,17 +77,19 @@ def _object(value: Value, text: str, span: Span, depth: int) -> Payload:
     return Payload(PayloadKind.UNKNOWN, text, span, reason="its type is not followed")
 
 
-def _listed(value: Sequence, text: str, span: Span, depth: int) -> Payload:
+def _listed(value: Sequence, text: str, span: Span, depth: int, run: Run) -> Payload:
     if depth > 2:
         return Payload(PayloadKind.OBJECT, text, span, reason="a deeply nested list")
     if value.items is not None:
         parts = tuple(
-            _object(item, f"{text}[{k}]", span, depth + 1)
+            _object(item, f"{text}[{k}]", span, depth + 1, run)
             for k, item in enumerate(value.items[:MOST_PARTS])
         )
         return Payload(PayloadKind.OBJECT, text, span, parts=parts, length=num(len(value.items)))
     parts = (
-        () if value.element is None else (_object(value.element, f"{text}[...]", span, depth + 1),)
+        ()
+        if value.element is None
+        else (_object(value.element, f"{text}[...]", span, depth + 1, run),)
     )
     return Payload(PayloadKind.OBJECT, text, span, parts=parts, length=value.length)
 

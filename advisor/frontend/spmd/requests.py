@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.run import RECEIVED, Run
 from advisor.frontend.spmd.values import Nothing, Opaque, Request, Sequence, Value
 from advisor.ir.spmd.steps import Wait
 from advisor.source import Span
@@ -19,7 +19,7 @@ def waited(values: list[Value], run: Run, span: Span) -> Value:
             names += [part.text for part in parts if isinstance(part, Request)]
     run.emit(Wait(tuple(names), span))
     if values and isinstance(values[0], Request) and values[0].pickled is not None:
-        return Opaque("what a pickled receive gives", varies=True)
+        return Opaque(RECEIVED, varies=True)
     return Nothing()
 
 

@@ -17,6 +17,7 @@ from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Step, Unknown
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
+from costdb.expr.nodes import Num
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
@@ -28,6 +29,10 @@ COMMAND_LINE = "an argument of the command line"
 
 BROADCAST = "what a broadcast gives to those who sent nothing"
 """Why an object is not known that the root of a broadcast knows."""
+
+
+RECEIVED = "what a pickled receive gives"
+"""Why an object is not known that another rank sends."""
 
 
 class TooMuch(Exception):
@@ -247,6 +252,10 @@ class Run:
             return None if None in found else tuple(e for e in found if e is not None)
         single = self.number(value, name) if isinstance(value, Number | Opaque) else None
         return None if single is None else (single,)
+
+    def is_literal(self, value: Number) -> bool:
+        """Return whether a number stands in the source as it is, and is no size."""
+        return isinstance(value.expr, Num)
 
     def integer(self, value: Value | None) -> int | None:
         """Return a concrete whole number, through the values of sizes."""

@@ -158,7 +158,10 @@ class View:
     transposed : bool
         The view's dimensions are the buffer's in reverse order.
     flat : bool
-        Reshaped or raveled without a copy: the shape is lost, elements and order are kept.
+        Seen under another shape without a copy: elements and order are kept.
+    shown : tuple of Expr or None
+        That shape, of a `flat` view; None for a vector of all elements. Without a `region` only
+        the shape is known, not which elements of the buffer follow one another.
     """
 
     buffer: Buffer
@@ -167,6 +170,7 @@ class View:
     span: Span
     transposed: bool = False
     flat: bool = False
+    shown: tuple[Expr, ...] | None = None
 
     @property
     def dtype(self) -> str | None:
@@ -189,6 +193,8 @@ class View:
     @property
     def shape(self) -> tuple[Expr, ...] | None:
         """Extents of the view's own dimensions; None where they are not known."""
+        if self.flat and self.shown is not None:
+            return self.shown
         if self.region is None:
             return None
         found = tuple(index.count for index in self.region if not isinstance(index, At))
@@ -199,11 +205,12 @@ class View:
     @property
     def count(self) -> Expr | None:
         """Elements; None where that is not known."""
-        if self.region is None:
+        if self.region is None and self.shown is None:
             return None
         total = num(1)
-        for index in self.region:
-            total = total * index.count
+        extents = self.shown if self.region is None else tuple(i.count for i in self.region)
+        for extent in extents or ():
+            total = total * extent
         return total
 
     @property
