@@ -80,11 +80,11 @@ def block_of(index: Index, visit: Visit, communicator: Communicator) -> Expr | N
     """
     match index:
         case Part(low=low, high=high, step=1):
-            return _block(low, high, communicator)
+            return own_block(low, high, communicator.rank)
         case At(index=place):
             for loop in visit.loops:
                 if place == sym(loop.variable) and _is_plain(loop):
-                    return _block(loop.low, loop.high, communicator)
+                    return own_block(loop.low, loop.high, communicator.rank)
     return None
 
 
@@ -92,17 +92,21 @@ def _is_plain(loop: Loop) -> bool:
     return loop.step == 1 and loop.stride is None
 
 
-def _block(low: Expr, high: Expr, communicator: Communicator) -> Expr | None:
-    (own, *others) = free_symbols(communicator.rank) or ("",)
+def own_block(low: Expr, high: Expr, rank: Expr) -> Expr | None:
+    """Return the length of a block, if bounds are those of the own one: all are as long.
+
+    Blocks lie one after the other in the order of ranks.
+    """
+    (own, *others) = free_symbols(rank) or ("",)
     if others or own not in free_symbols(low):
         return None
     # products are not multiplied out, so ranks are tried one by one, with all sizes left open
     length = substitute(high, {own: num(0)})
-    for rank in range(_TRIED_BLOCKS):
-        place = {own: num(rank)}
-        if substitute(low, place) != length * rank or substitute(high, place) != length * (
-            rank + 1
-        ):
+    for tried in range(_TRIED_BLOCKS):
+        place = {own: num(tried)}
+        if substitute(low, place) != length * tried:
+            return None
+        if substitute(high, place) != length * (tried + 1):
             return None
     return length
 

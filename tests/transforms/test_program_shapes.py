@@ -1,0 +1,208 @@
+"""ADV605, ADV606 and ADV609: what is shown of meshes, splits and shares, and what is not."""
+
+import pytest
+from spmd_running import HEADER, read
+
+from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from transforms.dealt_loops import TRANSFORM as SHARES
+from transforms.mesh_of_ranks import TRANSFORM as MESHES
+from transforms.partition_axis import TRANSFORM as SPLITS
+
+START = """\
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+left, right = (rank - 1) % size, (rank + 1) % size
+n = 960
+nb = n // size
+"""
+MESH = """\
+cart = comm.Create_cart({dims}, periods={periods})
+u = np.zeros((n // 4 + 2, n + 2), order={order!r})
+up, down = cart.Shift(0, 1)
+west, east = cart.Shift(1, 1)
+face = np.empty(n // 4 + 2)
+for step in range(50):
+    cart.Sendrecv(u[1, :].copy(), dest=up, recvbuf=u[-1, :].copy(), source=down)
+    cart.Sendrecv(u[:, 1].copy(), dest=west, recvbuf=face, source=east)
+"""
+
+
+def found(rule: ProgramTransform, text: str, first: str = "") -> list[ProgramProposal]:
+    source = f"{first}{HEADER}{START}{text}"
+    compile(source, "program.py", "exec")
+    return list(rule.propose_program(read(source)))
+
+
+def shapes(text: str, first: str = "") -> list[str]:
+    return [one.title.removeprefix("arrange the ") for one in found(MESHES, text, first)]
+
+
+def mesh(dims: str = "(4, 1)", periods: str = "(True, True)", order: str = "C") -> str:
+    return MESH.format(dims=dims, periods=periods, order=order)
+
+
+def test_all_other_shapes_of_a_literal_mesh_are_tried() -> None:
+    assert shapes(mesh()) == [
+        "4 ranks as 1 x 4, not 4 x 1",
+        "4 ranks as 2 x 2, not 4 x 1",
+    ]
+
+
+def test_a_mesh_of_stated_ranks_is_what_mpi_chooses() -> None:
+    text = f"dims = MPI.Compute_dims(size, 2)\n{mesh('dims')}"
+    assert shapes(text) == []
+    assert shapes(text, "# mpirun -n 12 python program.py\n")[0] == "12 ranks as 1 x 12, not 4 x 3"
+
+
+def test_idle_ranks_are_told() -> None:
+    text = f"side = int(np.sqrt(size))\n{mesh('(side, side)')}"
+    told = shapes(text, "# mpirun -n 6 python program.py\n")
+    assert told[1] == "6 ranks as 2 x 3, not 2 x 2, which leaves 2 of them idle"
+    assert not any("idle" in one for one in shapes(text, "# mpirun -n 9 python program.py\n"))
+
+
+def test_an_axis_of_one_rank_sends_nothing_unless_it_is_a_ring() -> None:
+    (open_ends, _) = found(MESHES, mesh(periods="(False, False)"))
+    (ring, _) = found(MESHES, mesh())
+    assert len(open_ends.before) == 1
+    assert len(ring.before) == 2
+
+
+@pytest.mark.parametrize(("order", "copies"), [("C", [1, 0]), ("F", [0, 1])])
+def test_faces_across_the_storage_order_are_copied_there_and_back(
+    order: str, copies: list[int]
+) -> None:
+    square = found(MESHES, mesh(order=order))[1]
+    kinds = [type(step).__name__ for step in square.after]
+    across = ["Copy", "Communicate", "Copy"]
+    assert kinds == (["Communicate", *across] if copies[0] else [*across, "Communicate"])
+
+
+QUIET_MESHES = {
+    "sizes_nobody_knows": "import sys\nk = int(sys.argv[1])\n" + mesh("(k, size // k)"),
+    "one_axis": """\
+cart = comm.Create_cart((size,))
+up, down = cart.Shift(0, 1)
+u = np.zeros((n, n))
+for step in range(9):
+    cart.Sendrecv(u[1, :], dest=up, recvbuf=u[0, :], source=down)
+""",
+    "once": mesh().replace("for step in range(50):", "if n:"),
+    "only_one_axis_is_seen": mesh().rpartition("    cart")[0],
+}
+
+
+@pytest.mark.parametrize("name", QUIET_MESHES)
+def test_meshes_that_are_left_alone(name: str) -> None:
+    assert shapes(QUIET_MESHES[name]) == []
+
+
+COLUMNS = """\
+v = np.zeros((n, nb + 2))
+ghost = np.empty(n)
+for step in range(50):
+    comm.Sendrecv(np.ascontiguousarray(v[:, 1]), dest=left, recvbuf=ghost, source=right)
+    v[:, -1] = ghost
+"""
+PRODUCT = """\
+a = np.ones((n, nb))
+x, y = np.ones(nb), np.zeros(n)
+for step in range(50):
+    part = a @ x
+    comm.Allreduce(part, y)
+    x[:] = y[rank * nb:(rank + 1) * nb]
+"""
+
+
+def test_a_stencil_split_across_the_storage_order() -> None:
+    one, other = found(SPLITS, COLUMNS)
+    assert one.title.startswith("split `v` along its first dimension")
+    assert other.title.startswith("store `v` in Fortran order")
+    assert one.span == other.span
+    for proposal in (one, other):
+        assert len(proposal.before) == 3 and len(proposal.after) == 1
+        assert str(proposal.legality.applicability) == "display"
+
+
+def test_the_rows_of_a_fortran_array_are_across() -> None:
+    turned = COLUMNS.replace("(n, nb + 2)", "(nb + 2, n), order='F'").replace("[:, ", "[")
+    one, other = found(SPLITS, turned)
+    assert one.title.startswith("split `v` along its last dimension")
+    assert other.title.startswith("store `v` in C order")
+
+
+def test_a_product_by_columns() -> None:
+    (one,) = found(SPLITS, PRODUCT)
+    assert one.title.startswith("give each rank rows of `a`")
+    assert [getattr(step, "method", step) for step in one.after][1:] == ["Allgather"]
+
+
+QUIET_SPLITS = {
+    "rows": COLUMNS.replace("(n, nb + 2)", "(nb + 2, n)").replace("[:, ", "["),
+    "split_along_neither": COLUMNS.replace("nb + 2", "40"),
+    "to_a_far_rank": COLUMNS.replace("dest=left", "dest=(rank + 3) % size"),
+    "once": COLUMNS.replace("for step in range(50):", "if n:"),
+    "product_of_all_rows": PRODUCT.replace("np.ones((n, nb))", "np.ones((n, n))").replace(
+        "nb), np", "n), np"
+    ),
+    "largest_of_products": PRODUCT.replace("Allreduce(part, y)", "Allreduce(part, y, op=MPI.MAX)"),
+    "no_product": PRODUCT.replace("a @ x", "np.ones(n) * step"),
+}
+
+
+@pytest.mark.parametrize("name", QUIET_SPLITS)
+def test_splits_that_are_left_alone(name: str) -> None:
+    assert [one.title for one in found(SPLITS, QUIET_SPLITS[name])] == []
+
+
+TRIANGLE = """\
+a, x, y = np.ones((n, n)), np.ones(n), np.zeros(n)
+comm.Barrier()
+for i in range(rank * nb, (rank + 1) * nb):
+    for j in range(i, n):
+        y[i] += a[i, j] * x[j]
+"""
+STRIDED = """\
+x, total = np.ones(n), 0.0
+comm.Barrier()
+for step in range(20):
+    total += np.sum(x[rank::size])
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TRIANGLE,
+        TRIANGLE.replace("for j in range(i, n):", "for j in range(i):"),
+        TRIANGLE.split("    for j")[0] + "    y[i] = np.dot(a[i, i:], x[i:])\n",
+    ],
+)
+def test_a_triangle_is_dealt_out_in_turn(text: str) -> None:
+    (one,) = found(SHARES, text)
+    assert one.title == "deal the iterations over `i` out in turn, not in blocks"
+    assert one.conditions
+
+
+def test_strided_elements_are_given_out_in_blocks() -> None:
+    (one,) = found(SHARES, STRIDED)
+    assert one.title == "give each rank neighbouring elements, not `x[rank::size]`"
+
+
+QUIET_SHARES = {
+    "even_work": TRIANGLE.replace("range(i, n)", "range(n)"),
+    "already_in_turn": TRIANGLE.replace(
+        "range(rank * nb, (rank + 1) * nb)", "range(rank, n, size)"
+    ),
+    "tasks": "for i in range(rank, n, size):\n    comm.send(i, dest=0)\n",
+    "list_of_tasks": "for t in [1, 2, 3, 4][rank::size]:\n    comm.send(t ** 2, dest=0)\n",
+    "ends_early": TRIANGLE.replace("    for j", "    if y[i] > 9:\n        break\n    for j"),
+    "talks": TRIANGLE.replace("    for j", "    comm.Barrier()\n    for j"),
+    "rows_dealt_out": STRIDED.replace("x, total = np.ones(n)", "x, total = np.ones((n, n))"),
+    "once": STRIDED.replace("for step in range(20):", "if n:"),
+}
+
+
+@pytest.mark.parametrize("name", QUIET_SHARES)
+def test_shares_that_are_left_alone(name: str) -> None:
+    assert [one.title for one in found(SHARES, QUIET_SHARES[name])] == []
