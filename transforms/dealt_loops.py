@@ -175,7 +175,7 @@ def _in_blocks(function: SpmdFunction, visit: Visit, step: Compute) -> Iterator[
 
 def _is_every_other(view: View) -> bool:
     """Return whether a view is every so many elements from the own rank on."""
-    if view.region is None or view.buffer.order is Order.UNKNOWN or view.transposed or view.flat:
+    if not view.region or view.buffer.order is Order.UNKNOWN or view.transposed or view.flat:
         return False
     last = view.region[0] if view.buffer.order is Order.F else view.region[-1]
     return isinstance(last, Part) and last.step != 1 and last.low == sym(RANK)

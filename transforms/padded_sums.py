@@ -60,7 +60,7 @@ def _own_block(
             break
         if target is None or not same_memory(target, view):
             continue
-        if block is not None or target.region is None or not is_whole_behind(target.region):
+        if block is not None or not target.region or not is_whole_behind(target.region):
             return None
         block = target
         length = block_of(target.region[0], visit, step.communicator)

@@ -195,7 +195,9 @@ def _symbols(view: View) -> frozenset[str]:
 
 def _union(view: View, ends: _Ends) -> View | None:
     """Return what the pieces of all ranks are together: from the first on, in order of ranks."""
-    first, *others = view.region or ()
+    if not view.region:
+        return None
+    first, *others = view.region
     if any(not isinstance(index, Whole) for index in others):
         return None
     size = ends.root.communicator.size

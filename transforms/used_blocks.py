@@ -67,7 +67,7 @@ def _blocks(
         for one in reads_of(visit.step):
             if visit.step == step or not _is_sent(one, step, view):
                 continue
-            if one.region is None or not is_whole_behind(one.region):
+            if not one.region or not is_whole_behind(one.region):
                 return None
             length = block_of(one.region[0], visit, step.communicator)
             if length is None:

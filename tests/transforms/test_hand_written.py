@@ -219,6 +219,14 @@ QUIET = {
     for k in range(size):
         comm.Sendrecv(whole[k], dest=k, recvbuf=other[size - 1 - k], source=k)
 """,
+    "no_dimensions": """
+    one = np.array(1.0)
+    if rank == 0:
+        for k in range(1, size):
+            comm.Recv(one, source=k)
+    else:
+        comm.Send(one, dest=0)
+""",
     "exchange_in_place": """
     for k in range(size):
         comm.Sendrecv(whole[k], dest=k, recvbuf=whole[k], source=k)

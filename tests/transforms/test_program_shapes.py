@@ -200,6 +200,7 @@ QUIET_SHARES = {
     "talks": TRIANGLE.replace("    for j", "    comm.Barrier()\n    for j"),
     "rows_dealt_out": STRIDED.replace("x, total = np.ones(n)", "x, total = np.ones((n, n))"),
     "once": STRIDED.replace("for step in range(20):", "if n:"),
+    "no_dimensions": STRIDED.replace("np.sum(x[rank::size])", "np.sqrt(np.array(step)).sum()"),
 }
 
 
