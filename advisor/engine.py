@@ -209,6 +209,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     SourceProblem
         For a suppression that cannot be read, or lacks its start or end.
     """
+    from advisor.evidence import with_evidence
     from advisor.frontend.comments import read_comments
     from advisor.frontend.directives import CommentError
     from advisor.frontend.idle import marks_of_nothing
@@ -229,7 +230,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     ordered = sorted(kept.findings, key=lambda f: (-f.speedup, f.span, f.code))
     idle = marks_of_nothing(ranked.path, source, directives)
     remarks = (*ranked.remarks, *idle, *kept.unused)
-    return FileResult(ranked.path, source, tuple(ordered), remarks)
+    return FileResult(ranked.path, source, with_evidence(ordered), remarks)
 
 
 def _is_wanted(code: str, options: Options) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.engine import Options, needs_reading
 from advisor.finding import Finding
 from advisor.ranking.rank import Judged
@@ -20,6 +22,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     MachineError
         The machine is unknown or its profile is wrong.
     """
+    from advisor.evidence import with_evidence
     from advisor.frontend.kernels import read_kernels
     from advisor.frontend.spmd.reader import read_program
     from advisor.ranking.programs import bind_program, rank_program
@@ -39,7 +42,9 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     if program is not None:
         sizes = bind_program(program, options.sizes, options.size_origins)
         found += rank_program(program, machine, sizes, program_transforms()).judged
-    return tuple(sorted(found, key=lambda one: (one.finding.span, one.finding.code)))
+    found.sort(key=lambda one: (one.finding.span, one.finding.code))
+    findings = with_evidence(one.finding for one in found)
+    return tuple(replace(one, finding=f) for one, f in zip(found, findings, strict=True))
 
 
 def at_line(judged: tuple[Judged, ...], line: int) -> tuple[Judged, ...]:

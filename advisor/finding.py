@@ -98,6 +98,8 @@ class Evidence:
         One line for each machine number used: value, unit, provenance, source.
     remarks : tuple of str
         Extrapolations and other limits.
+    measured : tuple of str
+        What runs of this kernel and its rewrite took, one line each, where some were made.
     """
 
     machine: str
@@ -107,6 +109,7 @@ class Evidence:
     facts: tuple[str, ...] = ()
     coefficients: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

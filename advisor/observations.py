@@ -7,17 +7,14 @@ from dataclasses import dataclass, field
 from os import path as paths
 from typing import TYPE_CHECKING
 
+from costdb.store.extract import state_of
 from costdb.store.place import StoreError, store_path
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from advisor.observed import Seen
 
 FUNCTION, MESSAGE = "function", "message"
 """Kinds of observations."""
-
-_SIDECAR = "-wal"
 
 
 def report_nowhere(line: str) -> None:
@@ -40,7 +37,7 @@ class Observations:
 
     def of_file(self, path: str) -> tuple[Seen, ...]:
         """Return what is known of the functions of a file, in the order it was stored."""
-        state = _state_of_store()
+        state = state_of(store_path())
         if state != self._state:
             self._state = state
             self._known = {} if state is None else self._read()
@@ -48,30 +45,13 @@ class Observations:
 
     def _read(self) -> Mapping[str, tuple[Seen, ...]]:
         from advisor.observed import from_document
-        from costdb.store.database import reading
-        from costdb.store.observations import observations
+        from costdb.store import stored_functions
 
         found: dict[str, list[Seen]] = {}
         try:
-            with reading(store_path()) as connection:
-                for one in observations(connection, FUNCTION):
-                    found.setdefault(one.path, []).append(from_document(one.document))
+            for path, document in stored_functions():
+                found.setdefault(path, []).append(from_document(document))
         except (StoreError, KeyError, TypeError, ValueError) as error:
             self.report(f"advise: observed sizes are left out: {error}")
             return {}
         return {path: tuple(seen) for path, seen in found.items()}
-
-
-def _state_of_store() -> object:
-    """Return something that changes with the store; None where there is none."""
-    file = store_path()
-    found = tuple(map(_state_of, (file, file.with_name(file.name + _SIDECAR))))
-    return found if found[0] else None
-
-
-def _state_of(file: Path) -> tuple[int, ...]:
-    try:
-        status = file.stat()
-    except OSError:
-        return ()
-    return status.st_mtime_ns, status.st_size, status.st_ino

@@ -26,7 +26,7 @@ from advisor.finding import (
 )
 from advisor.source import Edit, Span
 
-VERSION = 2
+VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ def _encode_finding(finding: Finding) -> list[Any]:
             list(evidence.facts),
             list(evidence.coefficients),
             list(evidence.remarks),
+            list(evidence.measured),
         ],
         [[a.title, a.time_s, a.reason] for a in finding.alternatives],
         [[c.variable, list(c.values), c.pays] for c in finding.crossovers],
@@ -129,7 +130,7 @@ def _decode_finding(
     fingerprint: str,
     condition: list[Any] | None,
 ) -> Finding:
-    machine, calibration, provenance, terms, facts, coefficients, remarks = evidence
+    machine, calibration, provenance, terms, facts, coefficients, remarks, measured = evidence
     return Finding(
         code=code,
         name=name,
@@ -148,6 +149,7 @@ def _decode_finding(
             tuple(facts),
             tuple(coefficients),
             tuple(remarks),
+            tuple(measured),
         ),
         alternatives=tuple(Alternative(*one) for one in alternatives),
         crossovers=tuple(

@@ -13,6 +13,7 @@ from advisor.cli.rules import installed_rules, resolve
 from advisor.config.find import Configurations
 from advisor.config.layer import ConfigError, Settings
 from advisor.engine import Options
+from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding
 from advisor.observations import Observations
 from costdb.wording import nearest
@@ -26,7 +27,7 @@ class Effective:
     ----------
     options : Options
     machine_digest : str
-        Of the content of the machine's profile.
+        Of the content of the machine's profile, and of what was measured there.
     fail_above : float or None
         The predicted speed-up above which a finding fails the run; None: any.
     rule_fail_above : mapping of str to float
@@ -129,8 +130,10 @@ class Resolver:
             raise CommandError(
                 str(settings.machine_origin.error(("machine",), f"machine: {message}"))
             ) from error
-        document = json.dumps(load_machine(name).document, sort_keys=True)
-        return name, sha256(document.encode()).hexdigest()
+        loaded = load_machine(name)
+        document = json.dumps(loaded.document, sort_keys=True)
+        known = repr(known_of(loaded.name))
+        return name, sha256(f"{document}{known}".encode()).hexdigest()
 
     def _codes(self, settings: Settings) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if not (settings.select or settings.extend_select or settings.ignore or settings.rules):

@@ -149,6 +149,7 @@ def _keep(group: list[Verdict], machine: Machine) -> None:
         "library": f"NumPy {version('numpy')}",
         "python": platform.python_version(),
         "ranks": "1",
+        "file": Path(original.case.path).name,
         "clock": "process time, one thread",
     }
     with writing(store_path()) as connection:

@@ -49,7 +49,7 @@ def _sections(finding: Finding) -> Iterator[str]:
     yield f"{finding.code} {plain(finding.name)}, kernel {plain(finding.kernel)}"
     if finding.prediction is not None:
         yield _costs(finding, finding.prediction)
-    yield _list([finding.reason, *evidence.facts])
+    yield _list([finding.reason, *evidence.facts, *evidence.measured])
     if finding.alternatives:
         yield "**Rejected**"
         yield _list(

@@ -127,13 +127,14 @@ def _interval(low: float, high: float, times: Column) -> str:
     return f"{times.number(low)} .. {times.number(high)}"
 
 
-def _reasons(finding: Finding) -> Iterable[tuple[str, list[str]]]:
+def _reasons(finding: Finding) -> Iterable[tuple[str, Sequence[str]]]:
     evidence = finding.evidence
     yield "why", [finding.reason, *evidence.facts]
     yield "rejected", [_alternative(a.title, a.time_s, a.reason) for a in finding.alternatives]
     yield "pays", _pays(finding)
     yield "rests on", _sizes(finding.assumptions)
     yield "machine", [_provenance(finding)]
+    yield "measured", evidence.measured
     yield "caution", [*_doubts(finding.prediction), *evidence.remarks]
     yield "fix", [_fix(finding)]
 

@@ -62,6 +62,7 @@ def finding_document(finding: Finding) -> Mapping[str, Any]:
             "facts": list(evidence.facts),
             "coefficients": list(evidence.coefficients),
             "remarks": list(evidence.remarks),
+            "measured": list(evidence.measured),
         },
         "alternatives": [
             {"title": a.title, "time_s": _number(a.time_s), "reason": a.reason}

@@ -4,7 +4,19 @@ Only the location and the read-only look-ups by name are imported here, so that 
 machine that is not built in stays cheap.
 """
 
-from costdb.store.lookup import stored_profile, stored_profile_names
+from costdb.store.lookup import (
+    stored_evidence,
+    stored_functions,
+    stored_profile,
+    stored_profile_names,
+)
 from costdb.store.place import StoreError, store_path
 
-__all__ = ["StoreError", "store_path", "stored_profile", "stored_profile_names"]
+__all__ = [
+    "StoreError",
+    "store_path",
+    "stored_evidence",
+    "stored_functions",
+    "stored_profile",
+    "stored_profile_names",
+]

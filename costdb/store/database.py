@@ -11,10 +11,12 @@ import sqlite3
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from costdb.store.extract import Extract, state_of, taken
+from costdb.store.extract import write as write_extract
 from costdb.store.place import StoreError
 from costdb.store.tables import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, TABLES
 
@@ -72,8 +74,31 @@ def writing(path: Path, report: Report = report_to_stderr) -> Iterator[sqlite3.C
         except DamagedStoreError:
             set_aside(path, report)
             connection = _open_for_writing(path)
-    with _in_one_line(path), closing(connection):
-        yield connection
+    try:
+        with _in_one_line(path), closing(connection):
+            yield connection
+    finally:
+        # without it, readers are slower
+        with suppress(StoreError):
+            renewed_extract(path)
+
+
+def renewed_extract(path: Path) -> Extract:
+    """Return the extract of a store, taken from it, and keep it beside it.
+
+    Raises
+    ------
+    StoreError
+        As :func:`reading`.
+    """
+    before = state_of(path)
+    with reading(path) as connection:
+        found = taken(connection)
+    # Of what changed meanwhile, or is in a log that came to the database just now, nobody knows
+    # whether it is in the extract.
+    if before is not None and state_of(path) == before:
+        write_extract(path, before, found)
+    return found
 
 
 @contextmanager

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from costdb.estimate import Ratio
-from costdb.store.database import transaction
 from costdb.store.texts import from_text, to_text
+
+if TYPE_CHECKING:
+    import sqlite3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,8 @@ class Evidence:
     predicted, measured : Ratio
         Speed-up, before over after.
     circumstances : mapping of str to str
-        Library, pinning, date, versions: whatever the measurement depended on.
+        Library, ``ranks``, ``date``, versions, the name of the ``file``: whatever the measurement
+        depended on.
     """
 
     machine: str
@@ -45,6 +47,11 @@ def add_evidence(connection: sqlite3.Connection, evidence: Evidence) -> None:
     StoreError
         A number is not finite.
     """
+    # a lint run reads evidence, from an extract, and has no use for a database
+    from datetime import UTC, datetime
+
+    from costdb.store.database import transaction
+
     row = (
         evidence.machine,
         evidence.kernel,
@@ -70,17 +77,26 @@ def evidence_on(connection: sqlite3.Connection, machine: str) -> tuple[Evidence,
         "FROM evidence WHERE machine = ? ORDER BY id",
         (machine,),
     )
-    return tuple(
-        Evidence(
-            found,
-            kernel,
-            code,
-            from_text(bindings),
-            Ratio(*from_text(predicted)),
-            Ratio(*from_text(measured)),
-            from_text(circumstances),
-        )
-        for found, kernel, code, bindings, predicted, measured, circumstances in rows
+    return tuple(map(evidence_in, rows))
+
+
+def evidence_in(row: Sequence[str]) -> Evidence:
+    """Return the evidence of a row: the columns of the table but its number and time.
+
+    Raises
+    ------
+    StoreError
+        A value was altered since.
+    """
+    machine, kernel, code, bindings, predicted, measured, circumstances = row
+    return Evidence(
+        machine,
+        kernel,
+        code,
+        from_text(bindings),
+        Ratio(*from_text(predicted)),
+        Ratio(*from_text(measured)),
+        from_text(circumstances),
     )
 
 

@@ -1,18 +1,23 @@
-"""Read-only look-ups of profiles; where there is no store they create none."""
+"""Read-only look-ups by name; where there is no store they create none.
+
+They read the extract beside the store, so that a lint run opens no database.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
+from costdb.store.extract import NOTHING, Extract, State, read, state_of
 from costdb.store.place import store_path
 
 if TYPE_CHECKING:
-    import sqlite3
+    from pathlib import Path
 
     from costdb.machines.documents import Json
+    from costdb.store.evidence import Evidence
 
-_Found = TypeVar("_Found")
+# The last one used, by path and state: a run asks for a machine more than once.
+_last: list[tuple[Path, State, Extract]] = []
 
 
 def stored_profile(name: str) -> tuple[dict[str, Json], str] | None:
@@ -23,37 +28,57 @@ def stored_profile(name: str) -> tuple[dict[str, Json], str] | None:
     StoreError
         The store cannot be read, or was written by a newer version.
     """
-    if not store_path().is_file():
+    text = _extract().profiles.get(name)
+    if text is None:
         return None
-    from costdb.store.profiles import find_profile
+    from costdb.machines.documents import parse_document
 
-    where = str(store_path())
-    document = _look_up(lambda connection: find_profile(connection, name, where), None)
-    return None if document is None else (document, f"{where}: {name}")
+    where = f"{store_path()}: {name}"
+    return parse_document(text, where), where
 
 
 def stored_profile_names() -> tuple[str, ...]:
-    """Return the names of all imported profiles, sorted.
+    """Return the names of all imported profiles, sorted; raises as :func:`stored_profile`."""
+    return tuple(sorted(_extract().profiles))
 
-    Raises
-    ------
-    StoreError
-        The store cannot be read, or was written by a newer version.
+
+def stored_evidence(machine: str) -> tuple[Evidence, ...]:
+    """Return the newest evidence on a machine of each kernel, rule, sizes and number of ranks.
+
+    Raises as :func:`stored_profile`; oldest first.
     """
-    if not store_path().is_file():
+    rows = [row for row in _extract().evidence if row[0] == machine]
+    if not rows:
         return ()
-    from costdb.store.profiles import profile_names
+    from costdb.store.evidence import evidence_in
 
-    return _look_up(profile_names, ())
+    return tuple(evidence_in(row) for row in rows)
 
 
-def _look_up(query: Callable[[sqlite3.Connection], _Found], nothing: _Found) -> _Found:
-    from costdb.store.database import DamagedStoreError, reading, set_aside
+def stored_functions() -> list[tuple[str, Any]]:
+    """Return what runs showed of functions, as paths and documents, in the order it was stored.
 
+    Raises as :func:`stored_profile`.
+    """
+    return _extract().functions
+
+
+def _extract() -> Extract:
     path = store_path()
-    try:
-        with reading(path) as connection:
-            return query(connection)
-    except DamagedStoreError:
-        set_aside(path)
-        return nothing
+    state = state_of(path)
+    if state is None:
+        return NOTHING
+    if _last and _last[0][:2] == (path, state):
+        return _last[0][2]
+    found = read(path, state)
+    if found is None:
+        from costdb.store.database import DamagedStoreError, renewed_extract, set_aside
+
+        try:
+            found = renewed_extract(path)
+        except DamagedStoreError:
+            set_aside(path)
+            return NOTHING
+        state = state_of(path) or []
+    _last[:] = [(path, state, found)]
+    return found

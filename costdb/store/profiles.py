@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
 from costdb.machines.built_in import built_in_names
-from costdb.machines.documents import Json, MachineError, parse_document, read_document
+from costdb.machines.documents import Json, MachineError, read_document
 from costdb.machines.machine import Machine, machine_of
 from costdb.store.database import Report, report_to_stderr, transaction, writing
 from costdb.store.place import store_path
@@ -71,15 +70,3 @@ def remove_profile(name: str, *, report: Report = report_to_stderr) -> bool:
     with writing(path, report) as connection, transaction(connection):
         done = connection.execute("DELETE FROM profiles WHERE name = ?", (name,))
     return done.rowcount == 1
-
-
-def find_profile(connection: sqlite3.Connection, name: str, where: str) -> dict[str, Json] | None:
-    """Return the stored document of that name, or None."""
-    row = connection.execute("SELECT document FROM profiles WHERE name = ?", (name,)).fetchone()
-    return None if row is None else parse_document(row[0], f"{where}: {name}")
-
-
-def profile_names(connection: sqlite3.Connection) -> tuple[str, ...]:
-    """Return the names of all stored profiles, sorted."""
-    rows = connection.execute("SELECT name FROM profiles ORDER BY name").fetchall()
-    return tuple(row[0] for row in rows)

@@ -122,19 +122,22 @@ def test_a_callers_own_errors_are_its_own():
         raise FileNotFoundError
 
 
+WRITTEN = ["advise.sqlite3", "advise.sqlite3.extract.json"]
+
+
 def test_reading_creates_nothing_and_leaves_nothing(data_directory):
     with reading(store_path()) as connection:
         assert samples_of(connection, HERE) == ()
         assert recorded(connection) == ()
     assert not data_directory.exists()
     fill()
-    assert files(data_directory) == ["advise.sqlite3"]
+    assert files(data_directory) == WRITTEN
     before = store_path().read_bytes()
     with reading(store_path()) as connection:
         assert samples_of(connection, HERE) == SAMPLES
         with pytest.raises(sqlite3.OperationalError, match="readonly"):
             connection.execute("DELETE FROM samples")
-    assert files(data_directory) == ["advise.sqlite3"]
+    assert files(data_directory) == WRITTEN
     assert store_path().read_bytes() == before
 
 

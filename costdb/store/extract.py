@@ -1,0 +1,143 @@
+"""What a lint run needs of the store, in a JSON file beside it, so that no database is opened.
+
+Whoever wrote to the store writes the extract anew; a reader that finds none, or one of another
+state of the store, takes what it needs from the store and renews it. The state is size and time of
+change of the database and of its log: writes go to the log first, and come to the database later.
+Clocks of files are coarse, so an extract as old as the last change is not trusted either.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from costdb.store.tables import SCHEMA_VERSION
+from costdb.store.texts import from_text
+
+if TYPE_CHECKING:
+    import sqlite3
+
+SUFFIX = ".extract.json"
+_VERSION = [1, SCHEMA_VERSION]
+_LOG = "-wal"
+_COARSE_NS = 50_000_000
+
+State = list[list[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """Part of the store at one state of it.
+
+    Attributes
+    ----------
+    profiles : mapping of str to str
+        Documents as they are stored, by name.
+    evidence : list
+        Rows of the table, without their numbers, oldest first.
+    functions : list of (path, document)
+        What runs showed of functions, in the order in which it was stored.
+    """
+
+    profiles: Mapping[str, str]
+    evidence: list[list[str]]
+    functions: list[tuple[str, Any]]
+
+
+NOTHING = Extract({}, [], [])
+
+
+def state_of(path: Path) -> State | None:
+    """Return something that changes with the store; None where there is none."""
+    database = _status(path)
+    if not database:
+        return None
+    log = _status(path.with_name(path.name + _LOG))
+    # An open database has a log, which is empty where nothing was written since it was opened.
+    return [database, log if log and log[1] else []]
+
+
+def _status(file: Path) -> list[int]:
+    try:
+        status = file.stat()
+    except OSError:
+        return []
+    return [status.st_mtime_ns, status.st_size, status.st_ino]
+
+
+def read(path: Path, state: State) -> Extract | None:
+    """Return the extract of a store in that state, if there is one."""
+    file = path.with_name(path.name + SUFFIX)
+    changed_ns = max(one[0] for one in state if one)
+    try:
+        if file.stat().st_mtime_ns < changed_ns + _COARSE_NS:
+            return None
+        stated = json.loads(file.read_bytes())
+        if stated["version"] != _VERSION or stated["state"] != state:
+            return None
+        functions = [(str(file), document) for file, document in stated["functions"]]
+        return Extract(dict(stated["profiles"]), list(stated["evidence"]), functions)
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+
+
+def taken(connection: sqlite3.Connection) -> Extract:
+    """Return the extract of an open store."""
+    profiles = connection.execute("SELECT name, document FROM profiles ORDER BY name")
+    evidence = connection.execute(
+        "SELECT machine, kernel, code, bindings, predicted, measured, circumstances "
+        "FROM evidence ORDER BY id"
+    )
+    return Extract(dict(profiles.fetchall()), _newest(evidence), _functions(connection))
+
+
+def _functions(connection: sqlite3.Connection) -> list[tuple[str, Any]]:
+    # a store of an older version has none
+    there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'observations'"
+    if not connection.execute(there).fetchone()[0]:
+        return []
+    rows = connection.execute(
+        "SELECT path, document FROM observations WHERE kind = 'function' ORDER BY id"
+    )
+    return [(path, from_text(document)) for path, document in rows]
+
+
+def _newest(rows: Iterable[tuple[str, ...]]) -> list[list[str]]:
+    """Return the last row of each machine, kernel, rule, sizes, number of ranks, and file."""
+    found: dict[object, list[str]] = {}
+    for row in rows:
+        circumstances = from_text(row[-1])
+        key = (*row[:4], circumstances.get("ranks"), circumstances.get("file"))
+        found.pop(key, None)
+        found[key] = list(row)
+    return list(found.values())
+
+
+def write(path: Path, state: State, found: Extract) -> None:
+    """Keep the extract of a store in that state, where the folder can be written to."""
+    document = {
+        "version": _VERSION,
+        "state": state,
+        "profiles": found.profiles,
+        "evidence": found.evidence,
+        "functions": found.functions,
+    }
+    import tempfile
+
+    with suppress(OSError):
+        text = json.dumps(document).encode("utf-8", "backslashreplace")
+        with tempfile.NamedTemporaryFile(
+            prefix=path.name, suffix=".new", dir=path.parent, delete=False
+        ) as file:
+            made = Path(file.name)
+            try:
+                file.write(text)
+                file.close()
+                made.replace(path.with_name(path.name + SUFFIX))
+            except OSError:
+                made.unlink()
+                raise

@@ -1,0 +1,93 @@
+"""What was measured of a suggestion stands beside its prediction, in every report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.app import main
+from costdb.estimate import Ratio
+from costdb.store.database import writing
+from costdb.store.evidence import Evidence, add_evidence
+from costdb.store.place import store_path
+
+KERNEL = '''"""A kernel."""
+import numpy as np
+# advise: kernel N=1000 b=9
+# advise: image: i4[N, N] over (block(row), none) on mesh(row=4)
+def box_sum(image, b):
+    total = image.copy()
+    moved = image.copy()
+    for _ in range(b - 1):
+        moved[:, 1:] = moved[:, :-1]
+        moved[:, 0] = 0
+        total += moved
+    return total
+'''
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    return tmp_path
+
+
+def store(size: int, measured: float, file: str = "kernel.py", machine: str = "t3e") -> None:
+    circumstances = {"date": "2026-11-21T10:00:00+00:00", "ranks": "1", "file": file}
+    ratio = Ratio(measured - 0.1, measured, measured + 0.1)
+    one = Evidence(
+        machine,
+        "box_sum",
+        "ADV201",
+        {"N": size, "b": 9},
+        Ratio(1.0, 1.9, 2.0),
+        ratio,
+        circumstances,
+    )
+    with writing(store_path()) as connection:
+        add_evidence(connection, one)
+
+
+def measured_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    assert main(["kernel.py", "--machine", "t3e", "--output-format", "json", "--exit-zero"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    return next(f["evidence"]["measured"] for f in findings if f["code"] == "ADV201")
+
+
+def test_evidence_is_shown_at_its_sizes_and_the_cache_notices_new(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert measured_lines(capsys) == []
+    store(500, 1.4)
+    assert measured_lines(capsys) == [
+        "at other sizes: on t3e 2026-11-21 on 1 process, N = 500, b = 9: 1.40x (1.30x .. 1.50x),"
+        " predicted 1.90x"
+    ]
+    store(1000, 2.1)
+    wanted = (
+        "on t3e 2026-11-21 on 1 process, N = 1000, b = 9: 2.10x (2.00x .. 2.20x), predicted 1.90x"
+    )
+    assert measured_lines(capsys) == [wanted]
+    assert main(["kernel.py", "--machine", "t3e", "--exit-zero"]) == 0
+    assert "  measured   on t3e 2026-11-21 on 1 process" in capsys.readouterr().out
+    assert main(["explain", "kernel.py:8", "--machine", "t3e", "--output-format", "json"]) == 0
+    explained = json.loads(capsys.readouterr().out)["findings"]
+    assert [wanted] in [one["evidence"]["measured"] for one in explained]
+
+
+def test_evidence_of_other_files_and_machines_is_not_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(1000, 2.1, file="other.py")
+    store(1000, 2.2, machine="e5000")
+    assert measured_lines(capsys) == []
+
+
+def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    store(1000, 2.1)
+    store_path().write_text("no database\n" * 900)
+    assert measured_lines(capsys) == []
