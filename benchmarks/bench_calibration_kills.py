@@ -4,7 +4,8 @@
 
 After each kill the store must pass SQLite's integrity check and hold every sample that it held
 before, and ``advise machine list`` must work. In the end the calibration is resumed and its
-profile must load. Exit code 1 when any of that does not hold.
+profile must load, and no rank of a killed run may be left. Exit code 1 when any of that does not
+hold.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 LONGEST_S = 6.0
+PATIENCE_S = 45.0
 STORE = "advise.sqlite3"
 
 
@@ -60,6 +62,10 @@ def main() -> int:
             check=False,
         )
         failures += shown.returncode != 0
+        left = left_after(PATIENCE_S, folder)
+        if left:
+            failures += 1
+            print(f"still running: {', '.join(map(str, left))}")
     print(
         f"{given.kills} kills, {landed} of them after new samples; {rows} samples kept; "
         f"resumed: {'yes' if resumed else 'no'}; failures: {failures}"
@@ -73,6 +79,25 @@ def kill_after(seconds: float, command: list[str], environment: dict[str, str]) 
     time.sleep(seconds)
     process.send_signal(signal.SIGKILL)
     process.wait()
+
+
+def left_after(seconds: float, folder: str) -> list[int]:
+    """Return the processes of these calibrations that do not end in time, where one can see."""
+    end = time.monotonic() + seconds
+    while (left := processes_of(folder)) and time.monotonic() < end:
+        time.sleep(0.5)
+    return left
+
+
+def processes_of(folder: str) -> list[int]:
+    """Return the processes that were started with a data directory."""
+    mark = f"ADVISE_DATA_DIR={folder}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
 
 
 def state(store: Path, environment: dict[str, str]) -> tuple[str, int]:
