@@ -36,6 +36,7 @@ COMMANDS = {
     "machine": "advisor.cli.machine",
     "calibrate": "advisor.cli.calibrate",
     "verify": "advisor.cli.verify",
+    "validate": "advisor.cli.validate",
     "rule": "advisor.cli.rule",
     "lsp": "advisor.cli.lsp",
     "explain": "advisor.cli.explain",

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli.common import complain, write_result, wrong_use
+from advisor.cli.progress import Bar
 
 if TYPE_CHECKING:
     from costdb.calibration.campaign import Request
     from costdb.calibration.profile import Made
-
-_REFRESH_S = 0.2
-_BAR = 24
 
 
 def register(app: typer.Typer) -> None:
@@ -133,8 +130,8 @@ class _Bar(_Lines):
     """Progress on a terminal: one line with a bar."""
 
     def __init__(self) -> None:
+        self._bar = Bar()
         self._title = ""
-        self._due = 0.0
 
     def resumed(self, run: str) -> None:
         self.clear()
@@ -142,21 +139,14 @@ class _Bar(_Lines):
 
     def measuring(self, title: str, launch: int, launches: int) -> None:
         self._title = f"{title} ({launch} of {launches})"
-        self._due = 0.0
         self.progress(0.0)
 
     def progress(self, share: float) -> None:
-        if time.monotonic() >= self._due:
-            self._due = time.monotonic() + _REFRESH_S
-            full = round(share * _BAR)
-            bar = "#" * full + "." * (_BAR - full)
-            sys.stderr.write(f"\r\x1b[K[{bar}] {round(100 * share):3d} % {self._title}")
-            sys.stderr.flush()
+        self._bar.show(self._title, share)
 
     def failed(self, reason: str) -> None:
         self.clear()
         super().failed(reason)
 
     def clear(self) -> None:
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
+        self._bar.clear()

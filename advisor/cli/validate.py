@@ -1,0 +1,87 @@
+"""``advise validate``: the papers' experiments on this machine, with the papers' figures beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from advisor.cli.common import (
+    MACHINE_VARIABLE,
+    NOTHING_TO_SAY,
+    WRONG_USE,
+    choose_machine,
+    complain,
+    write_result,
+    wrong_use,
+)
+from advisor.cli.formats import JSON, TEXT, require_format, text_style
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("validate", help="Repeat the papers' experiments on this machine and compare.")(
+        _validate
+    )
+
+
+def _validate(
+    machine: Annotated[
+        str,
+        typer.Option(
+            "--machine", "-m", metavar="NAME", envvar=MACHINE_VARIABLE, help="This machine's name."
+        ),
+    ] = "here",
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
+    ] = None,
+    output_format: Annotated[
+        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
+    ] = TEXT,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output-file", metavar="FILE", help="Write the result to a file."),
+    ] = None,
+) -> int:
+    require_format(output_format)
+    from datetime import UTC, datetime
+
+    from advisor.cli.progress import Bar
+    from advisor.cli.subjects import problems_in_one_line
+    from advisor.ranking.findings import calibration_of
+    from advisor.report.validation import ValidationReport, as_json, as_text
+    from advisor.validation.sections import Context, make_sections
+    from costdb.machines import load_machine
+    from costdb.validation.results import Section
+
+    names = _names(only or ())
+    chosen = load_machine(choose_machine(machine))
+    made: list[Section] = []
+    bar = Bar()
+    try:
+        with problems_in_one_line():
+            for section in make_sections(names, Context(chosen, bar.show)):
+                bar.clear()
+                made.append(section)
+                if section.skipped:
+                    complain(f"advise: {section.name}: skipped: {section.skipped}")
+    finally:
+        bar.clear()
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    report = ValidationReport(chosen.name, calibration_of(chosen), now, made)
+    text = as_json(report) if output_format == JSON else as_text(report, text_style(output))
+    write_result(text, output)
+    return NOTHING_TO_SAY if any(section.rows for section in made) else WRONG_USE
+
+
+def _names(only: Sequence[str]) -> tuple[str, ...]:
+    from advisor.validation.sections import SECTIONS
+
+    for name in only:
+        if name not in SECTIONS:
+            raise wrong_use(
+                f"--only {name}: a validation has no such section, only {', '.join(SECTIONS)}"
+            )
+    return tuple(only)

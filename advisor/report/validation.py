@@ -1,0 +1,106 @@
+"""A validation as text for people, and as a document; ``validation.schema.json`` describes it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.report.full import labelled
+from advisor.report.style import Style
+from advisor.report.table import table
+from costdb.validation.results import Row, Section, Verdict
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ValidationReport:
+    """What a validation says of a machine, and when it was made (UTC, ISO)."""
+
+    machine: str
+    calibration: str
+    made_at: str
+    sections: Sequence[Section]
+
+
+def as_text(report: ValidationReport, style: Style) -> str:
+    """Return a table for each section, what it rests on, and how many claims hold."""
+    lines = [f"{report.machine} ({report.calibration}), validated {report.made_at}", ""]
+    for section in report.sections:
+        lines += _section(section, style)
+    lines.append(summary(report.sections))
+    return "\n".join(lines) + "\n"
+
+
+def summary(sections: Sequence[Section]) -> str:
+    """Return how many of the claims that were judged hold."""
+    rows = [row for section in sections for row in section.rows]
+    held = sum(row.verdict is Verdict.HOLDS for row in rows)
+    judged = sum(row.verdict is not Verdict.UNJUDGED for row in rows)
+    return f"{held} of {judged} figures hold, {judged - held} miss"
+
+
+def _section(section: Section, style: Style) -> Iterator[str]:
+    yield style.paint(section.title, "bold")
+    if section.rows:
+        heads = ("operation", "figure", "paper", "here", "verdict")
+        cells = [
+            (row.operation, row.figure, row.paper or "-", row.ours, str(row.verdict))
+            for row in section.rows
+        ]
+        yield from table(heads, cells, len(heads), style).splitlines()
+    yield from labelled("because", _remarks(section.rows), style)
+    yield from labelled("paper", _sources(section.rows), style)
+    yield from labelled("note", section.notes, style)
+    if section.skipped:
+        yield from labelled("skipped", [section.skipped], style)
+    yield ""
+
+
+def _remarks(rows: Sequence[Row]) -> list[str]:
+    return [f"{row.operation}: {row.figure}: {row.remark}" for row in rows if row.remark]
+
+
+def _sources(rows: Sequence[Row]) -> list[str]:
+    return list(dict.fromkeys(row.source for row in rows if row.source))
+
+
+def as_json(report: ValidationReport) -> str:
+    """Return the document, indented, with a line end."""
+    document = {
+        "schema_version": SCHEMA_VERSION,
+        "machine": report.machine,
+        "calibration": report.calibration,
+        "made_at": report.made_at,
+        "sections": [_section_document(section) for section in report.sections],
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def _section_document(section: Section) -> Mapping[str, Any]:
+    return {
+        "name": section.name,
+        "title": section.title,
+        "skipped": section.skipped,
+        "notes": list(section.notes),
+        "rows": [_row_document(row) for row in section.rows],
+    }
+
+
+def _row_document(row: Row) -> Mapping[str, Any]:
+    return {
+        "model": row.model,
+        "operation": row.operation,
+        "figure": row.figure,
+        "paper": row.paper,
+        "source": row.source,
+        "here": row.ours,
+        "verdict": "unjudged" if row.verdict is Verdict.UNJUDGED else row.verdict.value.lower(),
+        "values": {
+            name: value if math.isfinite(value) else None for name, value in row.values.items()
+        },
+        "remark": row.remark,
+    }

@@ -1,0 +1,134 @@
+"""Starting ranks for a validation, and reading what they measured."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory, TemporaryFile
+from threading import Timer
+from typing import Any
+
+from costdb.validation.results import CannotValidateError
+
+RANKS = 2
+_SECONDS = 0.4
+_PATIENCE_S = 240.0
+_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One thing to do, by names of programs that do it in other ways, at the same sizes."""
+
+    ways: tuple[str, ...]
+    sizes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What one way took: the median, the least and the greatest of its repetitions."""
+
+    median_us: float
+    low_us: float
+    high_us: float
+
+
+def examples_folder() -> Path:
+    """Return where the examples are: in the installed package, or beside its source.
+
+    Raises
+    ------
+    CannotValidateError
+        They are in neither place.
+    """
+    package = Path(__file__).parents[1]
+    for folder in (package / "examples", package.parent / "examples"):
+        if (folder / "mpi" / "box_sum.py").is_file():
+            return folder
+    raise CannotValidateError(
+        f"the examples are missing: neither {package / 'examples'} nor "
+        f"{package.parent / 'examples'} has them; install a wheel of kernel-advisor"
+    )
+
+
+def run_jobs(jobs: Sequence[Job], seconds: float = _SECONDS) -> Iterator[tuple[Times, ...]]:
+    """Run jobs on `RANKS` ranks; yield the times of each one's ways as they come.
+
+    Raises
+    ------
+    CannotValidateError
+        MPI is missing, or the ranks ended before they were done.
+    """
+    launcher = _launcher()
+    with TemporaryDirectory() as folder, TemporaryFile("w+", encoding="utf-8") as complaints:
+        file = Path(folder, "jobs.json")
+        stated: dict[str, Any] = {
+            "examples": str(examples_folder()),
+            "seconds": seconds,
+            "jobs": [{"ways": job.ways, "sizes": job.sizes} for job in jobs],
+        }
+        file.write_text(json.dumps(stated), "utf-8")
+        command = [launcher, "-n", str(RANKS), sys.executable, "-P", "-m"]
+        process = subprocess.Popen(
+            [*command, "advisor.validation.worker", str(file)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            encoding="utf-8",
+            env=_environment(),
+            start_new_session=True,
+        )
+        timer = Timer(_PATIENCE_S, _end, (process,))
+        timer.daemon = True
+        timer.start()
+        done = 0
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                done += 1
+                yield tuple(
+                    Times(median(taken), min(taken), max(taken))
+                    for taken in json.loads(line)["microseconds"]
+                )
+        finally:
+            timer.cancel()
+            _end(process)
+            process.wait()
+            process.stdout.close()
+        if done < len(jobs):
+            complaints.seek(0)
+            said = [line.strip() for line in complaints if line.strip()]
+            reason = next((one for one in reversed(said) if "Error" in one), " ".join(said[-1:]))
+            raise CannotValidateError(f"the ranks ended after {done} of {len(jobs)} jobs: {reason}")
+
+
+def _launcher() -> str:
+    from costdb.calibration.launch import mpiexec
+
+    found = mpiexec() if find_spec("mpi4py") is not None else None
+    if found is None:
+        raise CannotValidateError(
+            "mpi4py or mpiexec is missing: pip install 'kernel-advisor[calibrate]'"
+        )
+    return found
+
+
+def _environment() -> dict[str, str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS_VARIABLES)}
+    return {**kept, **dict.fromkeys(_THREADS, "1")}
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)

@@ -1,0 +1,51 @@
+"""The sections of a validation, by name; each is imported only when it is made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from types import MappingProxyType
+
+from costdb.machines import Machine
+from costdb.validation.results import CannotValidateError, Section
+
+SECTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "lines": "advisor.validation.fits:lines",
+        "smp": "advisor.validation.fits:smp",
+        "crossover": "advisor.validation.crossover:crossover",
+        "pgas": "advisor.validation.remote:remote",
+        "choices": "advisor.validation.choices:choices",
+    }
+)
+"""In the order of a report: module and function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a section is made with.
+
+    Attributes
+    ----------
+    machine : Machine
+        The profile of the machine that this runs on.
+    progress : callable
+        Told what is being done, and which share of the section is, from 0 to 1.
+    """
+
+    machine: Machine
+    progress: Callable[[str, float], None] = lambda doing, share: None
+
+
+def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
+    """Yield the sections; one that cannot be made is skipped, with the reason."""
+    for name in names or SECTIONS:
+        module, _, function = SECTIONS[name].partition(":")
+        try:
+            made: Section = getattr(import_module(module), function)(context)
+        except CannotValidateError as problem:
+            made = Section(name, name, skipped=str(problem))
+        except ImportError as error:
+            made = Section(name, name, skipped=f"{error.name or error} is missing")
+        yield made
