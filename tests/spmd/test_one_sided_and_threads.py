@@ -6,10 +6,22 @@ from reading import operations, program
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.steps import LoopKind, Op
+from advisor.ir.spmd.steps import LoopKind, Op, Wait
 from costdb.expr import evaluate, to_text
-from costdb.process.terms import Leaf, Process, Sequential
-from costdb.work import Barrier, Pattern, RemoteGroup, Superstep
+from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.work import Barrier, Message, Pattern, RemoteGroup, Superstep
+
+
+def leaves_within(process: Process, times: int = 1) -> list[tuple[str, int]]:
+    """Return the label of every message and how often it is sent."""
+    match process:
+        case Leaf(work=Message(label=label)):
+            return [(label, times)]
+        case SeqLoop(low=low, high=high, body=body):
+            return leaves_within(body, times * int(evaluate(high - low + 1, {})))
+        case Sequential(parts=parts):
+            return [found for part in parts for found in leaves_within(part, times)]
+    return []
 
 
 def leaves(process: Process) -> list[object]:
@@ -63,6 +75,59 @@ def test_a_shared_window_is_memory_of_all() -> None:
     (first, second) = operations(program(text))
     assert first.op is second.op is Op.FENCE
     assert to_text(first.communicator.size) == "P.node"
+
+
+def test_partners_and_results_of_one_sided_operations() -> None:
+    text = (
+        "one, old = np.ones(1, dtype='i8'), np.empty(1, dtype='i8')\n"
+        "x, y = np.zeros(30), np.zeros(30)\n"
+        "win = MPI.Win.Allocate(240, 8, comm=comm)\n"
+        "win.Lock_all()\n"
+        "win.Fetch_and_op(one, old, 3, 0, MPI.SUM)\n"
+        "win.Get_accumulate(x, y, target_rank=(rank + 1) % size, op=MPI.SUM)\n"
+        "win.Compare_and_swap(one, one, old, 2)\n"
+        "req = win.Rput(x, target_rank=5)\n"
+        "req.Wait()\n"
+        "win.Flush(5)\n"
+        "win.Unlock_all()\n"
+        "win.Lock(rank=4, lock_type=MPI.LOCK_SHARED)\n"
+        "win.Unlock(4)\n"
+    )
+    read = program(text)
+    found = operations(read)
+    partners = [None if op.dest is None or op.dest.rank is None else to_text(op.dest.rank)
+                for op in found]  # fmt: skip
+    assert partners == [None, "3", "(rank + 1) % P", "2", "5", "5", None, "4", "4"]
+    fetched, both, swapped, put = found[1:5]
+    for op, count in ((fetched, 1), (both, 30), (swapped, 1)):
+        assert op.send is not None and op.receive is not None
+        assert op.send.count is not None and op.receive.count is not None
+        assert evaluate(op.send.count, {}) == evaluate(op.receive.count, {}) == count
+    assert (put.blocking, put.request) == (False, "req")
+    waits = [v.step for v in read.functions[-1].visits() if isinstance(v.step, Wait)]
+    assert [wait.requests for wait in waits] == [("req",)]
+
+
+def test_persistent_operations_take_place_where_they_start() -> None:
+    text = (
+        "x, y = np.zeros(30), np.zeros(30)\n"
+        "a = comm.Send_init(x, dest=1)\n"
+        "b = comm.Recv_init(y, source=0)\n"
+        "reqs = [a, b]\n"
+        "for step in range(7):\n"
+        "    MPI.Prequest.Startall(reqs)\n"
+        "    MPI.Prequest.Waitall(reqs)\n"
+        "a.Start()\n"
+        "a.Wait()\n"
+    )
+    read = program(text)
+    (function,) = read.functions
+    found = [(visit.depth, op.op, op.span.start_line) for visit, op in function.operations()]
+    assert found == [(1, Op.SEND, 12), (1, Op.RECV, 12), (0, Op.SEND, 14)]
+    messages = [w for w in leaves_within(lower_steps(function.body).process) if w[0] == "Send_init"]
+    assert [times for _, times in messages] == [7, 1]
+    names = {op.send.view.buffer.name for _, op in function.operations() if op.send is not None}
+    assert names == {"x"}, "arrays made in one statement are told apart"
 
 
 PARALLEL = """\

@@ -29,11 +29,30 @@ SIZE_FROM = 3
 
 def assign(node: cst.Assign, run: Run) -> None:
     """Follow an assignment to one or several targets."""
-    with named(run, *(target.target for target in node.targets)):
-        found = evaluate(node.value, run)
+    found = _several(node, run)
+    if found is None:
+        with named(run, *(target.target for target in node.targets)):
+            found = evaluate(node.value, run)
     found = _size(node, found, run)
     for target in node.targets:
         store(target.target, found, run)
+
+
+def _several(node: cst.Assign, run: Run) -> Value | None:
+    """Return the values of ``a, b = ..., ...``, each called as what it is assigned to."""
+    target = node.targets[0].target
+    if len(node.targets) > 1 or not isinstance(target, cst.Tuple):
+        return None
+    if not isinstance(node.value, cst.Tuple) or len(node.value.elements) != len(target.elements):
+        return None
+    pairs = list(zip(target.elements, node.value.elements, strict=True))
+    if any(isinstance(part, cst.StarredElement) for pair in pairs for part in pair):
+        return None
+    found: list[Value] = []
+    for place, element in pairs:
+        with named(run, place.value):
+            found.append(evaluate(element.value, run))
+    return Sequence(tuple(found), is_list=False)
 
 
 def augment(node: cst.AugAssign, run: Run) -> None:

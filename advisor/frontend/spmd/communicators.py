@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.frontend.spmd import numpy_calls
 from advisor.frontend.spmd.datatypes import BASIC_TYPES, derive
-from advisor.frontend.spmd.requests import waited
+from advisor.frontend.spmd.requests import started, waited
 from advisor.frontend.spmd.run import Argument, Run
 from advisor.frontend.spmd.values import (
     ANYBODY,
@@ -219,6 +219,9 @@ def _sub(
 def construct(path: str, given: list[Argument], run: Run, span: Span) -> Value:
     """Return what a function of mpi4py gives."""
     name = path.removeprefix(f"{MPI}.")
+    if name.startswith("Prequest.") and not name.startswith("Prequest.Start"):
+        # what it inherits
+        name = name.removeprefix("P").replace("request", "Request", 1)
     values = [a.value for a in given if a.keyword is None]
     match name:
         case "Wtime" | "Wtick":
@@ -234,6 +237,8 @@ def construct(path: str, given: list[Argument], run: Run, span: Span) -> Value:
             return Opaque(f"MPI.{name}", foreign=True)
         case "Request.Waitall" | "Request.Wait" | "Request.waitall" | "Request.wait":
             return waited(values, run, span)
+        case "Prequest.Startall" | "Prequest.Start":
+            return started(values, run, span)
         case "Request.Waitany" | "Request.waitany" | "Request.Testall" | "Request.testall":
             waited(values, run, span)
             return Number(None, varies=True)

@@ -36,6 +36,12 @@ def filled_array(arguments: Arguments, run: Run, span: Span, *, filled: bool, fu
         default = numpy_number(value.dtype) if isinstance(value, Number) else None
     dtype = stated_dtype(arguments, 2 if full else 1, default)
     order = stated_order(arguments, 3 if full else 2)
+    memory = arguments.keyword("buffer")
+    if memory is not None and not isinstance(memory, Nothing):
+        # an array over memory that is there
+        shared = isinstance(memory, Array) and memory.view.buffer.allocation.origin is Origin.SHARED
+        origin = Origin.SHARED if shared else Origin.PARAMETER
+        return Array(run.fresh(run.text_of(span), dtype, shape, origin, span, order))
     view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span, order)
     run.emit(Allocate(view.buffer, span, filled))
     return Array(view)
@@ -228,6 +234,15 @@ def frombuffer(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return a vector of the bytes of a buffer."""
     stated = arguments.at(1, "dtype")
     dtype = "float64" if stated is None else dtype_name(stated)
+    memory = arguments.at(0, "buffer")
+    if isinstance(memory, Array):
+        count = memory.view.count
+        if memory.view.dtype != dtype:
+            name = f"{run.targets[0] if run.targets else 'array'}.n0"
+            count = run.symbols.unknown(name, "its length is not known", span)
+        shape = None if count is None else (count,)
+        origin = memory.view.buffer.allocation.origin
+        return Array(run.fresh(run.text_of(span), dtype, shape, origin, span))
     return array_of_nothing(run, span, dtype, None)
 
 

@@ -44,6 +44,9 @@ _FORMS: dict[str, _Form] = {
     "bsend": _SEND,
     "rsend": _SEND,
     "send_init": _SEND,
+    "ssend_init": _SEND,
+    "bsend_init": _SEND,
+    "rsend_init": _SEND,
     "recv": _RECV,
     "recv_init": _RECV,
     "probe": _PROBE,
@@ -104,7 +107,7 @@ def form_of(method: str) -> tuple[_Form, bool, bool] | None:
     pickled = method[:1].islower()
     bare = method.lower()
     if bare in _FORMS:
-        return _FORMS[bare], pickled, True
+        return _FORMS[bare], pickled, not bare.endswith("_init")
     if bare.startswith("i") and bare[1:] in _FORMS:
         return _FORMS[bare[1:]], pickled, False
     return None
@@ -154,6 +157,8 @@ def communicate(
     parameters = _PICKLED.get(form.op, form.parameters) if pickled else form.parameters
     named = _named(given, parameters)
     made = _operation(form, method, communicator, named, run, span, around, pickled, blocking)
+    if method.endswith("_init"):
+        return Request(made.request or run.text_of(span), starts=made)
     run.emit(made)
     sent = named.get("obj") or named.get("sendobj")
     return _result(made, run, span, None if sent is None else sent.value)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.frontend.spmd.run import RECEIVED, Run
 from advisor.frontend.spmd.values import Nothing, Opaque, Request, Sequence, Value
 from advisor.ir.spmd.steps import Wait
@@ -23,6 +25,20 @@ def waited(values: list[Value], run: Run, span: Span) -> Value:
     return Nothing()
 
 
+def started(values: list[Value], run: Run, span: Span) -> Value:
+    """Note that persistent operations begin once more."""
+    for value in values[:1]:
+        parts: tuple[Value | None, ...] = (value,)
+        if isinstance(value, Sequence):
+            parts = value.items if value.items is not None else (value.element,)
+            if value.items is None:
+                run.unknown("how many persistent requests start is not known", span)
+        for part in parts:
+            if isinstance(part, Request) and part.starts is not None:
+                run.emit(replace(part.starts, span=span, statement=run.statement))
+    return Nothing()
+
+
 def request_method(request: Request, name: str, run: Run, span: Span) -> Value:
     """Return what a method of a request gives."""
     if name in ("Wait", "wait"):
@@ -30,6 +46,8 @@ def request_method(request: Request, name: str, run: Run, span: Span) -> Value:
         return Opaque("what a request gives", varies=True)
     if name in ("Test", "test"):
         return Opaque("whether a request is done", varies=True)
-    if name in ("Start", "Free", "Cancel", "free", "cancel"):
+    if name == "Start":
+        return started([request], run, span)
+    if name in ("Free", "Cancel", "free", "cancel"):
         return Nothing()
     return Opaque(f"the result of `.{name}` of a request", foreign=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import DerivedType
 from advisor.ir.spmd.ranks import Communicator
+from advisor.ir.spmd.steps import Communicate
 from costdb.expr import Expr
 
 if TYPE_CHECKING:
@@ -115,10 +116,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request of a non-blocking operation; `text` is what it was assigned to first."""
+    """A request of a non-blocking operation; `text` is what it was assigned to first.
+
+    A persistent one `starts` its operation again and again.
+    """
 
     text: str
     pickled: View | None = None
+    starts: Communicate | None = None
 
 
 @dataclass(frozen=True, slots=True)
