@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TypeVar
 
+from advisor.analysis.spmd.chains import Chain, chain_of
 from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
@@ -34,13 +35,16 @@ from advisor.ir.spmd.steps import (
     walk,
 )
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
+from costdb.expr import Expr, ExprError, free_symbols, less, num, substitute, sym
 from costdb.expr.nodes import Num
 from costdb.process.terms import Branch as Chosen
 from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.work import Work
 
 Node = TypeVar("Node")
+LINK = "link"
+"""The symbol that counts the ranks between the ends of a chain."""
+
 MOST_RANKS = 6
 """Ranks that are tried."""
 
@@ -110,8 +114,87 @@ class _Lowering:
 
     def block(self, steps: tuple[Step, ...]) -> list[Process]:
         """Return what a block does."""
+        chain = chain_of(steps)
+        if chain is not None:
+            return [self._once_through(chain)]
         flat, _ = self._flat(steps)
         return list(self._paired(flat))
+
+    def _once_through(self, chain: Chain) -> Process:
+        """Return what passes until the last rank of a chain is done.
+
+        The first rank sends when it is ready, each of the others has to have received before it
+        goes on, and the last one has its work left.
+        """
+        ranks = sym(RANKS)
+        message = self._message(chain)
+        link = Sequential((*self._of(chain.inner.between, num(1)), message))
+        started = Parallel(
+            (
+                Sequential(self._of(chain.begin.between, self._first(chain))),
+                Sequential(self._of(chain.inner.before, num(1))),
+            )
+        )
+        rest = Sequential(self._of(chain.end.after, self._last(chain)))
+        links = SeqLoop(LINK, num(1), ranks - 2, link)
+        alone = Sequential(
+            (
+                *self._of(chain.begin.between, self._first(chain)),
+                *self._of(chain.begin.after, self._first(chain)),
+            )
+        )
+        whole = Sequential((started, message, links, rest))
+        return Chosen(less(num(1), ranks), whole, alone)
+
+    def _once_more(self, chain: Chain) -> Process:
+        """Return by how much each further pass through a chain delays the end.
+
+        A send waits for its receiver, so a rank between the ends is in two messages a pass; with
+        two ranks there are only ends.
+        """
+        message = self._message(chain)
+        inner = Sequential(
+            (
+                *self._of(chain.inner.before, num(1)),
+                message,
+                *self._of(chain.inner.between, num(1)),
+                message,
+                *self._of(chain.inner.after, num(1)),
+            )
+        )
+        first = Sequential(
+            (
+                *self._of(chain.begin.between, self._first(chain)),
+                message,
+                *self._of(chain.begin.after, self._first(chain)),
+            )
+        )
+        last = Sequential(
+            (
+                *self._of(chain.end.before, self._last(chain)),
+                message,
+                *self._of(chain.end.after, self._last(chain)),
+            )
+        )
+        ends = Parallel((first, last))
+        return Chosen(less(num(2), sym(RANKS)), Parallel((ends, inner)), ends)
+
+    def _first(self, chain: Chain) -> Expr:
+        return num(0) if chain.upwards else sym(RANKS) - 1
+
+    def _last(self, chain: Chain) -> Expr:
+        return sym(RANKS) - 1 if chain.upwards else num(0)
+
+    def _message(self, chain: Chain) -> Process:
+        return Sequential(self._of((chain.message,), num(1)))
+
+    def _of(self, steps: tuple[Step, ...], rank: Expr) -> tuple[Process, ...]:
+        """Return what steps are that one rank takes."""
+        before = dict(self.bindings)
+        self.bindings[RANK] = rank
+        made = tuple(self.block(steps))
+        self.bindings = before
+        return made
 
     def _flat(self, steps: tuple[Step, ...]) -> tuple[list[Step | Process], bool]:
         """Return steps with decided branches in their place, and whether they leave."""
@@ -124,6 +207,10 @@ class _Lowering:
                     if left:
                         return made, True
                 case Call(body=body):
+                    chain = chain_of(body)
+                    if chain is not None:
+                        made.append(self._once_through(chain))
+                        continue
                     part, _ = self._flat(body)
                     made += part
                 case Leave(how=how):
@@ -216,6 +303,10 @@ class _Lowering:
         trips, low = self.at(loop.trips), self.at(loop.low)
         stride = num(loop.step) if loop.stride is None else self.at(loop.stride)
         straight = bool(loop.variable) and stride == num(1) and not loop.by_rank
+        chain = None if loops else chain_of(loop.body)
+        if chain is not None:
+            yield from self._passes(loop, chain, (turn, low, trips, stride))
+            return
         if loop.variable and not straight:
             self.bindings[loop.variable] = low + sym(turn) * stride
         inner = Sequential(tuple(self.within(loops, loop.body)))
@@ -226,6 +317,22 @@ class _Lowering:
             yield SeqLoop(loop.variable, low, low + trips - 1, inner)
         else:
             yield SeqLoop(turn, num(0), trips - 1, inner)
+
+    def _passes(
+        self, loop: Loop, chain: Chain, counted: tuple[str, Expr, Expr, Expr]
+    ) -> Iterator[Process]:
+        """Yield a loop each of whose iterations goes through a chain, one behind the other."""
+        turn, low, trips, stride = counted
+        before = dict(self.bindings)
+        if loop.variable:
+            self.bindings[loop.variable] = low
+        first = self._once_through(chain)
+        yield Chosen(less(num(0), trips), first, Sequential(()))
+        if loop.variable:
+            self.bindings[loop.variable] = low + sym(turn) * stride
+        further = self._once_more(chain)
+        self.bindings = before
+        yield SeqLoop(turn, num(1), trips - 1, further)
 
     def _leaves(self, works: Iterable[Work]) -> Iterator[Process]:
         for work in works:

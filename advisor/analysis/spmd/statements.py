@@ -12,6 +12,7 @@ from advisor.analysis.spmd.regions import itemsize, region_of, run_of, visited_r
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from costdb.expr import Expr, num
+from costdb.expr.nodes import Num
 from costdb.lines.regions import bytes_of
 from costdb.work import (
     Access,
@@ -78,6 +79,9 @@ def of_computation(step: Compute) -> tuple[Work, ...]:
     if step.what == "element":
         stored = 0 if step.target is None else 1
         return (Interpretation(num(1), loads=len(step.reads), stores=stored),)
+    if step.what == "interpreted":
+        count = step.operations.value if isinstance(step.operations, Num) else 1
+        return (Interpretation(num(1), operations=int(count)),)
     if step.what == "tolist":
         count = num(1) if step.operations is None else step.operations
         return (Interpretation(count, loads=1),)

@@ -10,7 +10,7 @@ from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Number, Opaque
 from advisor.ir.spmd.steps import Condition, ConditionKind, Leave, Step
 from advisor.source import Span
-from costdb.expr import Expr, logical_not, num
+from costdb.expr import Expr, equal, logical_not, num
 from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
 
@@ -32,7 +32,10 @@ def condition_of(test: cst.BaseExpression, header: Span, run: Run, pragmas: Prag
                 single = other
     lines = range(header.start_line, header.end_line + 1)
     probability = spoken_of(pragmas.probabilities, lines)
-    if not isinstance(found, Number) or found.dtype != "bool":
+    if isinstance(found, Number) and found.dtype == "int" and value is not None:
+        # ``if rank:``
+        value = logical_not(equal(value, num(0)))
+    elif not isinstance(found, Number) or found.dtype != "bool":
         value = None if value is None or not isinstance(value, Num) else num(int(value.value != 0))
     return Condition(kind, run.text(test), run.span(test), value, single, probability)
 

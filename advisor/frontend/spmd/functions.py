@@ -10,6 +10,7 @@ import libcst as cst
 from advisor.frontend.names import dotted
 from advisor.frontend.spmd.assignments import as_size
 from advisor.frontend.spmd.expressions import arguments, evaluate
+from advisor.frontend.spmd.interpreted import compiled, is_compiled
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.options import click_options
 from advisor.frontend.spmd.run import Argument, Frame, Run
@@ -122,6 +123,8 @@ class Functions:
             with run.block() as body:
                 self.block(defined.function.node.body)
                 steps = tuple(body)
+            if is_compiled(defined.function.node, run):
+                steps = compiled(defined.function.name, steps, run.span(defined.function.node.name))
         finally:
             run.frames.pop()
             run.statement, run.targets = saved

@@ -22,6 +22,7 @@ from advisor.frontend.spmd.conditions import (
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, define_class
 from advisor.frontend.spmd.imports import imported
+from advisor.frontend.spmd.interpreted import interpreted
 from advisor.frontend.spmd.iteration import iteration, loop_over
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
@@ -227,7 +228,7 @@ class Statements:
                 store(node.target, made.element, run)
                 clocks = run.clocks
                 self.block(node.body)
-                steps = tuple(body)
+                steps = tuple(body) or interpreted(node.body, line)
             timing = run.clocks - clocks >= 2 and only_communicates(steps)
         loop = loop_over(made, steps, line, timing=timing)
         if trips is not None:
@@ -244,7 +245,7 @@ class Statements:
         with self._repeated(node.body), run.block() as body:
             evaluate(node.test, run)
             self.block(node.body)
-            steps = tuple(body)
+            steps = tuple(body) or interpreted(node.body, header)
         span = run.span(node.test)
         line = Span(header.start_line, header.start_column, span.end_line, span.end_column)
         text = run.text(node.test)

@@ -168,8 +168,8 @@ class Compute:
         Arithmetic operations; None where the shapes are not known.
     what : str
         ``"elementwise"``, ``"reduction"``, ``"product"``, ``"fill"``, ``"element"`` (a single
-        element, read or written by the interpreter), ``"call"`` (a library function of unknown
-        cost).
+        element, read or written by the interpreter), ``"interpreted"`` (`operations` of the
+        interpreter on numbers), ``"call"`` (a library function of unknown cost).
     span : Span
         Of the statement.
     operation : str

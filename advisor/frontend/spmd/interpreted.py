@@ -1,0 +1,64 @@
+"""The interpreter's own work: loops over numbers, and functions that a compiler takes from it."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from advisor.frontend.names import dotted
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.values import External
+from advisor.ir.spmd.steps import Compute, Loop, LoopKind, Step, Unknown, walk
+from advisor.source import Span
+from costdb.expr import num
+
+_COMPILERS = frozenset({"njit", "jit", "vectorize", "guvectorize", "stencil", "cfunc"})
+
+
+def interpreted(body: cst.BaseSuite, span: Span) -> tuple[Step, ...]:
+    """Return the work of an iteration that touches no array and sends nothing.
+
+    Operators, comparisons and calls count alike, as one operation of the interpreter each.
+    """
+    count = _count(body)
+    return (Compute(None, (), num(count), "interpreted", span),) if count else ()
+
+
+def _count(node: cst.CSTNode) -> int:
+    here = isinstance(
+        node,
+        cst.BinaryOperation
+        | cst.BooleanOperation
+        | cst.ComparisonTarget
+        | cst.Call
+        | cst.AugAssign,
+    )
+    return here + sum(_count(child) for child in node.children)
+
+
+def is_compiled(node: cst.FunctionDef, run: Run) -> bool:
+    """Return whether a decorator has numba compile a function."""
+    return any(_is_compiler(decorator.decorator, run) for decorator in node.decorators)
+
+
+def _is_compiler(node: cst.BaseExpression, run: Run) -> bool:
+    called = node.func if isinstance(node, cst.Call) else node
+    first, _, rest = (dotted(called) or "").partition(".")
+    found = run.lookup(first)
+    if not isinstance(found, External):
+        return False
+    path = f"{found.path}.{rest}" if rest else found.path
+    return path.startswith("numba.") and path.rpartition(".")[2] in _COMPILERS
+
+
+def compiled(name: str, steps: tuple[Step, ...], span: Span) -> tuple[Step, ...]:
+    """Return what a compiled function does: its parallel loops, and else something unknown.
+
+    No model says how long compiled loops over single elements take, and the interpreter's price
+    would be a hundred times too much.
+    """
+    if not steps or any(
+        isinstance(visit.step, Loop) and visit.step.kind is LoopKind.THREADS
+        for visit in walk(steps, into_calls=True)
+    ):
+        return steps
+    return (Unknown(f"the time of `{name}`, which numba compiles, is not modelled", span),)
