@@ -80,8 +80,8 @@ def of_computation(step: Compute) -> tuple[Work, ...]:
         stored = 0 if step.target is None else 1
         return (Interpretation(num(1), loads=len(step.reads), stores=stored),)
     if step.what == "interpreted":
-        count = step.operations.value if isinstance(step.operations, Num) else 1
-        return (Interpretation(num(1), operations=int(count)),)
+        operators = step.operations.value if isinstance(step.operations, Num) else 1
+        return (Interpretation(num(1), operations=int(operators)),)
     if step.what == "tolist":
         count = num(1) if step.operations is None else step.operations
         return (Interpretation(count, loads=1),)
