@@ -1,8 +1,9 @@
 """Numbers from prices: estimates in seconds, ratios of two prices, and where the better one flips.
 
 Every machine coefficient has an interval. An estimate's ends put each coefficient at whichever
-of its ends makes the price least or greatest; a ratio moves the coefficients that both prices
-share together, so what is uncertain about both alike cancels.
+of its ends makes the price least or greatest, except residuals, which are independent of one
+another (:mod:`costdb.spread`); a ratio moves the coefficients that both prices share together, so
+what is uncertain about both alike cancels.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from costdb.multilinear import (
     search,
 )
 from costdb.quantity import Provenance, Quantity
+from costdb.spread import independent_of, spread, spread_of_ratio
 
 _SECONDS_PER_MICROSECOND = 1e-6
 _DENSE_VALUES = 256
@@ -95,13 +97,14 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
     names = frozenset(priced.coefficients)
     box = _box(priced.coefficients)
     whole = reduce_price(priced.microseconds, bindings, names)
-    interval = extremes(whole, box)
+    independent = independent_of(priced.coefficients)
+    interval = spread(whole, box, independent)
     remarks = _extrapolations(priced, bindings, box)
     if interval.mid < 0:
         remarks = (*remarks, "the formula is negative at these sizes; taken as 0")
     terms = []
     for term in priced.terms:
-        part = extremes(reduce_price(term.microseconds, bindings, names), box)
+        part = spread(reduce_price(term.microseconds, bindings, names), box, independent)
         low, mid, high = _seconds(part)
         terms.append(TermEstimate(term.label, term.model, low, mid, high))
     low, mid, high = _seconds(interval)
@@ -147,14 +150,21 @@ def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     above = reduce_price(before.microseconds, bindings, names)
     below = reduce_price(after.microseconds, bindings, names)
     used = sorted(above.coefficients | below.coefficients)
-    mid = _quotient(above, below, {name: box[name].mid for name in used})
+    given = {name: box[name] for name in used}
+    return spread_of_ratio(
+        lambda box: _ratio_over(above, below, box), given, independent_of(merged)
+    )
+
+
+def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:
+    mid = _quotient(above, below, {name: interval.mid for name, interval in box.items()})
     if _positive_multilinear(above, box) and _positive_multilinear(below, box):
         greatest = greatest_quotient(above, below, box)
         inverse = greatest_quotient(below, above, box)
         if greatest is not None and inverse is not None:
             return Ratio(min(1 / inverse, mid), mid, max(greatest, mid))
-    high = search(lambda point: _quotient(above, below, point), used, box)
-    low = -search(lambda point: -_quotient(above, below, point), used, box)
+    high = search(lambda point: _quotient(above, below, point), list(box), box)
+    low = -search(lambda point: -_quotient(above, below, point), list(box), box)
     return Ratio(low, mid, high)
 
 

@@ -32,6 +32,9 @@ class Quantity:
     fitted_to : str
         Set when the value was chosen so that a model reproduces a published figure;
         names that figure. Such a value is always ``estimated``.
+    independent : bool
+        Whether its deviation from `value` says nothing about that of any other quantity, as with
+        what is left unexplained of one class of work (:mod:`costdb.spread`).
     """
 
     value: float
@@ -41,6 +44,7 @@ class Quantity:
     provenance: Provenance
     source: str
     fitted_to: str = ""
+    independent: bool = False
 
     def __post_init__(self) -> None:
         if not self.low <= self.value <= self.high:  # also refuses NaN

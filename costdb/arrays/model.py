@@ -20,10 +20,10 @@ from costdb.arrays.amounts import (
     amounts,
     rate_key,
 )
-from costdb.arrays.rates import RESIDUAL, SECTION, Rates, quantity_at, rates_of
+from costdb.arrays.rates import SECTION, Rates, quantity_at, rates_of
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, less, less_equal, maximum, num, sym
-from costdb.machines import Machine
+from costdb.machines import RESIDUAL, Machine
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
 from costdb.work import ArrayCall, ArrayOperation, FreshMemory, Statement, Visit

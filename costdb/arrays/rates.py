@@ -10,11 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from costdb.machines import Json, Machine, quantity_of
+from costdb.machines import RESIDUAL, Json, Machine, quantity_of
 from costdb.quantity import Provenance, Quantity
 
 SECTION = "arrays"
-RESIDUAL = "residual"
 WIDENED = 1.5
 """A stand-in's interval reaches so many times further up and down."""
 
@@ -75,7 +74,7 @@ def quantity_at(machine: Machine, rates: Rates, path: tuple[str, ...]) -> Quanti
         found = found.get(key) if isinstance(found, dict) else None
     if not isinstance(found, dict) or "value" not in found:
         return None
-    quantity = quantity_of(found, machine.sources)
+    quantity = quantity_of(found, machine.sources, independent=path == (RESIDUAL,))
     return estimated(quantity, rates.place) if rates.stands_in else quantity
 
 

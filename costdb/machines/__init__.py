@@ -15,12 +15,13 @@ from costdb.machines.documents import (
     read_document,
 )
 from costdb.machines.find import CALIBRATED, default_machine, load_machine, machine_names
-from costdb.machines.machine import Machine, machine_of, quantity_of
+from costdb.machines.machine import RESIDUAL, Machine, machine_of, quantity_of
 
 __all__ = [
     "BUILT_IN",
     "CALIBRATED",
     "PROFILE_SCHEMA_VERSION",
+    "RESIDUAL",
     "Json",
     "Machine",
     "MachineError",

@@ -9,6 +9,9 @@ from costdb.machines.checks import cheap_problems
 from costdb.machines.documents import Json, MachineError, place_of, to_float
 from costdb.quantity import Provenance, Quantity
 
+RESIDUAL = "residual"
+"""Key of what a calibration left unexplained of one class of work, independent of all others."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Machine:
@@ -76,7 +79,7 @@ class Machine:
             return None
         if not isinstance(found, dict) or "value" not in found:
             raise MachineError(f"{self.origin}: {place_of(path)}: expected a quantity")
-        return quantity_of(found, self.sources)
+        return quantity_of(found, self.sources, independent=path[-1] == RESIDUAL)
 
     @property
     def cache_line_bytes(self) -> int:
@@ -135,7 +138,9 @@ def machine_of(document: dict[str, Json], origin: str) -> Machine:
     )
 
 
-def quantity_of(leaf: Mapping[str, Json], sources: Mapping[str, str]) -> Quantity:
+def quantity_of(
+    leaf: Mapping[str, Json], sources: Mapping[str, str], *, independent: bool = False
+) -> Quantity:
     """Return the quantity that a checked leaf of a profile states."""
     value = leaf["value"]
     source = str(leaf["source"])
@@ -147,4 +152,5 @@ def quantity_of(leaf: Mapping[str, Json], sources: Mapping[str, str]) -> Quantit
         provenance=Provenance(str(leaf["provenance"])),
         source=sources.get(source, source),
         fitted_to=str(leaf.get("fitted_to", "")),
+        independent=independent,
     )
