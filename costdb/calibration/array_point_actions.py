@@ -37,13 +37,13 @@ def action_of(point: Point) -> Action:
     once_us = max((perf_counter() - begin) * 1e6, 0.05)
     times = max(1, min(2000, int(_ENOUGH_US / once_us)))
     if times == 1:
-        return Action(run)
+        return Action(run, alone=True)
 
     def repeated() -> None:
         for _ in repeat(None, times):
             run()
 
-    return Action(repeated, times)
+    return Action(repeated, times, alone=True)
 
 
 def _operation(point: Point) -> Callable[[], object]:
@@ -175,7 +175,7 @@ def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
             for array in there:
                 array.fill(1.0)
 
-        return Action(fill)
+        return Action(fill, alone=True)
 
     import mmap
 
@@ -191,7 +191,7 @@ def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
                 array.fill(1.0)
                 del array
 
-    return Action(map_and_fill)
+    return Action(map_and_fill, alone=True)
 
 
 @cache

@@ -36,7 +36,7 @@ class ArraySection:
     def action(self, point: Point, world: World) -> Action:
         """Return what is timed."""
         if "step" in point.features:
-            return Action(_step(str(point.features["step"])), _REPEATED)
+            return Action(_step(str(point.features["step"])), _REPEATED, alone=True)
         return action_of(point)
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:

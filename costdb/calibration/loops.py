@@ -53,7 +53,7 @@ class LoopSection:
             for _ in range(times):
                 triad(a, b, c, 0.5)
 
-        return Action(run, times)
+        return Action(run, times, alone=True)
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit the innermost loop, as often as it is entered."""

@@ -85,23 +85,27 @@ def _visits(points: int, rounds: int, seed: int) -> Iterator[int]:
 
 def _visit(action: Action, world: World, pace: Pace, share_s: float) -> tuple[float, ...]:
     # The last warm-up tells how many samples the time allows; all ranks find the same number.
-    warm_us = 0.0
+    passed_s = 0.0
     for _ in range(_WARM_UPS):
-        (warm_us,) = _slowest(world, [_once(action, world)])
-        if warm_us * action.repetitions > share_s * 1e6:
+        begin = time.perf_counter()
+        _once(action, world)
+        (passed_s,) = _slowest(world, [time.perf_counter() - begin])
+        if passed_s > share_s:
             break
-    fitting = int(share_s * 1e6 / max(warm_us * action.repetitions, 1e-3)) - _WARM_UPS
+    fitting = int(share_s / max(passed_s, 1e-9)) - _WARM_UPS
     count = min(max(fitting, pace.least), pace.samples)
     return _slowest(world, [_once(action, world) for _ in range(count)])
 
 
 def _once(action: Action, world: World) -> float:
     run = action.run
+    clock = time.process_time_ns if action.alone else time.perf_counter_ns
+    action.before()
     if world.communicator is not None:
         world.communicator.Barrier()
-    begin = time.perf_counter_ns()
+    begin = clock()
     run()
-    spent = time.perf_counter_ns() - begin
+    spent = clock() - begin
     return spent / _NANOSECONDS_PER_US / action.repetitions
 
 

@@ -91,11 +91,19 @@ class Action:
         How often `run` does the operation inside, so that short ones can be timed.
     close : callable
         Frees what the preparation took (windows, data types).
+    before : callable
+        Brings memory to the state that `run` starts from; done before each sample, not timed.
+    alone : bool
+        Whether this thread does all of it and waits for nobody: then the time that the process
+        ran is what counts, which leaves out what others on a shared machine took of its core.
+        On a machine at rest it is the time that passed.
     """
 
     run: Callable[[], object]
     repetitions: int = 1
     close: Callable[[], object] = field(default=lambda: None)
+    before: Callable[[], object] = field(default=lambda: None)
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

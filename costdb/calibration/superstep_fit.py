@@ -2,6 +2,12 @@
 
 Good is fitted to suite 1 and Bad to suite 2; what is published of a form is its error on the
 two other suites. No coefficient is negative, so that a prediction never falls with the accesses.
+
+Predictions use a form that is continuous: the published ``HrHwM``, or one of two by cache level.
+One of these leaves ``M`` out: with two processors, one of them busy, suite 1 makes ``M = 2 h`` in
+every plan, so that a fit to it cannot tell the accesses of all from those of the busiest, and the
+other suites pay for what it guesses. The published Good form with a step at the cache's capacity
+is fitted and judged beside them.
 """
 
 from __future__ import annotations
@@ -28,7 +34,9 @@ from costdb.calibration.section import Quality, Timing
 Coefficients = Mapping[str, float]
 
 PUBLISHED = ("H", "HrHw", "HM", "HrHwM")
+PLAIN = "HrHwM"
 BY_LEVEL = "HrHwM by cache level"
+BUSIEST_BY_LEVEL = "HrHw by cache level"
 CACHED = "HrHwM-c"
 
 _LEAST_SAMPLES = 6
@@ -43,7 +51,7 @@ class FamilyFit:
     published : mapping of str to coefficients
         By piece: ``R0`` and ``R1`` for Good, one piece without a name for Bad.
     levels : mapping of str to float
-        Coefficients by cache level.
+        Coefficients of the chosen form by cache level.
     limits : tuple of int
         Accesses of one processor up to which each level but the last reaches.
     capacity : int
@@ -62,12 +70,6 @@ class FamilyFit:
     errors: Mapping[str, float]
     predicted_us: Vector
     qualities: tuple[Quality, ...]
-
-    @property
-    def by_level(self) -> bool:
-        """Whether the form by cache level is the better one."""
-        best = min(self.errors, key=lambda form: self.errors[form])
-        return best == BY_LEVEL
 
 
 def counts(timings: Sequence[Timing]) -> Columns:
@@ -109,7 +111,8 @@ def fit_family(
     given, times, kept = counts(timings), medians_us(timings), held_out(timings)
     if (~kept).sum() < _LEAST_SAMPLES or kept.sum() < _LEAST_SAMPLES:
         raise ValueError(f"{operation}: too few supersteps were measured")
-    used = [limit for limit in limits if given["gh"].min() < limit < given["gh"].max()]
+    heights = [int(timing.point.features["h"]) for timing in timings]
+    used = [limit for limit in limits if min(heights) < limit < max(heights)]
     capacity = used[-1] if used else int(given["gh"].max())
     forms: dict[str, Vector] = {}
     for form in PUBLISHED:
@@ -120,23 +123,35 @@ def fit_family(
     if good:
         capacity, published, forms[CACHED] = _cached(given, times, kept, used or [capacity])
     by_level = level_columns(given, used)
-    levels = fit_above(part(by_level, ~kept), times[~kept])
-    forms[BY_LEVEL] = predict(by_level, levels)
+    fits: dict[str, Coefficients] = {PLAIN: _at_all_levels(found, by_level)}
+    for form, columns in ((BY_LEVEL, by_level), (BUSIEST_BY_LEVEL, _without(by_level, "gM"))):
+        fits[form] = fit_above(part(columns, ~kept), times[~kept])
+        forms[form] = predict(columns, fits[form])
     errors = {form: _mean_error(times[kept], values[kept]) for form, values in forms.items()}
-    usable = (CACHED if good else "HrHwM", BY_LEVEL)
-    chosen = min(usable, key=lambda form: errors[form])
+    chosen = min(fits, key=lambda form: errors[form])
     return FamilyFit(
         published,
-        levels,
+        fits[chosen],
         tuple(used),
         capacity,
-        {form: errors[form] for form in usable},
+        {form: errors[form] for form in forms if form in fits or form == CACHED},
         forms[chosen][kept],
         tuple(
             quality(operation, form, times[kept], values[kept], chosen=form == chosen)
             for form, values in forms.items()
         ),
     )
+
+
+def _at_all_levels(found: Coefficients, columns: Columns) -> Coefficients:
+    """Return a form without levels as one that has the same coefficients at each."""
+    return {
+        name: found[name] if name in found else found[name.rstrip("0123456789")] for name in columns
+    }
+
+
+def _without(columns: Columns, left_out: str) -> Columns:
+    return {name: column for name, column in columns.items() if name != left_out}
 
 
 def _published_columns(given: Columns, form: str) -> Columns:

@@ -13,7 +13,7 @@ ELEMENT_BYTES = 8
 LINE_BYTES = 64
 
 _FITTED_SUITE = {GOOD: Suite.EXACT, BAD: Suite.SAME_MAXIMA}
-_HEIGHTS = {Effort.FULL: heights(12), Effort.QUICK: heights(5, high=300_000)}
+_HEIGHTS = {Effort.FULL: heights(12), Effort.QUICK: heights(6, high=600_000)}
 
 
 def superstep_points(effort: Effort, processors: int) -> Sequence[Point]:

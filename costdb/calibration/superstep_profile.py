@@ -10,12 +10,13 @@ from costdb.calibration.arrays import cache_levels
 from costdb.calibration.fitting import measured, residual_of
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.calibration.superstep_fit import Coefficients, FamilyFit, fit_family
-from costdb.calibration.superstep_points import BAD, ELEMENT_BYTES, GOOD, LINE_BYTES, operation
+from costdb.calibration.superstep_points import BAD, ELEMENT_BYTES, GOOD, operation
 from costdb.machines.documents import Json
 
 _NOTE = (
     "Supersteps: numba's threads, 8-byte elements; a barrier parts reads from writes, and "
-    "launching the threads is part of the start-up."
+    "launching the threads is part of the start-up. Bad accesses are each on another line beyond "
+    "all caches that another processor used last; no two processors are at one line at once."
 )
 
 
@@ -30,10 +31,10 @@ def fitted_supersteps(timings: Sequence[Timing]) -> Fitted:
     counts = sorted({int(timing.point.features["processors"]) for timing in timings})
     if not counts:
         raise ValueError("supersteps need two cores")
-    # A far access takes a whole line, a near one its own bytes.
-    limits = {
+    # Far accesses are beyond all caches, however few they are.
+    limits: dict[str, list[int]] = {
         GOOD: [size // ELEMENT_BYTES for size in cache_levels()],
-        BAD: [size // LINE_BYTES for size in cache_levels()],
+        BAD: [],
     }
     fits: dict[tuple[str, int], FamilyFit] = {}
     qualities: list[Quality] = []
@@ -64,10 +65,9 @@ def fitted_supersteps(timings: Sequence[Timing]) -> Fitted:
         "range": {"h": [min(heights), max(heights)]},
         "good": {"HrHwM_c": good},
         "bad": {"HrHwM": bad},
+        "levels": {family: _levels(fits, family, counts) for family in (GOOD, BAD)},
         "validation": {f"{family}_p{count}": _errors(fit) for (family, count), fit in fits.items()},
     }
-    if all(fit.by_level for fit in fits.values()):
-        part["levels"] = {family: _levels(fits, family, counts) for family in (GOOD, BAD)}
     return Fitted({"smp": part}, tuple(qualities), (_NOTE,))
 
 

@@ -2,8 +2,8 @@
 
 A superstep copies in, then copies out, with a barrier between, so that the processor that reads
 most and the one that writes most need not be the same. In the Good family a processor reads and
-writes consecutive elements of its own; in the Bad family every access is on another line, which
-all processors read and write.
+writes consecutive elements of its own, again and again; in the Bad family every access is on
+another line, far from the last one in memory beyond all caches, which another processor used last.
 """
 
 from __future__ import annotations
@@ -29,10 +29,13 @@ class SuperstepSection:
 
     def action(self, point: Point, world: World) -> Action:
         """Return the superstep; its first run, a warm-up, compiles or loads it."""
-        from costdb.calibration.superstep_kernels import Superstep
+        from costdb.calibration.superstep_kernels import Far, Near
 
         plan = plan_of(point)
-        return Action(Superstep(plan.reads, plan.writes, good=point.features["family"] == GOOD))
+        if point.features["family"] == GOOD:
+            return Action(Near(plan.reads, plan.writes))
+        far = Far(plan.reads, plan.writes)
+        return Action(far, before=far.move)
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit both families for each number of processors."""

@@ -10,7 +10,7 @@ import pytest
 from costdb.calibration.arrays import cache_levels
 from costdb.calibration.registry import SECTIONS
 from costdb.calibration.section import Effort, Need, Timing, World
-from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Superstep
+from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
 from costdb.calibration.supersteps import SECTION
 from costdb.estimate import Missing
 from costdb.expr import evaluate, num
@@ -43,8 +43,9 @@ def linear(features) -> float:
 
 
 def by_level(features) -> float:
-    bytes_each, far = (64, 8) if features["family"] == "bad" else (8, 1)
-    limits = [size // bytes_each for size in LEVELS]
+    if features["family"] == "bad":
+        return linear(features)
+    limits = [size // 8 for size in LEVELS]
 
     def walk(count: float) -> float:
         cost, low = 0.0, 0.0
@@ -53,7 +54,7 @@ def by_level(features) -> float:
             low = limit
         return cost
 
-    return 5 + far * (walk(features["hr"]) + 1.5 * walk(features["hw"]))
+    return 5 + walk(features["hr"]) + 1.5 * walk(features["hw"])
 
 
 def machine(part):
@@ -77,11 +78,10 @@ def prediction(made_up, features) -> float:
     return float(evaluate(found.good if features["family"] == "good" else found.bad, values))
 
 
-@pytest.mark.parametrize(("truth", "levels"), [(linear, False), (by_level, True)])
-def test_the_profile_predicts_what_made_the_times(truth, levels) -> None:
+@pytest.mark.parametrize("truth", [linear, by_level])
+def test_the_profile_predicts_what_made_the_times(truth) -> None:
     fitted = SECTION.fit(timings(truth, noise=0.01))
     part = fitted.parts["smp"]
-    assert ("levels" in part) is levels
     made_up = machine(part)
     for point in SECTION.points(Effort.FULL, 2):
         assert prediction(made_up, point.features) == pytest.approx(truth(point.features), rel=0.05)
@@ -114,7 +114,7 @@ def test_predictions_grow_with_accesses() -> None:
 
 def test_the_quick_points_can_be_fitted_too() -> None:
     fitted = SECTION.fit(timings(linear, effort=Effort.QUICK))
-    assert fitted.parts["smp"]["range"]["h"] == [5000, 300_000]
+    assert fitted.parts["smp"]["range"]["h"] == [5000, 600_000]
     machine(fitted.parts["smp"])
 
 
@@ -137,24 +137,42 @@ def test_points_are_the_same_every_time_and_keep_suites_from_the_fit() -> None:
     assert "supersteps" in SECTIONS
 
 
-@pytest.mark.parametrize("good", [True, False])
-def test_each_processor_writes_where_the_family_says(good: bool) -> None:
-    step = Superstep((5, 30), (40, 7), good=good)
-    step._shared[:] = -1
+def test_near_processors_use_elements_of_their_own_that_follow_one_another() -> None:
+    step = Near((5, 30), (40, 7))
+    step.shared[:] = -1
     step()
-    expected = np.full_like(step._shared, -1)
-    if good:
-        expected[:40] = range(40)
-        expected[40:47] = range(7)
-    else:
-        expected[: 40 * ELEMENTS_IN_LINE : ELEMENTS_IN_LINE] = range(40)
-        expected[1 : 1 + 7 * ELEMENTS_IN_LINE : ELEMENTS_IN_LINE] = range(7)
-    np.testing.assert_array_equal(step._shared, expected)
-    assert step._shared.ctypes.data % 64 == 0
-    step._shared[:] = 1
+    expected = np.full_like(step.shared, -1)
+    expected[:40] = range(40)
+    expected[40:47] = range(7)
+    np.testing.assert_array_equal(step.shared, expected)
+    assert step.shared.ctypes.data % 64 == 0
+    step.shared[:] = 1
     step()
-    sums = step._sums[::ELEMENTS_IN_LINE][:2]
-    assert sums.tolist() == [5, 30]
+    assert step.sums[::ELEMENTS_IN_LINE][:2].tolist() == [5, 30]
+
+
+def test_far_processors_never_share_a_line_nor_come_back_to_one_and_change_places() -> None:
+    step = Far((5, 30), (40, 7))
+    step.arena[:] = 1
+    lines = step.arena.reshape(-1, ELEMENTS_IN_LINE)
+    seen: set[int] = set()
+    for _ in range(6):
+        step.move()
+        lines[:] = 1
+        step()
+        assert step.sums[::ELEMENTS_IN_LINE][:2].tolist() == [5, 30]
+        # one element of a line, and what is written there is its number
+        written = np.flatnonzero((lines != 1).any(axis=1))
+        assert (lines[written, 1:] == 1).all()
+        assert seen.isdisjoint(written)
+        seen.update(written.tolist())
+        shares = [written[written // step.lines == (who + step.turn) % 2] for who in (0, 1)]
+        # the element numbered 1 was 1 before
+        assert [len(share) for share in shares] == [39, 6]
+        for share, count in zip(shares, (40, 7), strict=True):
+            assert sorted(lines[share, 0]) == [0, *range(2, count)]
+            assert np.diff(np.sort(share)).min() > 100
+    assert step.arena.nbytes >= 2 * LEVELS[-2]
 
 
 def test_a_point_of_each_family_runs() -> None:
