@@ -58,9 +58,24 @@ def statements_at(context: SourceContext) -> dict[tuple[int, int], ast.stmt]:
     return found
 
 
+def is_all_of(nest: Nest, nodes: dict[tuple[int, int], ast.stmt]) -> bool:
+    """Return whether the loops of the source hold nothing but what a nest says.
+
+    Numbers of one iteration, say, stand in the values that are computed from them.
+    """
+    found = [nodes.get((loop.span.start_line, loop.span.start_column)) for loop in nest.loops]
+    counts = [1] * (len(nest.loops) - 1) + [len(nest.body)]
+    return all(
+        isinstance(node, ast.For) and len(node.body) == count
+        for node, count in zip(found, counts, strict=True)
+    )
+
+
 def headers(nest: Nest, context: SourceContext) -> tuple[Header, ...] | None:
     """Return the headers of a nest's loops, outermost first; None where they cannot be found."""
     nodes, lines = statements_at(context), context.lines
+    if not is_all_of(nest, nodes):
+        return None
     found: list[Header] = []
     for loop in nest.loops:
         node = nodes.get((loop.span.start_line, loop.span.start_column))

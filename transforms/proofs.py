@@ -77,6 +77,9 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
     }
     known = Proofs(minima)
     for loop in running:
+        if loop.stated:
+            # a pragma says how often it runs, not how far its index goes
+            continue
         low = loop.low
         if isinstance(low, Num):
             minima[loop.variable] = int(low.value)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.dtypes import Kind
@@ -16,28 +15,24 @@ from advisor.ir.nests import (
     index_name,
     may_meet,
     references,
-    slopes,
 )
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import ArrayType, describe, kind_of_or_none, promote
+from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Statement, Store
 from advisor.ir.values import (
-    Copy,
     Elementwise,
-    Point,
-    Range,
-    Read,
     Scalar,
-    Subscript,
     Value,
     operands,
     reads,
 )
-from costdb.expr import free_symbols, maximum, sym
+from costdb.expr import free_symbols
 from transforms.array_source import vector_edits
 from transforms.element_loops import compiled, overlapping, rewritable, with_statement
+from transforms.loop_sums import sums
 from transforms.nest_source import first_line
-from transforms.proofs import Proofs, proofs
+from transforms.proofs import proofs
+from transforms.slices import Sliced
 
 DOCUMENTATION = """\
 # ADV401 element-by-element
@@ -94,7 +89,6 @@ MODULAR = frozenset(
 )
 EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
 WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
-_NAME = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +106,8 @@ class Vectorise:
                 stores = vectorised(nest, outer, kernel)
                 if stores is not None:
                     yield _proposal(nest, outer, stores, kernel)
+                else:
+                    yield from sums(nest, outer, kernel)
 
 
 def _proposal(nest: Nest, outer: int, stores: tuple[Store, ...], kernel: Kernel) -> Proposal:
@@ -144,8 +140,8 @@ def vectorised(nest: Nest, outer: int, kernel: Kernel) -> tuple[Store, ...] | No
         return None
     if _waits(nest, outer):
         return None
-    known = proofs(kernel, nest.loops[:outer])
-    sliced = _Sliced(nest, outer, kernel, known)
+    known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
+    sliced = Sliced(nest, outer, kernel, known)
     stores = sliced.stores()
     if sliced.clamped:
         # all slices along an index must have one length, and be seen to have it
@@ -173,117 +169,6 @@ def _waits(nest: Nest, outer: int) -> bool:
             if any(may_meet(first, then, nest, signs) for signs in later):
                 return True
     return False
-
-
-@dataclass(frozen=True, slots=True)
-class _Sliced:
-    """Makes slices of the elements that some inner loops go through.
-
-    Attributes
-    ----------
-    clamped : set of str
-        Indices whose ranges must not end before they start: a bound that is negative then would
-        count from the end.
-    """
-
-    nest: Nest
-    outer: int
-    kernel: Kernel
-    known: Proofs
-    clamped: set[str] = field(default_factory=set)
-
-    def stores(self) -> tuple[Store, ...] | None:
-        """Return all statements over slices; None where one of them cannot be."""
-        made = [self.store(store) for store in self.nest.body]
-        found = tuple(store for store in made if store is not None)
-        return found if len(found) == len(made) else None
-
-    @property
-    def inner(self) -> tuple[str, ...]:
-        return self.nest.variables[self.outer :]
-
-    def store(self, store: Store) -> Store | None:
-        """Return a store to a slice; None where it cannot be one."""
-        axes = self._axes(store.region)
-        if axes is None or sorted(axes) != sorted(self.inner):
-            # an element that several iterations store to: the last one counts
-            return None
-        region = self._region(store.array, store.region)
-        value = self._value(store.value, axes)
-        if region is None or value is None or not self._fits(store):
-            return None
-        return Store(store.array, region, value, store.span, store.in_place)
-
-    def _fits(self, store: Store) -> bool:
-        """Return whether storing an array converts its elements as storing each one does."""
-
-        def found(name: str) -> ArrayType:
-            return ArrayType(self.kernel.dtype(name), self.kernel.extents(name))
-
-        target, value = self.kernel.dtype(store.array), describe(store.value, found).dtype
-        arithmetic = kind_of_or_none(target) not in (None, Kind.BOOLEAN)
-        return arithmetic and promote(target, value) == target
-
-    def _axes(self, region: tuple[Subscript, ...]) -> list[str] | None:
-        """Return the index that each sliced dimension follows; None where that is not clear."""
-        found: list[str] = []
-        for part in region:
-            slope = slopes(part, self.inner)
-            if slope is None or len(slope) > 1 or any(step != 1 for step in slope.values()):
-                return None
-            found += slope
-        return found if len(set(found)) == len(found) else None
-
-    def _value(self, value: Value, axes: list[str]) -> Value | None:
-        match value:
-            case Read(array, region):
-                own = self._axes(region)
-                # NumPy lines dimensions up from the last one backwards
-                if own is None or own != axes[len(axes) - len(own) :]:
-                    return None
-                made = self._region(array, region)
-                return None if made is None else Read(array, made)
-            case Scalar(text, _):
-                names = {index_name(variable) for variable in self.inner}
-                return None if names & set(_NAME.findall(text)) else value
-            case Copy(operand, dtype):
-                inside = self._value(operand, axes)
-                return None if inside is None else Copy(inside, dtype)
-            case Elementwise(operation, parts):
-                made_parts = [self._value(part, axes) for part in parts]
-                whole = tuple(part for part in made_parts if part is not None)
-                return Elementwise(operation, whole) if len(whole) == len(parts) else None
-        return None
-
-    def _region(self, array: str, region: tuple[Subscript, ...]) -> tuple[Subscript, ...] | None:
-        loops = {loop.variable: loop for loop in self.nest.loops[self.outer :]}
-        made: list[Subscript] = []
-        for part, extent in zip(region, self.kernel.extents(array), strict=True):
-            assert isinstance(part, Point)
-            slope = slopes(part, self.inner)
-            if not slope:
-                # it is looked at even where there are no elements beside it
-                inside = self.known.non_negative(part.at) and self.known.non_negative(
-                    extent - part.at - 1
-                )
-                if not inside:
-                    return None
-                made.append(part)
-                continue
-            (variable,) = slope
-            loop = loops[variable]
-            distance = part.at - sym(variable)
-            low, high = loop.low + distance, loop.high + distance
-            if variable in self.clamped:
-                made.append(Range(low, maximum(loop.low, loop.high) + distance))
-                continue
-            if not (self.known.non_negative(low) and self.known.non_negative(extent - high)):
-                return None
-            counts = self.known.non_negative(high)
-            if not counts and not self.known.empty_when_negative(low, high, extent):
-                self.clamped.add(variable)
-            made.append(Range(low, high))
-        return tuple(made)
 
 
 def _legality(nest: Nest, kernel: Kernel) -> Legality:

@@ -25,7 +25,7 @@ from advisor.analysis.traversals import advance, traversed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
-from advisor.ir.statements import Scatter, Store
+from advisor.ir.statements import Scatter, Store, is_total
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -114,6 +114,9 @@ class Arrays:
 
     def stored(self, store: Store) -> list[Process]:
         """Return the work of changing elements of an existing array."""
+        if is_total(store):
+            # outside of loops over elements, each rank does it for itself
+            return self.number(store.value)
         found, placement = self.type_of(store.array), self.placement(store.array)
         return self._computed(
             store.value, store.region, found, placement, store.array, in_place=store.in_place
@@ -122,7 +125,7 @@ class Arrays:
     def number(self, value: Value) -> list[Process]:
         """Return the work of computing one number that all ranks then have."""
         match value:
-            case Scalar():
+            case Scalar() | Read(_, ()):
                 return []
             case Reduction():
                 return self._made(value)[0]

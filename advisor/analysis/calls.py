@@ -33,10 +33,20 @@ from costdb.expr import Expr, num
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 _CLASSES: Mapping[str, ArrayOperation] = {
-    **dict.fromkeys(("negative", "absolute", "square"), ArrayOperation.UNARY),
-    "sqrt": ArrayOperation.ROOT,
     **dict.fromkeys(
-        ("exp", "log", "log2", "sin", "cos", "tan", "tanh", "arctan", "power"),
+        (
+            *("negative", "positive", "absolute", "sign", "square", "conjugate", "invert"),
+            *("floor", "ceil", "rint", "trunc", "isnan", "isfinite", "isinf", "logical_not"),
+        ),
+        ArrayOperation.UNARY,
+    ),
+    **dict.fromkeys(("sqrt", "cbrt", "hypot"), ArrayOperation.ROOT),
+    **dict.fromkeys(
+        (
+            *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power"),
+            *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2"),
+            *("sinh", "cosh", "tanh"),
+        ),
         ArrayOperation.TRANSCENDENTAL,
     ),
     **dict.fromkeys(("divide", "floor_divide", "remainder"), ArrayOperation.DIVIDE),

@@ -4,6 +4,9 @@ Each element is computed where its target lives, so a loop whose index runs alon
 dimension of the target is shared out among the ranks. What the innermost loop touches is a
 strided run of memory, which is how the order of the loops shows against the storage order. A
 reference to an element of another rank is one by itself: nothing collects it into a message.
+
+A number that a nest accumulates belongs to nobody: every rank combines the elements that it owns,
+and a reduction over the ranks combines their parts.
 """
 
 from __future__ import annotations
@@ -15,12 +18,12 @@ from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placement import Placement, local_extents, pitches_bytes
-from advisor.distribution import CyclicDim
+from advisor.distribution import CyclicDim, MeshSpec
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import COMPILERS
 from advisor.ir.nests import Nest, Reference, directions, may_meet, slopes
 from advisor.ir.signs import least_index
-from advisor.ir.statements import Loop, Store
+from advisor.ir.statements import Loop, Store, is_total
 from advisor.ir.values import (
     Elementwise,
     Point,
@@ -43,6 +46,8 @@ from costdb.work import (
     Access,
     ArrayCall,
     ArrayOperation,
+    Collective,
+    CollectiveKind,
     Interpretation,
     Pattern,
     Region,
@@ -52,6 +57,7 @@ from costdb.work import (
 )
 
 LABEL = "element loops"
+NOWHERE = Placement((), (), (), MeshSpec(()), "C")
 
 
 def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:
@@ -78,17 +84,27 @@ class _Driven:
 
 @dataclass(slots=True)
 class _Owned:
-    """One store of a nest, and how its iterations are shared out."""
+    """One store of a nest, and how its iterations are shared out.
+
+    Attributes
+    ----------
+    owned : Read or None
+        The element whose owner does an iteration; None where every rank does all of them.
+    """
 
     nest: Nest
     store: Store
     arrays: Arrays
+    owned: Read | None = field(init=False)
     placement: Placement = field(init=False)
     driven: dict[str, _Driven] = field(init=False)
     sequential: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.placement = self.arrays.placement(self.store.array)
+        self.owned = Read(self.store.array, self.store.region)
+        if self.is_total:
+            self.owned = self._summed()
+        self.placement = NOWHERE if self.owned is None else self.arrays.placement(self.owned.array)
         self.driven = self._drivers()
         self.sequential = self._in_turn()
 
@@ -96,16 +112,52 @@ class _Owned:
     def facts(self) -> Facts:
         return self.arrays.facts
 
+    @property
+    def is_total(self) -> bool:
+        """Whether a number is accumulated, not an element."""
+        return is_total(self.store)
+
+    @property
+    def region(self) -> tuple[Subscript, ...]:
+        """The subscripts that decide who does an iteration."""
+        return () if self.owned is None else self.owned.region
+
     def work(self) -> list[Process]:
-        """Return the traversal, and before it the references that other ranks serve."""
+        """Return the traversal, before it the references that other ranks serve.
+
+        After it comes the reduction of a number.
+        """
         trips: dict[str, Expr] = {}
         traversal = self._looped(0, trips)
-        return [*self._remote(trips), traversal]
+        return [*self._remote(trips), traversal, *self._reduced()]
+
+    def _summed(self) -> Read | None:
+        """Return the read element that is distributed most, of which each rank sums its own."""
+
+        def spread(read: Read) -> int:
+            placement = self.arrays.placement(read.array)
+            return sum(map(placement.is_spread, range(len(read.region))))
+
+        candidates = sorted(self._touched(), key=spread, reverse=True)
+        return candidates[0] if candidates and spread(candidates[0]) else None
+
+    def _reduced(self) -> list[Process]:
+        """Return what combines the parts of a number that ranks have."""
+        if not self.is_total:
+            return []
+        ranks = ONE
+        for dimension in range(len(self.region)):
+            ranks = ranks * self.placement.ranks(dimension)
+        if ranks == ONE:
+            return []
+        itemsize = itemsize_of(self.arrays.type_of(self.store.array).dtype)
+        one = Region(itemsize, (ONE,), (ONE * itemsize,))
+        return [Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, one, "reduction"))]
 
     def _drivers(self) -> dict[str, _Driven]:
         """Return the loops that are shared out, each with the dimension that decides it."""
         found: dict[str, _Driven] = {}
-        for dimension, part in enumerate(self.store.region):
+        for dimension, part in enumerate(self.region):
             if not self.placement.is_spread(dimension):
                 continue
             slope = slopes(part, self.nest.variables)
@@ -120,6 +172,8 @@ class _Owned:
 
     def _in_turn(self) -> frozenset[str]:
         """Return the loops that are shared out but whose iterations wait for one another."""
+        if self.is_total:
+            return frozenset()
         own = [
             Reference(self.store.array, read.region, False, 0)
             for read in reads(self.store.value)
@@ -171,13 +225,13 @@ class _Owned:
 
     def _run(self, loop: Loop, count: Expr) -> Process:
         """Return what all trips of the innermost loop do, for one iteration of those around."""
-        own = Read(self.store.array, self.store.region)
+        stored = () if self.is_total else (Read(self.store.array, self.store.region),)
         accesses = [Access(self._walked(r, loop, count)) for r in self._touched()]
-        accesses.append(Access(self._walked(own, loop, count), store=True))
+        accesses += [Access(self._walked(r, loop, count), store=True) for r in stored]
         operations = _operations(self.store.value)
         work = Statement(tuple(accesses), operations * count, LABEL)
         if self._is_compiled():
-            touched = dict.fromkeys((*self._touched(), own))
+            touched = dict.fromkeys((*self._touched(), *stored))
             places = tuple(
                 Visit(self._walked(r, loop, count), r.array, advance_bytes=self._advance(r, loop))
                 for r in touched
@@ -187,13 +241,20 @@ class _Owned:
             )
             return Leaf(replace(work, calls=(compiled,)))
         interpreted = Interpretation(
-            count, loads=_loads(self.store.value), stores=1, operations=operations
+            count, loads=self._loads(), stores=len(stored), operations=operations
         )
         # what it computes is done one element at a time, not by an array library
         return Sequential((Leaf(replace(work, calls=())), Leaf(interpreted)))
 
     def _touched(self) -> tuple[Read, ...]:
-        return tuple(dict.fromkeys(reads(self.store.value)))
+        return tuple(dict.fromkeys(self._elements()))
+
+    def _elements(self) -> list[Read]:
+        """Return the elements that are read; a number that is accumulated is none."""
+        return [read for read in reads(self.store.value) if read.region]
+
+    def _loads(self) -> int:
+        return len(self._elements())
 
     def _is_compiled(self) -> bool:
         names = self.arrays.kernel.context.decorators
@@ -258,7 +319,7 @@ class _Owned:
         """
         part, source = read.region[dimension], self.arrays.placement(read.array)
         assert isinstance(part, Point)
-        for target, computed in enumerate(self.store.region):
+        for target, computed in enumerate(self.region):
             if not source.along_as(dimension, self.placement, target):
                 continue
             assert isinstance(computed, Point)
@@ -323,10 +384,6 @@ class _Owned:
                 process = SeqLoop(loop.variable, loop.low, loop.high - 1, process)
             made.append(process)
         return made
-
-
-def _loads(value: Value) -> int:
-    return len(reads(value))
 
 
 def _operations(value: Value) -> int:

@@ -39,6 +39,8 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
             if isinstance(operand, Scalar):
                 return Scalar("-" + operand.text, operand.dtype)
             return Elementwise("negative", (operand,))
+        case cst.UnaryOperation(operator=cst.BitInvert()):
+            return Elementwise("invert", (_array(node.expression, scope),))
         case cst.UnaryOperation(operator=cst.Plus()):
             operand = value_of(node.expression, scope)
             if isinstance(operand, Scalar):
@@ -74,6 +76,8 @@ def _named(name: str, scope: Scope) -> Value:
         return Scalar(name, PYTHON_INTEGER)
     if name in scope.numbers:
         return Scalar(name, scope.numbers[name])
+    if name in scope.elements:
+        return scope.elements[name]
     raise NotUnderstood(f"`{name}` is not known here")
 
 
@@ -190,11 +194,54 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         operand = value_of(node.args[0].value, scope)
         if isinstance(operand, Scalar):
             return Scalar(f"{full}({operand.text})", PYTHON_FLOAT)
+        if not scope.type_of(operand).extents:
+            return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
+    if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
+        made = _builtin(node.func.value, node.args, scope)
+        if made is not None:
+            return made
     called = dotted(node.func) or "this expression"
     raise NotUnderstood(f"the call of `{called}` is not understood")
 
 
 _OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
+
+
+_EXTREMES = {"min": "minimum", "max": "maximum"}
+
+
+def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
+    """Return the value of a call of a builtin function; None for those that are not read."""
+    if any(argument.keyword or argument.star for argument in given):
+        return None
+    nodes = tuple(argument.value for argument in given)
+    if name == "abs" and len(nodes) == 1:
+        return _operation("absolute", nodes, scope)
+    if name == "float" and len(nodes) == 1:
+        operand = value_of(nodes[0], scope)
+        if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
+            return Copy(operand, "float64")
+    if name in _EXTREMES and len(nodes) > 1:
+        parts = [value_of(node, scope) for node in nodes]
+        if any(scope.type_of(part).extents for part in parts):
+            raise NotUnderstood(f"`{name}` of whole arrays")
+        made = parts[0]
+        for part in parts[1:]:
+            both = Elementwise(_EXTREMES[name], (made, part))
+            if isinstance(made, Scalar) and isinstance(part, Scalar):
+                text = f"{name}({made.text}, {part.text})"
+                made = Scalar(text, scope.type_of(both).dtype)
+            else:
+                made = both
+        return made
+    return None
+
+
+def _array(node: cst.BaseExpression, scope: Scope) -> Value:
+    value = value_of(node, scope)
+    if isinstance(value, Scalar):
+        raise NotUnderstood("this operator is not understood on numbers")
+    return value
 
 
 def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:

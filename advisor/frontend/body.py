@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import libcst as cst
 
+from advisor.frontend.accumulations import (
+    Combination,
+    accumulated,
+    combination,
+    is_by_element,
+)
 from advisor.frontend.bindings import assigned_names, names_in
 from advisor.frontend.conditions import decided, evaluated, is_inert
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import resolve
 from advisor.frontend.pragmas import Pragmas, spoken_of
+from advisor.frontend.private_totals import stored_totals
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import literal_int, scalar
 from advisor.frontend.scope import Scope
 from advisor.frontend.simple import SimpleStatements
+from advisor.ir.shapes import PYTHON_INTEGER
 from advisor.ir.signs import least_index
 from advisor.ir.statements import Choice, Loop, Stated, Statement, Unknown, mentioned
+from advisor.ir.values import Scalar
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
 
@@ -33,6 +42,7 @@ class Body(SimpleStatements):
         self.pragmas = pragmas
         self.loops_around = 0
         self.reasons: dict[Span, str] = {}
+        self.starts: dict[Span, dict[str, Scalar]] = {}
 
     def block(self, node: cst.BaseSuite) -> tuple[Statement, ...]:
         """Return the statements of a suite."""
@@ -80,9 +90,23 @@ class Body(SimpleStatements):
     def _accounted(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
         """Read a simple statement, and note the arrays it needs without saying so."""
         names = names_in(node)
-        made = self.small(node)
+        found = self._combination(node)
+        made = self.small(node) if found is None else self.combined(found, self.scope.span(node))
         self._note_implied(names, made)
         return made
+
+    def _combination(self, node: cst.CSTNode) -> Combination | None:
+        """Return how a statement goes on with a number that the loops around accumulate."""
+        if not self.scope.accumulating:
+            return None
+        found = combination(node, self._function)
+        return found if found is not None and found.name in self.scope.accumulating else None
+
+    def _function(self, node: cst.BaseExpression) -> str | None:
+        """Return the full name of a function, also of a builtin one."""
+        if isinstance(node, cst.Name) and not self.scope.not_builtin(node.value):
+            return f"builtins.{node.value}"
+        return resolve(node, self.scope.imports)
 
     def _note_implied(self, names: frozenset[str], made: Sequence[Statement]) -> None:
         said: frozenset[str] = frozenset().union(*map(mentioned, made))
@@ -174,16 +198,30 @@ class Body(SimpleStatements):
         symbol = _symbol(variable, span)
         changed = assigned_names(node)
         before, strided = scope.moment(), set(scope.strided)
+        around, started = set(scope.accumulating), dict(scope.started)
+        by_element, scope.by_element = scope.by_element, is_by_element(node)
+        totals = {
+            name: scope.numbers.get(name, PYTHON_INTEGER)
+            for name in accumulated(node, self._function)
+            if name in scope.numbers or name in scope.scalars
+        }
+        scope.accumulating |= totals.keys()
+        self.starts[span] = {n: started[n] for n in totals if n in started}
         self.loops_around += 1
-        body = self._once_around(node, variable, symbol, low, changed)
+        body = self._once_around(node, variable, symbol, low, changed, totals)
         if scope.lost - before.lost or scope.strided != strided:
             # a later iteration may find arrays otherwise than the first one did
             scope.restore(before)
             scope.lost |= scope.arrays_among(changed)
-            body = self._once_around(node, variable, symbol, low, changed)
+            body = self._once_around(node, variable, symbol, low, changed, totals)
         self.loops_around -= 1
+        totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         scope.either(before, scope.moment())
         scope.unsettle(changed)
+        scope.accumulating, scope.by_element = around, by_element
+        scope.started = {n: value for n, value in started.items() if n not in changed}
+        for name, dtype in totals.items():
+            scope.bind_number(name, dtype)
         if variable is not None and variable not in assigned_names(node.body):
             scope.loop_texts[symbol] = variable
         return Loop(symbol, low, high, step, body, span)
@@ -195,17 +233,19 @@ class Body(SimpleStatements):
         symbol: str,
         low: Expr,
         changed: frozenset[str],
+        totals: Mapping[str, str],
     ) -> tuple[Statement, ...]:
         scope = self.scope
         # what an earlier iteration assigned is not what the name denoted before the loop
         scope.unsettle(changed)
+        scope.numbers.update(totals)
         if variable is not None:
             scope.bind_scalar(variable, sym(symbol))
         scope.minima[symbol] = least_index(low, scope.minima)
         tested: Sequence[Statement] = ()
         if isinstance(node, cst.While):
             tested = self._tested(node.test)
-        return (*tested, *self.block(node.body))
+        return (*tested, *stored_totals(self.block(node.body), self.starts))
 
     def _tested(self, test: cst.BaseExpression) -> Sequence[Statement]:
         made = evaluated(test, self.scope, self.scope.span(test))
@@ -214,6 +254,9 @@ class Body(SimpleStatements):
 
     def _if(self, node: cst.If, lines: range, span: Span) -> Sequence[Statement]:
         probability = spoken_of(self.pragmas.probabilities, lines)
+        found = None if probability is not None else self._combination(node)
+        if found is not None:
+            return self.combined(found, span)
         tested = self._tested(node.test)
         if _only_raises(node):
             # a run that gets past it did nothing but the test
@@ -225,12 +268,13 @@ class Body(SimpleStatements):
         if probability is None:
             raise NotUnderstood("a condition without `# advise: prob P` above it")
         scope = self.scope
-        before = scope.moment()
+        before, started = scope.moment(), dict(scope.started)
         then = self.block(node.body)
         after = scope.moment()
         scope.restore(before)
         orelse = self._else(node)
         scope.either(after, scope.moment())
+        scope.started = {n: v for n, v in started.items() if n not in assigned_names(node)}
         return (*tested, Choice(probability, then, orelse, span))
 
     def _else(self, node: cst.If) -> tuple[Statement, ...]:

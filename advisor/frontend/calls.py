@@ -11,10 +11,10 @@ from advisor.frontend.arguments import (
     Arguments,
     axis_of,
     element_type,
-    is_none,
     matched,
     required,
 )
+from advisor.frontend.composed import COMPOSED, OF_METHODS, Composed, reduced
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
@@ -41,7 +41,9 @@ from costdb.expr import Expr, num
 
 SCANS = {"cumsum": "add", "cumprod": "multiply"}
 REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "mean": "add"}
-METHODS = frozenset({"copy", "astype", "transpose", *SCANS, *REDUCTIONS})
+METHODS = frozenset(
+    {"copy", "astype", "transpose", "dot", "conj", *SCANS, *REDUCTIONS, *OF_METHODS}
+)
 
 
 class Calls:
@@ -92,6 +94,11 @@ class Calls:
                 return self._same(name, matched(given, ("a", "dtype"), name))
             case "array":
                 return self._array(matched(given, ("object", "dtype", "copy", "order"), name))
+            case "einsum":
+                return self._composed.summed_products(given)
+        if name in COMPOSED and given and given[0].keyword is None and not given[0].star:
+            operand = self._array_value(given[0].value, name)
+            return self._composed.value(name, operand, given[1:])
         if name in METHODS and given and given[0].keyword is None and not given[0].star:
             return self.method(name, self._array_value(given[0].value, name), given[1:])
         raise NotUnderstood(f"np.{name} is not understood")
@@ -107,6 +114,14 @@ class Calls:
             return Copy(operand, self._dtype(required(arguments, "dtype", name)))
         if name == "transpose":
             return self._transposed(operand, given)
+        if name == "dot":
+            other = required(matched(given, ("b",), name), "b", name)
+            return self.product(operand, self._array_value(other, name))
+        if name == "conj":
+            matched(given, (), name)
+            return Elementwise("conjugate", (operand,))
+        if name in OF_METHODS:
+            return self._composed.value(name, operand, given)
         dimensions = len(found.extents)
         if name in SCANS:
             arguments = matched(given, ("axis", "dtype"), name)
@@ -116,17 +131,22 @@ class Calls:
         if name not in REDUCTIONS:
             raise NotUnderstood(f"`{name}` is not understood")
         if name in ("max", "min"):
-            arguments = matched(given, ("axis",), name)
+            arguments = matched(given, ("axis", "keepdims", "initial"), name)
             dtype = found.dtype
+            if "initial" in arguments:
+                made = reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions)
+                return Elementwise(REDUCTIONS[name], (made, self.read(arguments["initial"])))
         else:
-            arguments = matched(given, ("axis", "dtype"), name)
+            arguments = matched(given, ("axis", "dtype", "keepdims"), name)
             dtype = _accumulator(found.dtype)
             if name == "mean" and kind_of_or_none(dtype) is Kind.INTEGER:
                 dtype = "float64"
             dtype = self._given_dtype(arguments, dtype)
-        node = arguments.get("axis")
-        along = None if is_none(node) else axis_of(node, dimensions, name)
-        return Reduction(operand, along, REDUCTIONS[name], dtype)
+        return reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions)
+
+    @property
+    def _composed(self) -> Composed:
+        return Composed(self.scope, self.read, self.product)
 
     def product(self, left: Value, right: Value) -> Value:
         """Return the product of two matrices, of a matrix and a vector, or of two vectors.

@@ -147,7 +147,7 @@ def _kernel(
         name=node.name.value,
         span=span_of(node.name),
         arrays=dict(scope.declared),
-        locals=dict(scope.locals),
+        locals={**scope.totals, **scope.locals},
         aliases=frozenset(scope.renamed | scope.strided),
         observed=_observed(function, scope),
         sizes=sizes,

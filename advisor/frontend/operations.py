@@ -6,18 +6,11 @@ import libcst as cst
 
 _UNARY = frozenset(
     {
-        "negative",
-        "sqrt",
-        "exp",
-        "log",
-        "log2",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "arctan",
-        "absolute",
-        "square",
+        *("negative", "positive", "absolute", "sign", "square", "sqrt", "cbrt", "conjugate"),
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+        *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
+        *("floor", "ceil", "rint", "trunc", "isnan", "isfinite", "isinf"),
+        *("logical_not", "invert"),
     }
 )
 _BINARY = frozenset(
@@ -42,6 +35,7 @@ _BINARY = frozenset(
         "bitwise_xor",
         "left_shift",
         "right_shift",
+        *("logical_and", "logical_or", "logical_xor", "hypot", "arctan2", "fmax", "fmin"),
     }
 )
 ELEMENTWISE = {
@@ -49,6 +43,10 @@ ELEMENTWISE = {
     "true_divide": "divide",
     "abs": "absolute",
     "mod": "remainder",
+    "conj": "conjugate",
+    "fabs": "absolute",
+    "bitwise_not": "invert",
+    "pow": "power",
 }
 """What NumPy's functions are called in the intermediate form."""
 

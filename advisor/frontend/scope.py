@@ -12,7 +12,7 @@ from advisor.dtypes import UnknownDtype
 from advisor.frontend.problems import NotUnderstood
 from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe
-from advisor.ir.values import Range, Read, Subscript, Value
+from advisor.ir.values import Range, Read, Scalar, Subscript, Value, reads
 from advisor.source import Span
 from costdb.expr import Expr
 
@@ -27,6 +27,7 @@ class Moment:
     scalars: Mapping[str, Expr]
     numbers: Mapping[str, str]
     lost: frozenset[str]
+    elements: Mapping[str, Value]
 
 
 @dataclass(slots=True)
@@ -51,6 +52,16 @@ class Scope:
         Least value of a symbol, where it is not 1.
     maxima : dict of str to Expr
         Greatest value of the index of each loop around, outermost first.
+    accumulating : set of str
+        Numbers that the loops around only accumulate, and that nothing within them may see.
+    elements : dict of str to Value
+        Numbers that an iteration computes from single elements, as what they are computed from.
+    by_element : bool
+        Whether the innermost loop around holds nothing but statements on single elements.
+    started : dict of str to Scalar
+        Numbers that were surely set since the loop around began its iteration, and to what.
+    totals : dict of str to LocalArray
+        Numbers that loops accumulate from elements, as arrays of no dimensions.
     lost : set of str
         Arrays whose names now denote something that is not known.
     strided : set of str
@@ -74,6 +85,11 @@ class Scope:
     numbers: dict[str, str] = field(default_factory=dict)
     minima: dict[str, int] = field(default_factory=dict)
     maxima: dict[str, Expr] = field(default_factory=dict)
+    accumulating: set[str] = field(default_factory=set)
+    elements: dict[str, Value] = field(default_factory=dict)
+    by_element: bool = False
+    started: dict[str, Scalar] = field(default_factory=dict)
+    totals: dict[str, LocalArray] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     strided: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
@@ -96,6 +112,8 @@ class Scope:
                 return ArrayType(array.dtype, array.extents)
             if name in self.locals:
                 return ArrayType(self.locals[name].dtype, self.locals[name].extents)
+        if name in self.totals:
+            return ArrayType(self.totals[name].dtype, ())
         raise NotUnderstood(f"`{name}` is not known to be an array")
 
     def type_of(self, value: Value) -> ArrayType:
@@ -161,6 +179,18 @@ class Scope:
         self.forget(name)
         self.numbers[name] = dtype
 
+    def bind_element(self, name: str, value: Value) -> None:
+        """Let a name denote what is computed from single elements of arrays."""
+        self._no_array(name)
+        self.forget(name)
+        self.elements[name] = value
+
+    def changed(self, array: str) -> None:
+        """Drop what was computed from an array that a statement changes."""
+        for name, value in list(self.elements.items()):
+            if any(read.array == array for read in reads(value)):
+                del self.elements[name]
+
     def _no_array(self, name: str) -> None:
         if self.has_array(name):
             raise NotUnderstood(f"`{name}` is an array elsewhere and a number here")
@@ -172,6 +202,8 @@ class Scope:
         self.views.pop(name, None)
         self.scalars.pop(name, None)
         self.numbers.pop(name, None)
+        self.started.pop(name, None)
+        self.elements.pop(name, None)
         # what shared the memory of the old array goes on doing so, but not of the new one
         for view, target in list(self.views.items()):
             if target.array == name:
@@ -188,7 +220,11 @@ class Scope:
     def moment(self) -> Moment:
         """Return what names denote now."""
         return Moment(
-            dict(self.views), dict(self.scalars), dict(self.numbers), frozenset(self.lost)
+            dict(self.views),
+            dict(self.scalars),
+            dict(self.numbers),
+            frozenset(self.lost),
+            dict(self.elements),
         )
 
     def restore(self, moment: Moment) -> None:
@@ -197,6 +233,7 @@ class Scope:
         self.scalars = dict(moment.scalars)
         self.numbers = dict(moment.numbers)
         self.lost = set(moment.lost)
+        self.elements = dict(moment.elements)
 
     def either(self, one: Moment, other: Moment) -> None:
         """Keep what names denote at both of two moments, of which either may have been."""
@@ -204,6 +241,7 @@ class Scope:
         self.scalars = _common(one.scalars, other.scalars)
         self.numbers = _common(one.numbers, other.numbers)
         self.lost = set(one.lost | other.lost)
+        self.elements = _common(one.elements, other.elements)
 
     def behind(self, names: Iterable[str]) -> frozenset[str]:
         """Return names together with the arrays whose memory they denote."""

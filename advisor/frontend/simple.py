@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from advisor.frontend.accumulations import Combination
 from advisor.frontend.arrays import value_of, whole_read
 from advisor.frontend.bindings import names_in
 from advisor.frontend.conditions import evaluated, is_inert
@@ -16,10 +17,25 @@ from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.regions import region
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
-from advisor.ir.shapes import ArrayType, ShapeConflict, describe
+from advisor.ir.kernel import LocalArray
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import PYTHON_INTEGER, ArrayType, ShapeConflict, describe, strong
 from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Scatter, Statement, Store
-from advisor.ir.values import Copy, Elementwise, Expand, Flip, Read, Scalar, Transpose, Value
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Flip,
+    Read,
+    Scalar,
+    Transpose,
+    Value,
+)
 from advisor.source import Span
+from costdb.expr import to_text
+
+NEUTRAL = {"add": "0", "subtract": "0", "multiply": "1"}
+"""What a combination leaves as it was."""
 
 RESULT = "<returned>"
 """The name under which an unnamed returned expression is bound."""
@@ -82,12 +98,17 @@ class SimpleStatements:
             pass
         else:
             scope.bind_scalar(name, number)
+            scope.started[name] = Scalar(to_text(number), PYTHON_INTEGER)
             return ()
         value = value_of(node, scope)
         if isinstance(value, Scalar):
             scope.bind_number(name, value.dtype)
+            scope.started[name] = value
             return ()
         found = scope.type_of(value)
+        if not found.extents and scope.by_element and is_of_elements(value):
+            scope.bind_element(name, value)
+            return ()
         if not found.extents:
             scope.bind_number(name, found.dtype)
             return (ScalarBind(name, value, span),)
@@ -176,6 +197,8 @@ class SimpleStatements:
         place: Read
         if isinstance(node.target, cst.Name):
             name = node.target.value
+            if name in scope.scalars and not self.scope.accumulating:
+                return self._counted(name, operation, node, span)
             if name in scope.scalars:
                 raise NotUnderstood(f"`{name}` changes its value in a way that is not followed")
             if not scope.is_array(name):
@@ -187,6 +210,13 @@ class SimpleStatements:
             raise NotUnderstood("this kind of assignment is not understood")
         value = Elementwise(operation, (place, value_of(node.value, scope)))
         return (self._store(place, value, span, in_place=True),)
+
+    def _counted(
+        self, name: str, operation: str, node: cst.AugAssign, span: Span
+    ) -> Sequence[Statement]:
+        """Read ``number += value`` where the number was a whole one that is known."""
+        self.scope.bind_number(name, PYTHON_INTEGER)
+        return self._accumulated(name, operation, node.value, span)
 
     def _accumulated(
         self, name: str, operation: str, node: cst.BaseExpression, span: Span
@@ -201,6 +231,32 @@ class SimpleStatements:
             raise NotUnderstood(f"`{name}` becomes an array here")
         self.scope.bind_number(name, found.dtype)
         return () if isinstance(added, Scalar) else (ScalarBind(name, added, span),)
+
+    def combined(self, found: Combination, span: Span) -> Sequence[Statement]:
+        """Read a statement that combines a number, which the loops only accumulate, with a value.
+
+        Raises
+        ------
+        NotUnderstood
+            Where the number becomes an array, or an extreme is looked for under a condition.
+        """
+        scope, name = self.scope, found.name
+        value = value_of(found.value, scope)
+        before = Scalar(name, scope.numbers[name])
+        dtype = scope.type_of(Elementwise(found.operation, (before, value))).dtype
+        if found.condition is not None:
+            if found.operation not in NEUTRAL:
+                raise NotUnderstood("an extreme under a condition of its own")
+            neutral = Scalar(NEUTRAL[found.operation], PYTHON_INTEGER)
+            value = Elementwise("where", (value_of(found.condition, scope), value, neutral))
+        if scope.type_of(value).extents:
+            raise NotUnderstood(f"`{name}` becomes an array here")
+        scope.numbers[name] = dtype
+        if not is_of_elements(value):
+            return (ScalarBind(name, value, span),)
+        scope.totals[name] = LocalArray(strong(dtype), ())
+        combined = Elementwise(found.operation, (Read(name, ()), value))
+        return (Store(name, (), combined, span, in_place=True),)
 
     def _place(self, target: cst.Subscript) -> Read:
         if not isinstance(target.value, cst.Name) or not self.scope.is_array(target.value.value):
@@ -223,6 +279,7 @@ class SimpleStatements:
             raise NotUnderstood(str(error)) from error
         if len(source.extents) > len(target.extents):
             raise NotUnderstood("the value has more dimensions than its place")
+        self.scope.changed(place.array)
         return Store(place.array, place.region, value, span, in_place)
 
     def _not_strided(self, name: str) -> None:

@@ -10,7 +10,7 @@ depend on the indices, the answer is that they may.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 from math import gcd, inf
@@ -28,7 +28,7 @@ from advisor.ir.values import (
     operands,
     reads,
 )
-from costdb.expr import Expr, free_symbols
+from costdb.expr import Expr, free_symbols, substitute
 from costdb.expr.nodes import Num
 
 Signs = tuple[int, ...]
@@ -44,10 +44,13 @@ class Nest:
     loops : tuple of Loop
         Outermost first.
     body : tuple of Store
+    around : tuple of Loop
+        Loops that hold the nest among other statements, outermost first.
     """
 
     loops: tuple[Loop, ...]
     body: tuple[Store, ...]
+    around: tuple[Loop, ...] = ()
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -63,12 +66,7 @@ class Nest:
     @property
     def is_by_element(self) -> bool:
         """Whether every statement computes one element from single elements."""
-        return all(
-            _is_element(store.region)
-            and _is_arithmetic(store.value)
-            and all(_is_element(read.region) for read in reads(store.value))
-            for store in self.body
-        )
+        return all(_is_element(store.region) and is_of_elements(store.value) for store in self.body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +99,15 @@ def nest_of(loop: Loop) -> Nest | None:
     return Nest(tuple(loops), stores)
 
 
-def nests(statements: tuple[Statement, ...]) -> Iterator[Nest]:
+def nests(statements: tuple[Statement, ...], around: tuple[Loop, ...] = ()) -> Iterator[Nest]:
     """Yield the outermost nests of a block, in program order."""
     for statement in statements:
         if isinstance(statement, Loop):
             found = nest_of(statement)
             if found is None:
-                yield from nests(statement.body)
+                yield from nests(statement.body, (*around, statement))
             else:
-                yield found
+                yield replace(found, around=around)
 
 
 def references(nest: Nest) -> tuple[Reference, ...]:
@@ -163,6 +161,8 @@ def may_meet(first: Reference, then: Reference, nest: Nest, signs: Signs) -> boo
     for one, other in zip(first.region, then.region, strict=True):
         if not (isinstance(one, Point) and isinstance(other, Point)):
             continue
+        if _are_apart(one.at, other.at, nest):
+            return False
         slope, its = slopes(one, variables), slopes(other, variables)
         gap = one.at - other.at
         if slope is None or slope != its or not isinstance(gap, Num):
@@ -175,6 +175,31 @@ def may_meet(first: Reference, then: Reference, nest: Nest, signs: Signs) -> boo
             if fixed.setdefault(variable, distance) != distance:
                 return False
     return all(_fits(loop, fixed.get(loop.variable, 0)) for loop in nest.loops)
+
+
+def _are_apart(one: Expr, other: Expr, nest: Nest) -> bool:
+    """Return whether two subscripts surely differ, whatever iterations they belong to."""
+    for low, high in ((one, other), (other, one)):
+        least, greatest = _extreme(low, nest, least=True), _extreme(high, nest, least=False)
+        if least is None or greatest is None:
+            return False
+        gap = least - greatest
+        if isinstance(gap, Num) and gap.value > 0:
+            return True
+    return False
+
+
+def _extreme(subscript: Expr, nest: Nest, *, least: bool) -> Expr | None:
+    """Return the least or greatest value of a subscript in a nest; None where not affine."""
+    for loop in reversed(nest.loops):
+        slope = slope_of(subscript, loop.variable)
+        if slope is None:
+            return None
+        if slope:
+            first = (slope > 0) == least
+            end = loop.low if first else loop.high - 1
+            subscript = substitute(subscript, {loop.variable: end})
+    return subscript
 
 
 def _solvable(slope: Mapping[str, int], gap: Fraction, wanted: Mapping[str, int]) -> bool:
@@ -227,6 +252,11 @@ def index_name(variable: str) -> str:
 
 def _is_element(region: tuple[Subscript, ...]) -> bool:
     return all(isinstance(part, Point) for part in region)
+
+
+def is_of_elements(value: Value) -> bool:
+    """Return whether a value is computed from single elements and numbers by arithmetic."""
+    return _is_arithmetic(value) and all(_is_element(read.region) for read in reads(value))
 
 
 def _is_arithmetic(value: Value) -> bool:

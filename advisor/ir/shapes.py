@@ -30,6 +30,10 @@ from advisor.ir.values import (
 from costdb.expr import Expr, num, to_text
 
 COMPARISONS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+TESTS = frozenset(
+    {"isnan", "isfinite", "isinf", "logical_not", "logical_and", "logical_or", "logical_xor"}
+)
+"""Operations besides comparisons whose results are truth values."""
 PYTHON_INTEGER = "integer literal"
 PYTHON_FLOAT = "float literal"
 UNKNOWN_DTYPE = "unknown"
@@ -194,26 +198,39 @@ def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:
         extents = _broadcast(extents, part.extents)
     # a condition chooses between operands, it is none of them
     chosen = parts[1:] if operation == "where" else parts
-    dtype = chosen[0].dtype
-    for part in chosen[1:]:
-        dtype = promote(dtype, part.dtype)
+    dtypes = [part.dtype for part in chosen]
+    whole = {kind_of_or_none(found) for found in dtypes} <= {Kind.INTEGER, Kind.BOOLEAN}
+    if operation in _FLOATING_RESULT and whole:
+        # there is no version for whole numbers: each operand becomes a floating-point one
+        dtypes = [_result(operation, found) for found in dtypes]
+    dtype = dtypes[0]
+    for other in dtypes[1:]:
+        dtype = promote(dtype, other)
     return ArrayType(_result(operation, dtype), extents)
 
 
-_FLOATING_RESULT = frozenset({"sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "arctan", "log2"})
+_FLOATING_RESULT = frozenset(
+    {
+        *("sqrt", "cbrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "hypot"),
+        *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2", "sinh", "cosh", "tanh"),
+    }
+)
+_ROUNDING = frozenset({"floor", "ceil", "rint", "trunc"})
 # these have no version for booleans, and use the one for the narrowest integers
 _NO_BOOLEANS = frozenset(
-    {"floor_divide", "remainder", "power", "square", "left_shift", "right_shift"}
+    {"floor_divide", "remainder", "power", "square", "left_shift", "right_shift", "conjugate"}
 )
 
 
 def _result(operation: str, dtype: str) -> str:
     """Return the element type of an operation on operands of one type."""
-    if operation in COMPARISONS:
+    if operation in COMPARISONS or operation in TESTS:
         return "bool"
     if operation == "where" or operation in _FLOATING_RESULT:
         dtype = strong(dtype)
     kind = kind_of_or_none(dtype)
+    if operation in _ROUNDING and kind in (Kind.INTEGER, Kind.BOOLEAN):
+        raise ShapeConflict(f"`{operation}` of whole numbers, whose type depends on the release")
     if operation == "divide":
         if dtype == PYTHON_INTEGER:
             return PYTHON_FLOAT

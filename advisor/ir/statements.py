@@ -121,6 +121,11 @@ class Unknown:
 Statement = Bind | Store | ScalarBind | Loop | Choice | Stated | Scatter | Rename | Return | Unknown
 
 
+def is_total(statement: Statement) -> bool:
+    """Return whether a statement accumulates a number, as an array of no dimensions."""
+    return isinstance(statement, Store) and not statement.region
+
+
 def mentioned(statement: Statement) -> frozenset[str]:
     """Return the names of all arrays that a statement reads, writes or binds."""
     match statement:

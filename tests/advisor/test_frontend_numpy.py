@@ -53,10 +53,16 @@ BOUNDS = st.sampled_from(["", "0", "1", "2", "-1", "-2", "k", "-k", "-0", "N - k
 NAMES = st.sampled_from(list(SHAPES))
 NUMBERS = st.sampled_from(["1", "2", "2.5", "k", "x", "True", "np.pi", "3 / 2", "7 // 2", "-k"])
 UNARY = ("-{0}", "+{0}", "np.abs({0})", "np.sqrt({0})", "np.exp({0})", "np.square({0})")
+MORE_UNARY = (
+    *(f"np.{name}({{0}})" for name in ("log1p", "tanh", "sign", "conj", "isnan", "logical_not")),
+    *("~{0}", "np.clip({0}, 1, 2)", "{0}.clip(1, 2)", "np.diff({0})", "abs({0})", "np.rint({0})"),
+    *("np.floor({0})", "np.fft.fft2({0})", "np.einsum('ij,kj->ik', {0}, {0})"),
+)
 BINARY = (
     *(f"({{0}} {sign} {{1}})" for sign in ("+", "-", "*", "/", "//", "%", "**", "&", "<", "==")),
     *(f"np.{name}({{0}}, {{1}})" for name in ("maximum", "add", "true_divide", "mod", "power")),
     "np.where({0} > 1, {0}, {1})",
+    *(f"np.{name}({{0}}, {{1}})" for name in ("hypot", "arctan2", "fmax", "logical_and")),
 )
 PRODUCTS = ("({0} @ {1})", "np.dot({0}, {1})", "np.inner({0}, {1})", "np.vdot({0}, {1})")
 METHODS = (
@@ -70,7 +76,10 @@ ALONG = (
     *(f"{{0}}.{name}(axis={{1}})" for name in ("sum", "max", "mean", "cumsum", "prod")),
     *(f"np.{name}({{0}}, {{1}})" for name in ("sum", "min", "cumprod")),
     *("np.roll({0}, 2, axis={1})", "np.roll({0}, k, {1})", "{0}.sum({1}, dtype=np.int8)"),
-    "np.sort({0}, axis={1})",
+    *("np.sort({0}, axis={1})", "np.linalg.norm({0}, axis={1})", "{0}.sum({1}, keepdims=True)"),
+    *(f"np.{name}({{0}}, axis={{1}})" for name in ("std", "var", "ptp", "any", "argmin")),
+    *("np.count_nonzero({0}, axis={1})", "{0}.max(axis={1}, keepdims=True)"),
+    "{0}.mean(axis=({1}, 0))",
 )
 
 
@@ -80,7 +89,7 @@ def expressions(depth: int) -> st.SearchStrategy[str]:
         inner = leaves
         leaves = st.one_of(
             inner,
-            st.builds(str.format, st.sampled_from(UNARY), inner),
+            st.builds(str.format, st.sampled_from((*UNARY, *MORE_UNARY)), inner),
             st.builds(str.format, st.sampled_from(BINARY), inner, st.one_of(inner, NUMBERS)),
             st.builds(str.format, st.sampled_from(BINARY), NUMBERS, inner),
             st.builds(str.format, st.sampled_from(PRODUCTS), inner, inner),
@@ -183,8 +192,16 @@ def test_most_of_the_language_is_understood(dtype: str) -> None:
         "np.array(a, copy=k)",
         "a.astype(np.float32, copy=False)",
         "a.max(0, b)",
-        "a.sum(axis=0, keepdims=True)",
-        "a.sum(axis=(0, 1))",
+        "a.sum(axis=0, keepdims=x > 0)",
+        "np.linalg.norm(a, ord=2)",
+        "np.linalg.norm(a, 1)",
+        "np.diff(a + b)",
+        "np.diff(a, n=2)",
+        "np.einsum('ij,ij->j', a, b)",
+        "np.einsum('ii', a)",
+        "a.max(keepdims=True)",
+        "np.floor(v.astype(int))",
+        "a.sum(axis=(0, 0))",
         "np.zeros_like(a, shape=(2, 2))",
         "np.zeros_like()",
         "np.zeros_like(dtype=np.int8, a=a, subok=False)",
