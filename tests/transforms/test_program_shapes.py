@@ -3,7 +3,11 @@
 import pytest
 from spmd_running import HEADER, read
 
+from advisor.analysis.spmd.statements import of_computation
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from advisor.ir.spmd.steps import Compute, Loop
+from costdb.expr import evaluate, num
+from costdb.work import Statement
 from transforms.dealt_loops import TRANSFORM as SHARES
 from transforms.mesh_of_ranks import TRANSFORM as MESHES
 from transforms.partition_axis import TRANSFORM as SPLITS
@@ -207,3 +211,17 @@ QUIET_SHARES = {
 @pytest.mark.parametrize("name", QUIET_SHARES)
 def test_shares_that_are_left_alone(name: str) -> None:
     assert [one.title for one in found(SHARES, QUIET_SHARES[name])] == []
+
+
+def test_the_product_of_two_vectors_is_one_number() -> None:
+    text = TRIANGLE.split("    for j")[0] + "    y[i] = np.dot(a[i, i:], x[i:])\n"
+    (one,) = found(SHARES, text)
+    (loop,) = one.before
+    assert isinstance(loop, Loop)
+    product = loop.body[0]
+    assert isinstance(product, Compute)
+    (work,) = of_computation(product)
+    assert isinstance(work, Statement) and work.calls is not None
+    (call,) = work.calls
+    assert call.elements == num(1)
+    assert call.length is not None and evaluate(call.length, {"i": 900, "n": 960}) == 60

@@ -119,8 +119,10 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
                 length=count if step.length is None else step.length,
             )
         case "product":
+            # two vectors make one number
+            made = elements if stores else num(1)
             return ArrayCall(
-                ArrayOperation.MATMUL, dtype, elements, result, operands, fresh, length=step.length
+                ArrayOperation.MATMUL, dtype, made, result, operands, fresh, length=step.length
             )
     operation = operation_class(step.operation, len(operands))
     return ArrayCall(operation, dtype, elements, result, operands, fresh)
