@@ -41,6 +41,9 @@ class Options:
         Goes over `min_speedup` for single rules, by code.
     observed : tuple of Seen
         What runs showed of the functions of the file; sizes go over those of the source.
+    details : bool
+        Whether findings tell what they rest on and where else they pay; an editor asks for that
+        when somebody looks at one of them.
     """
 
     machine: str | None
@@ -51,6 +54,7 @@ class Options:
     size_origins: Mapping[str, str] = field(default_factory=dict)
     rule_min_speedup: Mapping[str, float] = field(default_factory=dict)
     observed: tuple[Seen, ...] = ()
+    details: bool = True
 
     def reports(self, code: str, speedup: float, low: float) -> bool:
         """Return whether a rule's gain is reported, by its middle and the low end of it."""
@@ -180,7 +184,9 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
     untold: list[Untold] = []
     for kernel in kernels:
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
-        ranked = rank(path, kernel, machine, sizes, wanted, options.reports)
+        ranked = rank(
+            path, kernel, machine, sizes, wanted, options.reports, details=options.details
+        )
         findings += ranked.findings
         remarks += ranked.remarks
         untold += ranked.untold

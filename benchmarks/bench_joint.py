@@ -55,6 +55,7 @@ def forget() -> None:
         sys.modules[simplify.__module__]._simplified,
     ):
         remembered.cache_clear()
+    scalar.forget_sums()
 
 
 def main() -> int:

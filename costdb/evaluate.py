@@ -248,6 +248,15 @@ def _comparison(
     difference = before - after
     if difference == num(0):
         return lambda value: False
+    fractions = {name: exact(value) for name, value in values.items()}
+    if _enumerates(before) or _enumerates(after):
+        # sums of whole numbers are as quick as those of floats, and remembered where the same
+        # price is compared with several others
+        def after_is_less(value: int) -> bool:
+            point = {**fractions, variable: value}
+            return evaluate(before, point) > evaluate(after, point)
+
+        return after_is_less
     names = tuple(sorted(free_symbols(before) | free_symbols(after)))
     unbound = [name for name in names if name != variable and name not in values]
     if unbound:
@@ -255,7 +264,6 @@ def _comparison(
     gain, size = _compiled(difference, names), _compiled(before, names)
     point: list[int | float] = [values.get(name, 0) for name in names]
     place = names.index(variable) if variable in names else None
-    fractions = {name: exact(values[name]) for name in names if name != variable}
 
     def after_wins(value: int) -> bool:
         if place is not None:

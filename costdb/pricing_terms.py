@@ -21,7 +21,7 @@ from costdb.expr import (
     substitute,
     summation,
 )
-from costdb.expr.polynomials import coefficients_in, sum_below
+from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 
 SYMBOLIC = "symbolic"
 
@@ -93,7 +93,8 @@ def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the sum of `expr` over ``low..high``, in closed form where that is seen at once."""
     if variable not in free_symbols(expr):
         return maximum(0, high - low + 1) * expr
-    coefficients = coefficients_in(expr, variable)
+    # expanding what is no polynomial takes longer than all else that is done to it
+    coefficients = coefficients_in(expr, variable) if is_polynomial_in(expr, variable) else None
     if coefficients is None:
         return summation(variable, low, high, expr)
     return sum_below(coefficients, maximum(high + 1, low)) - sum_below(coefficients, low)

@@ -47,8 +47,8 @@ class Bounds:
 class Facts:
     """Bounds of symbols while a kernel is gone through; every size is at least 1 by itself."""
 
-    def __init__(self) -> None:
-        self.bounds = Bounds({}, {})
+    def __init__(self, bounds: Bounds | None = None) -> None:
+        self.bounds = bounds or Bounds({}, {})
 
     @property
     def minima(self) -> Mapping[str, int]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TypeVar
 
 from advisor.analysis.along import Along
-from advisor.analysis.facts import Facts
+from advisor.analysis.facts import Bounds, Facts
 from advisor.distribution import AxisMap, MeshSpec, NotDistributed, StorageOrder
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.statements import Bind, Statement, Store, walk
@@ -312,6 +312,13 @@ def length_of(part: Range | Point) -> Expr:
 
 def local_count(placement: Placement, dimension: int, part: Range | Point, facts: Facts) -> Expr:
     """Return how many of the indices that a subscript selects the busiest rank owns."""
+    return _local_count(placement, dimension, part, facts.bounds)
+
+
+@lru_cache(maxsize=4096)
+def _local_count(placement: Placement, dimension: int, part: Range | Point, bounds: Bounds) -> Expr:
+    # variants of a kernel ask the same of the arrays that they leave alone
+    facts = Facts(bounds)
     if placement.is_spread(dimension):
         return placement.along(dimension, part).count(facts)
     length = length_of(part)

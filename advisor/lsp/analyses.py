@@ -62,6 +62,8 @@ class OpenFile:
     due: float
     answer: Answer | None = None
     good: Analysis | None = None
+    good_text: str = ""
+    """What `good` is about."""
     task: asyncio.Task[None] | None = None
     stamp: int = 0
     """Changes with every change of text or settings."""
@@ -193,7 +195,7 @@ class Analyses:
         document = file.document
         if analysis.understood:
             document.mark()
-            file.good = analysis
+            file.good, file.good_text = analysis, document.text
         good = file.good or Analysis()
         self._serial += 1
         file.answer = Answer(

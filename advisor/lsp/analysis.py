@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from advisor import engine
@@ -12,6 +12,7 @@ from advisor.lsp.actions import suppression
 from advisor.source import Edit, ParseProblem, SourceProblem
 
 Check = Callable[[str, str, Options], FileResult]
+Detailed = Callable[[str, str, Options, Finding], Finding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,18 @@ def analyse(
     except (MachineError, LookupError) as error:
         return Analysis(failure=str(error))
     return Analysis(result.findings, result.remarks)
+
+
+def with_details(
+    path: str, source: str, options: Options, findings: Iterable[Finding], detailed: Detailed
+) -> list[Finding]:
+    """Return findings of a text with all that they rest on, as `detailed` finds it."""
+    found = list(findings)
+    try:
+        return [detailed(path, source, options, finding) for finding in found]
+    except SourceProblem:
+        # what the user then sees over them lacks some lines
+        return found
 
 
 def rewrite_edits(

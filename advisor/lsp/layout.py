@@ -99,6 +99,11 @@ class Layout:
         if named - {part.name for part in self.parts} or _MAY_HOLD_KERNEL.search(frame):
             yield Part("", 0, 0, 0)
 
+    def parts_named(self, name: str) -> Iterator[Part]:
+        """Yield the functions of that name, and the frame, where others are nested."""
+        yield from (part for part in self.parts if part.name == name)
+        yield Part("", 0, 0, 0)
+
     def excerpt(self, part: Part) -> Excerpt:
         """Return the file without what cannot matter to a part."""
         kept = set(self._reaching_out)

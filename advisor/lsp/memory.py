@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from advisor import engine
 from advisor.engine import FileResult, Options, Ranked
+from advisor.finding import Finding
 from advisor.ir.kernel import Kernel
 from advisor.lsp.layout import Excerpt, Layout, layout_of
 from advisor.lsp.moved import moved_finding, moved_remark, moved_untold
@@ -76,6 +78,41 @@ class KernelMemory:
             tuple(one for ranked in told for one in ranked.untold),
         )
         return engine.tell(whole, source, options)
+
+    def detailed(self, path: str, source: str, options: Options, finding: Finding) -> Finding:
+        """Return a finding of a text with all that it rests on, and where else it pays.
+
+        Parameters
+        ----------
+        path, source : str
+            The text that it was found in; its lines may have moved since.
+        options : Options
+        finding : Finding
+            From :meth:`check`.
+        """
+        alone = replace(options, select=(finding.code,), details=True)
+        for found in self._findings_of(path, source, alone, finding.kernel):
+            if (found.fingerprint, found.prediction) == (finding.fingerprint, finding.prediction):
+                return replace(
+                    finding,
+                    assumptions=found.assumptions,
+                    evidence=found.evidence,
+                    crossovers=found.crossovers,
+                )
+        return finding
+
+    def _findings_of(
+        self, path: str, source: str, options: Options, kernel: str
+    ) -> Iterator[Finding]:
+        """Yield the findings of the parts of a text that may hold a kernel of some name."""
+        layout = None if engine.may_communicate(source) else layout_of(source)
+        if layout is None:
+            yield from engine.check_source(path, source, options).findings
+            return
+        for part in layout.parts_named(kernel):
+            excerpt = layout.excerpt(part)
+            own = self._read(path, excerpt, options.observed)
+            yield from self._told(path, excerpt, own, frozenset(), options).findings
 
     def _is_readable(self, layout: Layout) -> bool:
         """Return whether the front end's parser takes every function; it is not Python's own."""
@@ -165,6 +202,7 @@ def _options_key(options: Options) -> object:
         options.min_speedup,
         tuple(sorted(options.rule_min_speedup.items())),
         options.observed,
+        options.details,
     )
 
 

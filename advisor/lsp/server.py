@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -20,10 +21,11 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
 from advisor.engine import Options
+from advisor.finding import Finding
 from advisor.lsp.abilities import Abilities, abilities_of, encoding_of, registrations_of
 from advisor.lsp.actions import KINDS, Purpose, offers
 from advisor.lsp.analyses import Analyses, Answer, OpenFile
-from advisor.lsp.analysis import Analysis, analyse, rewrite_edits, suppression_edits
+from advisor.lsp.analysis import Analysis, analyse, rewrite_edits, suppression_edits, with_details
 from advisor.lsp.convert import (
     asked_finding,
     changes_of,
@@ -183,7 +185,7 @@ class AdviseServer(LanguageServer):
             return Analysis(failure=str(error))
         if options is None:
             return Analysis()
-        return analyse(path, source, options, self._memory.check)
+        return analyse(path, source, replace(options, details=False), self._memory.check)
 
     def _finished(self, file: OpenFile) -> None:
         answer = file.answer
@@ -227,8 +229,19 @@ class AdviseServer(LanguageServer):
         findings = overlapping(file.document, answer.findings, here)
         if not findings:
             return None
+        stamp, path, text, lookup = file.stamp, file.path, file.good_text, self._lookup
+
+        def work() -> Sequence[Finding]:
+            options = lookup.of(path)
+            if options is None:
+                return findings
+            return with_details(path, text, options, findings, self._memory.detailed)
+
+        detailed = await self.analyses.in_worker(work)
+        if file.stamp != stamp:
+            raise JsonRpcContentModified("the file has changed")
         return hover(
-            file.document, findings, current=answer.current, markdown=self.abilities.markdown
+            file.document, detailed, current=answer.current, markdown=self.abilities.markdown
         )
 
     async def _inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:

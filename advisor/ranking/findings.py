@@ -94,8 +94,14 @@ def finding_of(
     best: Candidate[Offer],
     found: Compared,
     rivals: tuple[Alternative, ...],
+    *,
+    details: bool = True,
 ) -> Finding:
-    """Return the finding that a proposal is worth making."""
+    """Return the finding that a proposal is worth making.
+
+    Without `details` it lacks the sizes that it rests on, its facts and its crossovers, and prices
+    need not hold for other sizes.
+    """
     proposal = best.proposal
     prediction = _prediction(found)
     used = before.sizes | best.costed.sizes
@@ -110,10 +116,10 @@ def finding_of(
         message=f"{prediction.speedup:.2f}x faster on {machine.name}: {proposal.title}",
         reason=proposal.reason,
         prediction=prediction,
-        assumptions=sizes.assumptions(used),
-        evidence=_evidence(machine, sizes, before, best, found),
+        assumptions=sizes.assumptions(used) if details else (),
+        evidence=_evidence(machine, sizes, before, best, found, details),
         alternatives=rivals,
-        crossovers=tuple(_crossovers(before, best.costed, sizes, used)),
+        crossovers=tuple(_crossovers(before, best.costed, sizes, used)) if details else (),
         fix=Fix(legality.applicability, legality.argument, edits) if edits else None,
         fingerprint=fingerprint_of(place, rule.code, proposal),
     )
@@ -179,12 +185,18 @@ def calibration_of(machine: Machine) -> str:
 
 
 def _evidence(
-    machine: Machine, sizes: Sizes, before: Costed, best: Candidate[Offer], found: Compared
+    machine: Machine,
+    sizes: Sizes,
+    before: Costed,
+    best: Candidate[Offer],
+    found: Compared,
+    details: bool,
 ) -> Evidence:
     worst = max((found.before.provenance, found.after.provenance), key=list(Provenance).index)
+    sides = (("as written", before), ("as proposed", best.costed)) if details else ()
     facts = [
         f"{side}, {transfer}"
-        for side, costed in (("as written", before), ("as proposed", best.costed))
+        for side, costed in sides
         for transfer in transfers(costed.process, sizes.values, machine.cache_line_bytes)
     ]
     coefficients = {**before.priced.coefficients, **best.costed.priced.coefficients}

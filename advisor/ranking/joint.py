@@ -10,6 +10,7 @@ from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import WORTH, Compared, Costed, compared, cost, time_s
+from advisor.ranking.findings import Candidate
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes
 from costdb.estimate import Missing
@@ -71,6 +72,7 @@ def best_plan(
     machine: Machine,
     sizes: Sizes,
     transforms: Sequence[Transform],
+    singles: Sequence[tuple[str, Candidate[Proposal]]] | None = None,
 ) -> JointPlan | None:
     """Return the fastest plan of two steps or more, if it beats every single step.
 
@@ -87,11 +89,15 @@ def best_plan(
     sizes : Sizes
     transforms : sequence of Transform
         Each is used once at most.
+    singles : sequence of (str, Candidate), optional
+        The fastest proposal of each rule for the kernel as written, with the rule's code, where
+        that is known already.
     """
-    # at their sizes, kernels have short formulas
-    before = _costed(kernel, machine, sizes) or before
     start = _State(kernel, JointPlan((), before, compared(before, before, sizes.values)))
-    frontier = _grown(start, before, machine, sizes, transforms)
+    if singles is None:
+        frontier = _grown(start, before, machine, sizes, transforms)
+    else:
+        frontier = [_followed(start, code, one, before, sizes) for code, one in singles]
     if not frontier:
         return None
     single = min(state.time for state in frontier)
@@ -141,34 +147,26 @@ def _grown(
             for proposal in shortlist(transform.propose(state.kernel), machine, sizes.values)
             if (applied := _applied(proposal, machine, sizes))
         ]
-        if not tried:
-            continue
-        # intervals take several times as long as times, so only the fastest gets one
-        fastest = min(tried, key=lambda applied: applied.time_s)
-        steps = (*state.plan.steps, PlanStep(transform.code, fastest.proposal.title))
-        against = compared(before, fastest.costed, sizes.values)
-        plan = JointPlan(steps, fastest.costed, against)
-        found.append(_State(fastest.proposal.variant, plan))
+        if tried:
+            # intervals take several times as long as times, so only the fastest gets one
+            fastest = min(tried, key=lambda applied: applied.time_s)
+            found.append(_followed(state, transform.code, fastest, before, sizes))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Applied:
-    proposal: Proposal
-    costed: Costed
-    time_s: float
+def _followed(
+    state: _State, code: str, chosen: Candidate[Proposal], before: Costed, sizes: Sizes
+) -> _State:
+    steps = (*state.plan.steps, PlanStep(code, chosen.proposal.title))
+    against = compared(before, chosen.costed, sizes.values)
+    return _State(chosen.proposal.variant, JointPlan(steps, chosen.costed, against))
 
 
-def _applied(proposal: Proposal, machine: Machine, sizes: Sizes) -> _Applied | None:
+def _applied(proposal: Proposal, machine: Machine, sizes: Sizes) -> Candidate[Proposal] | None:
     try:
-        after = _costed(proposal.variant, machine, sizes)
-        if after is None:
+        after = cost(at_sizes(proposal.variant, sizes.values), machine, closed=False)
+        if isinstance(after, Missing):
             return None
-        return _Applied(proposal, after, time_s(after, sizes.values))
+        return Candidate(proposal, after, time_s(after, sizes.values))
     except (Unpriced, ExprError):
         return None
-
-
-def _costed(kernel: Kernel, machine: Machine, sizes: Sizes) -> Costed | None:
-    found = cost(at_sizes(kernel, sizes.values), machine, closed=False)
-    return None if isinstance(found, Missing) else found

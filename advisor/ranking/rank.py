@@ -59,6 +59,7 @@ def rank(
     worth: Worth = always,
     *,
     formulas: bool = False,
+    details: bool = True,
 ) -> Ranked:
     """Return the findings of a kernel, greatest gain first.
 
@@ -74,6 +75,9 @@ def rank(
         Which gains to make findings of; the others cost little more than their prices.
     formulas : bool
         Whether prices are to be shown, and so need closed forms.
+    details : bool
+        Whether findings tell what they rest on and where else they pay, which takes formulas over
+        all sizes. Without, what is found and predicted is the same.
 
     Returns
     -------
@@ -99,13 +103,19 @@ def rank(
         return _rank_open(place, kernel, machine, sizes, transforms, worth, before, formulas)
     # variants are compared at their sizes, where formulas are short; only what is told of gets
     # its formula in full
-    here = cost(at_sizes(kernel, sizes.values), machine, closed=False)
+    try:
+        here = cost(at_sizes(kernel, sizes.values), machine, closed=False)
+    except Unpriced as unknown:
+        # as where a shift reaches farther than the values allow
+        message = f"no advice for kernel `{kernel.name}` at its sizes: {unknown.reason}"
+        return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
     assert isinstance(here, Costed)
     now = time_s(here, sizes.values)
     judged: list[Judged] = []
     remarks: list[Remark] = []
     untold: list[Untold] = []
     gains = 0
+    fastest: list[tuple[str, Candidate[Proposal]]] = []
     for transform in transforms:
         candidates: list[Candidate[Proposal]] = []
         lost: list[Alternative] = []
@@ -117,28 +127,33 @@ def rank(
                 lost.append(tried)
         # of equally fast ones the one proposed first, which its rule prefers
         candidates.sort(key=lambda candidate: candidate.time_s)
-        if not candidates or candidates[0].time_s >= now:
+        if not candidates:
+            continue
+        fastest.append((transform.code, candidates[0]))
+        if candidates[0].time_s >= now:
             continue
         for number, chosen in enumerate(_to_tell(candidates, now)):
-            best = _in_full(chosen, machine)
-            found = compared(before, best.costed, sizes.values)
+            found = compared(here, chosen.costed, sizes.values)
             if found.ratio.mid <= 1:
                 continue
             if found.ratio.mid >= WORTH and not number:
                 gains += 1
             if not worth(transform.code, found.ratio.mid, found.ratio.low):
-                untold.append(Untold(transform.code, best.proposal.span))
+                untold.append(Untold(transform.code, chosen.proposal.span))
             else:
+                best = _in_full(chosen, machine) if details else chosen
+                sides = (before if details else here), best.costed
                 others = [chosen, *(one for one in candidates if one is not chosen)]
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
-                finding = finding_of(place, machine, sizes, transform, before, best, found, rivals)
-                sides = before, best.costed
+                finding = finding_of(
+                    place, machine, sizes, transform, sides[0], best, found, rivals, details=details
+                )
                 judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
     judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
     if gains > 1:
         from advisor.ranking.joint import best_plan
 
-        plan = best_plan(kernel, before, machine, sizes, transforms)
+        plan = best_plan(kernel, here, machine, sizes, transforms, fastest)
         if plan is not None:
             message = f"best plan for kernel `{kernel.name}`, {plan}"
             remarks.append(Remark(path, kernel.name, kernel.span, message))

@@ -28,7 +28,7 @@ from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, 
 from costdb.expr.products import by_products
 from costdb.expr.scalar import sums_over
 
-COMPILED_FROM = 64
+COMPILED_FROM = 8
 """Terms from which on an enumeration is worth compiling."""
 
 

@@ -63,6 +63,15 @@ def _whole_exponent(expr: Pow) -> int | None:
     return None
 
 
+def is_polynomial_in(expr: Expr, name: str) -> bool:
+    """Return whether `name` occurs only in sums, products and whole powers; nothing is expanded."""
+    if name not in free_symbols(expr) or isinstance(expr, Sym):
+        return True
+    if isinstance(expr, Pow):
+        return _whole_exponent(expr) is not None and is_polynomial_in(expr.base, name)
+    return isinstance(expr, Add | Mul) and all(is_polynomial_in(p, name) for p in expr.children)
+
+
 def coefficients_in(expr: Expr, name: str) -> tuple[Expr, ...] | None:
     """Return ``(c0, c1, ...)`` with ``expr == c0 + c1*name + ...``, or None if not such."""
     by_degree: dict[int, list[Expr]] = {0: []}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -44,13 +45,16 @@ from costdb.expr.lower import (
     shared_parts,
 )
 from costdb.expr.names import free_symbols, fresh_name, substitute
-from costdb.expr.nodes import Division, Expr, FloorDiv, Mod, Num, Pow, Sym
+from costdb.expr.nodes import ONE, CeilDiv, Division, Expr, FloorDiv, Mod, Num, Pow, Sym
 from costdb.expr.pieces import PIECED_FROM, pieced
 
 ScalarFunction: TypeAlias = Callable[..., Value]
 
 _AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
 _PLAIN_EXPONENT = 12
+
+MOST_REMEMBERED = 8192
+"""Sums over ranges between numbers that are kept."""
 
 
 def compile_scalar(expr: Expr, names: Sequence[str]) -> ScalarFunction:
@@ -127,6 +131,8 @@ class _Scalar(Lowering):
         return call("power", base, self.lower(expr.exponent, True))
 
     def division(self, expr: Division) -> ast.expr:
+        if isinstance(expr, CeilDiv) and isinstance(expr.dividend, Log2) and expr.divisor == ONE:
+            return call("ceil_log2", self.lower(expr.dividend.argument, True))
         above = self.lower(expr.dividend, True)
         below = self.lower(expr.divisor, True)
         if isinstance(expr, Mod):
@@ -258,6 +264,52 @@ def sums_over(
     values : mapping of str to int, Fraction or float
         A value for every symbol in their bodies.
     """
+    asked = [_Asked.of(part, low, high, values) for part in parts]
+    new = tuple(part for part, one in zip(parts, asked, strict=True) if one not in _remembered)
+    found = dict(zip(new, _enumerated(new, low, high, values), strict=True)) if new else {}
+    total = tuple(
+        found[part] if part in found else _remembered[one]
+        for part, one in zip(parts, asked, strict=True)
+    )
+    for one, value in zip(asked, total, strict=True):
+        _remembered.pop(one, None)
+        _remembered[one] = value
+    while len(_remembered) > MOST_REMEMBERED:
+        del _remembered[next(iter(_remembered))]
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A reduction with numbers for all that it depends on, and the types of those."""
+
+    kind: type[Reduction]
+    index: str
+    body: Expr
+    ends: tuple[int, int]
+    values: tuple[Value, ...]
+    types: tuple[type, ...]
+
+    @classmethod
+    def of(cls, part: Reduction, low: int, high: int, values: Mapping[str, Value]) -> _Asked:
+        used = [values[name] for name in sorted(free_symbols(part.body) - {part.index})]
+        types = tuple(map(type, used))
+        return cls(type(part), part.index, part.body, (low, high), tuple(used), types)
+
+
+_remembered: dict[_Asked, Value] = {}
+"""Sums of late: a price is made of those of its terms, variants share most of theirs, and whoever
+compares prices or looks for crossovers asks for all of them again."""
+
+
+def forget_sums() -> None:
+    """Drop the sums that are remembered, as a measurement needs."""
+    _remembered.clear()
+
+
+def _enumerated(
+    parts: tuple[Reduction, ...], low: int, high: int, values: Mapping[str, Value]
+) -> tuple[Value, ...]:
     free = sorted(frozenset().union(*(free_symbols(p.body) - {p.index} for p in parts)))
     return _reducer(parts, tuple(free), True)(low, high, *(values[name] for name in free))
 
@@ -276,10 +328,18 @@ def _divide(above: Value, below: Value) -> Value:
     return normal(Fraction(above) / below)
 
 
+def _ceil_log2(value: Value) -> int:
+    """Return the rounds of a tree over `value` ranks."""
+    if isinstance(value, int) and value > 0:
+        return (value - 1).bit_length()
+    return math.ceil(log2_value(value))
+
+
 def _greatest_divisor(left: Value, right: Value) -> Rational:
-    if isinstance(left, int) and isinstance(right, int):
-        return math.gcd(left, right)
-    return gcd_value(left, right)
+    try:
+        return math.gcd(left, right)  # type: ignore[arg-type]  # what is not whole is refused
+    except TypeError:
+        return gcd_value(left, right)
 
 
 def _reducer(
@@ -321,6 +381,7 @@ def _in_pieces(
 
 
 _HELPERS: dict[str, object] = {
+    "ceil_log2": _ceil_log2,
     "divide": _divide,
     "fraction": Fraction,
     "gcd": _greatest_divisor,

@@ -458,3 +458,20 @@ def blur(img):
     (other,) = (a for a in written.alternatives if a.title in by_hand.message)
     assert "by hand" in other.reason
     assert {a.title for a in by_hand.alternatives} == {written.message.partition(": ")[2]}
+
+
+def test_a_variant_that_has_no_price_at_its_sizes_only_is_told_of() -> None:
+    source = """
+import numpy as np
+
+# advise: kernel N=4096 b=5
+# advise: values: f8[N] over (block(rank)) on mesh(rank=16)
+def window(values, b):
+    lag = max(b, 1) * min(values.shape[0], 1)
+    running = np.cumsum(np.pad(values, ((lag, 0),), mode="wrap"), axis=0, dtype=values.dtype)
+    return running[lag:] - running[: values.shape[0]]
+"""
+    found = ranked(source)
+    assert not found.judged
+    (remark,) = found.remarks
+    assert "no advice for kernel `window` at its sizes" in remark.message

@@ -166,6 +166,24 @@ def test_random_edits(seed: int) -> None:
     assert readable >= 3
 
 
+def test_what_an_editor_asks_for_later_is_what_the_engine_says_at_once() -> None:
+    source = random.Random(5)
+    memory = KernelMemory()
+    brief = replace(OPTIONS, details=False)
+    text, compared = FILE, 0
+    for _ in range(12):
+        wanted = outcome(check_source, "kernels.py", text, OPTIONS)
+        if not isinstance(wanted, str):
+            full = check_source("kernels.py", text, OPTIONS).findings
+            first = memory.check("kernels.py", text, brief).findings
+            assert not any(finding.crossovers or finding.assumptions for finding in first)
+            found = [memory.detailed("kernels.py", text, OPTIONS, finding) for finding in first]
+            assert [*map(without_edits, found)] == [*map(without_edits, full)], text
+            compared += sum(bool(finding.assumptions) for finding in found)
+        text = edited(FILE, source)
+    assert compared >= 3
+
+
 def test_a_kernel_that_nobody_touched_is_not_analysed_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
