@@ -118,7 +118,10 @@ class _Lowering:
         return made
 
     def _rename(self, names: frozenset[str]) -> None:
-        if len(names) == 2 and len({self.arrays.placed.get(name) for name in names}) == 1:
+        if len({self.arrays.placed.get(name) for name in names}) != 1:
+            shown = ", ".join(f"`{name}`" for name in sorted(names))
+            raise NotPriced(f"{shown} change names, but are distributed or stored differently")
+        if len(names) == 2:
             self.halos.exchange(names)
         else:
             self.halos.forget(names)

@@ -208,12 +208,25 @@ class Body(SimpleStatements):
         scope.accumulating |= totals.keys()
         self.starts[span] = {n: started[n] for n in totals if n in started}
         self.loops_around += 1
-        body = self._once_around(node, variable, symbol, low, changed, totals)
-        if scope.lost - before.lost or scope.strided != strided:
-            # a later iteration may find arrays otherwise than the first one did
+
+        def once_around() -> tuple[Statement, ...]:
+            return self._once_around(node, variable, symbol, low, changed, totals)
+
+        body = once_around()
+        lost = scope.lost - before.lost
+        settled = not lost and scope.strided == strided
+        if lost and lost <= scope.renamed and scope.strided == strided:
+            # names that were handed over are bound anew, or a later iteration does not know them
             scope.restore(before)
-            scope.lost |= scope.arrays_among(changed)
-            body = self._once_around(node, variable, symbol, low, changed, totals)
+            scope.lost |= lost
+            body = once_around()
+            settled = scope.lost <= before.lost | lost and scope.strided == strided
+        if not settled:
+            # a later iteration may find arrays otherwise than the first one did
+            lost |= scope.lost
+            scope.restore(before)
+            scope.lost |= lost | scope.arrays_among(changed)
+            body = once_around()
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         scope.either(before, scope.moment())

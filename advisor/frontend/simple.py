@@ -113,6 +113,8 @@ class SimpleStatements:
             scope.bind_number(name, found.dtype)
             return (ScalarBind(name, value, span),)
         if isinstance(value, Read):
+            if isinstance(node, cst.Name) and scope.has_array(name) and scope.has_array(node.value):
+                return self._handed_over([name], [node.value], span)
             # a basic subscript, or another name: shares the memory of the array behind it
             scope.bind_view(name, value)
             return ()
@@ -135,8 +137,9 @@ class SimpleStatements:
         if left is None or len(left) != len(value.elements):
             raise NotUnderstood("this kind of assignment is not understood")
         names = frozenset(left)
-        if right is not None and names == frozenset(right) and len(names) == len(left):
-            return (self._renamed(names, span),)
+        distinct = len(names) == len(left) and right is not None and len(set(right)) == len(right)
+        if right is not None and distinct and all(map(self.scope.has_array, (*left, *right))):
+            return self._handed_over(left, right, span)
         inputs: frozenset[str] = frozenset().union(*map(names_in, value.elements))
         starred = any(isinstance(element, cst.StarredElement) for element in value.elements)
         if starred or self.scope.behind(inputs) & names:
@@ -148,9 +151,6 @@ class SimpleStatements:
 
     def _renamed(self, names: frozenset[str], span: Span) -> Rename:
         scope = self.scope
-        own = all(scope.has_array(name) and scope.is_array(name) for name in names)
-        if not own or len({scope.array_type(name) for name in names}) != 1:
-            raise NotUnderstood("names of unlike arrays are exchanged")
         for view, target in list(scope.views.items()):
             # it stays with the memory it had, whose name is another now
             if target.array in names:
@@ -159,6 +159,33 @@ class SimpleStatements:
         if scope.strided & names:
             scope.strided |= names
         return Rename(names, span)
+
+    def _handed_over(
+        self, names: Sequence[str], others: Sequence[str], span: Span
+    ) -> Sequence[Statement]:
+        """Read ``name, ... = other, ...`` of arrays with memory of their own.
+
+        Time steps end so. A name on the right alone then denotes the same array as one on the
+        left, so it is not followed until it is bound anew.
+        """
+        if names == others:
+            return ()
+        scope = self.scope
+        kept = frozenset(scope.lost)
+        types = {scope.array_type(other) for other in others}
+        scope.lost.difference_update(names)
+        types |= {scope.array_type(name) for name in names}
+        if len(types) != 1:
+            scope.lost |= kept
+            raise NotUnderstood(
+                f"`{names[0]}` changes its shape or element type here"
+                if len(names) == 1
+                else "names of unlike arrays are exchanged"
+            )
+        made = self._renamed(frozenset((*names, *others)), span)
+        for other in frozenset(others).difference(names):
+            scope.forget(other)
+        return (made,)
 
     def _unpack_shape(self, target: cst.Tuple, value: cst.Attribute) -> Sequence[Statement]:
         names = _plain_names(target)

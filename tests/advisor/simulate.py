@@ -198,10 +198,14 @@ class Simulation:
                 array.held = {}
             case ScalarBind(_, value, _):
                 self._number(value)
-            case Rename(names, _):
+            case Rename(names, _) if len(names) == 2:
                 one, other = sorted(names)
                 first, second = self.arrays[one], self.arrays[other]
                 first.held, second.held = second.held, first.held
+            case Rename(names, _):
+                # which denotes which is not said, so nothing counts as held
+                for name in names:
+                    self.arrays[name].held = {}
             case Return():
                 pass
             case _:

@@ -237,6 +237,44 @@ def test_jacobi_with_exchanged_names(layout: str) -> None:
     assert told.totals["messages"] == (6 if layout is ROWS else 12)
 
 
+LEAPFROG = "w[1:-1, 1:-1] = 2 * u[1:-1, 1:-1] - v[1:-1, 1:-1] + u[2:, 1:-1] + u[:-2, 1:-1]"
+
+
+@pytest.mark.parametrize(
+    ("first", "steps"),
+    [
+        pytest.param("w = u.copy()", ["v = u", "u = w"], id="handed over"),
+        pytest.param("w = u.copy()", ["v, u = u, w"], id="at once"),
+        pytest.param("w = u.copy()", ["v = u", "u = w", "w = v.copy()"], id="bound anew"),
+        pytest.param("pass", ["v, u, w = u, w, v"], id="all exchanged"),
+    ],
+)
+def test_time_steps_that_end_with_names(first: str, steps: list[str]) -> None:
+    body = ["w = u.copy()", "for t in range(T):", *(f"    {s}" for s in (first, LEAPFROG, *steps))]
+    told = Tally(lower(kernel_of(body)), SIZES)
+    assert told.totals["messages"] == 2 * SIZES["T"]
+    simulation = Simulation(kernel_of(body), SIZES).run()
+    assert middle_of(simulation, 3).totals()["messages"] == told.totals["messages"]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        pytest.param(["w = v * 2", "u = w", "v[:, :] = w"], "`w` is not known", id="handed over"),
+        pytest.param(
+            ["w = v * 2", "for t in range(T):", "    v[:, :] = w", "    u = w"],
+            "`w` is not known",
+            id="handed over in the iteration before",
+        ),
+        pytest.param(["w = u.sum(axis=0)", "u = w"], "changes its shape", id="another shape"),
+        pytest.param(["w = u.T.copy()", "u = w.T.copy()", "w = u"], "differently", id="transposed"),
+    ],
+)
+def test_names_that_do_not_denote_what_they_did(body: list[str], reason: str) -> None:
+    with pytest.raises(Unpriced, match=reason):
+        lower(kernel_of(body, layout=ROWS.replace("N, M", "N, N")))
+
+
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_a_periodic_rim(ranks: int) -> None:
     """The ranks at both ends hold the rim, and one of them fetches its larger side."""
