@@ -26,7 +26,7 @@ _BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
 def exchange_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield one `Alltoall` for every loop of exchanges with all ranks."""
     for visit, step in function.operations():
-        if not visit.loops or function.weight(visit) < 2:
+        if not visit.loops:
             continue
         loop = visit.loops[-1]
         if loop.body == (step,) and _is_with_all(loop, step):

@@ -43,7 +43,7 @@ else:
     comm.Gather(mine, None, root=0)
 ```
 
-**When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; exchanges outside
+**When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; chains outside
 loops, which are set-up or output; pieces that are not all as large, or not in the order of ranks;
 branches that communicate besides; chains that pass on what they received; programs that would
 wait for ever as they stand.
@@ -51,7 +51,7 @@ wait for ever as they stand.
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
 rank of the communicator has to call it, in the same order as all others: the two branches show
 that they do, but not what other files do. `Sendrecv` is safe. Where the text of what is sent
-cannot be written, where a root adds up what it receives, and where sends rely on being buffered,
+cannot be written, where a root does more with what it receives, and where messages are pickled,
 the suggestion is shown only.
 
 **Models used.** Lines (messages, collectives), and the interpreter's time for an iteration.

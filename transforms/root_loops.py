@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from advisor.finding import Applicability
@@ -13,25 +13,20 @@ from advisor.ir.spmd.memory import At, Contiguity, Index, Part, View, Whole, con
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import (
     Branch,
     Communicate,
     Compute,
-    Loop,
-    LoopKind,
+    Copy,
     Op,
     Step,
-    Visit,
 )
 from advisor.source import Edit, Span
-from costdb.expr import Expr, equal, free_symbols, logical_not, num, substitute, sym
-from costdb.expr.nodes import Num
-from transforms.rank_facts import only_communication, root_arms, same_communicator
+from costdb.expr import free_symbols
+from transforms.root_ends import ROOT, RootEnds, root_ends
 from transforms.spmd_calls import comments_within, is_simple
 from transforms.views import same_memory
 
-ROOT = num(0)
 _BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
 _COLLECTED = (
     "the same elements come to the same places, and both branches show that every rank makes the"
@@ -39,113 +34,23 @@ _COLLECTED = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """A root's loop of messages, and the one message of every other rank.
-
-    Attributes
-    ----------
-    visit : Visit
-        Of the branch.
-    loop : Loop
-    root, other : Communicate
-        What the root does in its loop, and what every other rank does once.
-    partner : Expr
-        The rank that the root speaks to, over the loop's index.
-    """
-
-    visit: Visit
-    branch: Branch
-    loop: Loop
-    root: Communicate
-    other: Communicate
-    partner: Expr
-
-
 def root_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collectives that loops of rank 0 over all other ranks stand for."""
     for visit in function.visits():
-        if not isinstance(visit.step, Branch) or function.weight(visit) == 0:
+        # the loop over ranks is one itself, so that these count outside of other loops, too
+        if not isinstance(visit.step, Branch):
             continue
-        ends = _ends(visit, visit.step)
+        ends = root_ends(visit, visit.step)
         if ends is not None:
             yield from _proposals(program, function, ends)
 
 
-def _ends(visit: Visit, branch: Branch) -> _Ends | None:
-    for root_first in (True, False):
-        arm, other_arm = (branch.then, branch.orelse)[:: 1 if root_first else -1]
-        other = only_communication(other_arm)
-        loops = [step for step in arm if isinstance(step, Loop)]
-        inner = only_communication(arm)
-        if other is None or inner is None or other not in other_arm:
-            continue
-        if root_arms(branch, inner.communicator, ROOT) != (arm, other_arm):
-            continue
-        for loop in loops:
-            found = _over_others(loop, inner)
-            if found is not None and _meet(inner, other, loop, found):
-                return _Ends(visit, branch, loop, inner, other, found)
-    return None
-
-
-def _over_others(loop: Loop, inner: Communicate) -> Expr | None:
-    """Return the partner in a loop in which a message goes to, or comes from, every other rank."""
-    partner = inner.dest if inner.op is Op.SEND else inner.source
-    if loop.kind is not LoopKind.COUNTED or loop.step != 1 or loop.stride is not None:
-        return None
-    if inner.op not in (Op.SEND, Op.RECV) or partner is None or not _is_rank(partner):
-        return None
-    rank = partner.rank
-    assert rank is not None
-    offset, size = rank - sym(loop.variable), inner.communicator.size
-    if not isinstance(offset, Num):
-        return None
-    low, high = loop.low + offset, loop.high + offset
-    if inner in loop.body:
-        return rank if (low, high) == (num(1), size) else None
-    # `if i != rank`, in a loop over all ranks
-    guards = [step for step in loop.body if isinstance(step, Branch)]
-    if len(guards) != 1 or guards[0].then != (inner,) or guards[0].orelse:
-        return None
-    spared = [equal(rank, ROOT), equal(ROOT, rank)]
-    spared += [equal(rank, inner.communicator.rank), equal(inner.communicator.rank, rank)]
-    value = guards[0].condition.value
-    holds = value in [logical_not(one) for one in spared]
-    return rank if holds and (low, high) == (ROOT, size) else None
-
-
-def _is_rank(partner: Partner) -> bool:
-    return partner.kind is PartnerKind.RANK and not partner.may_be_nobody
-
-
-def _meet(root: Communicate, other: Communicate, loop: Loop, partner: Expr) -> bool:
-    """Return whether the messages of both ends are each other's."""
-    back = other.source if root.op is Op.SEND else other.dest
-    wanted = Op.RECV if root.op is Op.SEND else Op.SEND
-    if other.op is not wanted or back is None or not _is_rank(back) or back.rank != ROOT:
-        return False
-    if not same_communicator(root.communicator, other.communicator):
-        return False
-    if root.pickled or other.pickled:
-        return False
-    if not (root.blocking and other.blocking) or "status" in {*root.places, *other.places}:
-        return False
-    return _same_tag(root, other, loop, partner)
-
-
-def _same_tag(root: Communicate, other: Communicate, loop: Loop, partner: Expr) -> bool:
-    receive = root if root.op is Op.RECV else other
-    if "tag" not in receive.places:
-        return True
-    if root.tag is None or other.tag is None:
-        return False
-    # as the other end sees it: it is the partner
-    index = root.communicator.rank - (partner - sym(loop.variable))
-    return substitute(root.tag, {loop.variable: index}) == other.tag
-
-
-def _proposals(program: Program, function: SpmdFunction, ends: _Ends) -> Iterator[ProgramProposal]:
+def _proposals(
+    program: Program, function: SpmdFunction, ends: RootEnds
+) -> Iterator[ProgramProposal]:
+    if ends.root.pickled:
+        yield from _pickled(function, ends)
+        return
     pieces = ends.root.receive if ends.root.op is Op.RECV else ends.root.send
     single = ends.other.send if ends.root.op is Op.RECV else ends.other.receive
     if not _is_plain(pieces) or not _is_plain(single):
@@ -159,6 +64,7 @@ def _proposals(program: Program, function: SpmdFunction, ends: _Ends) -> Iterato
             yield from _broadcast(program, function, ends, pieces, single)
         else:
             yield from _sum(function, ends, pieces, single)
+            yield from _unpacked(program, function, ends, pieces, single)
         return
     whole = _union(pieces.view, ends)
     if whole is None or contiguity(whole) is not Contiguity.YES:
@@ -193,7 +99,7 @@ def _symbols(view: View) -> frozenset[str]:
     return found
 
 
-def _union(view: View, ends: _Ends) -> View | None:
+def _union(view: View, ends: RootEnds) -> View | None:
     """Return what the pieces of all ranks are together: from the first on, in order of ranks."""
     if not view.region:
         return None
@@ -215,7 +121,7 @@ def _union(view: View, ends: _Ends) -> View | None:
     return replace(view, region=(together, *others))
 
 
-def _written(ends: _Ends, program: Program) -> bool:
+def _written(ends: RootEnds, program: Program) -> bool:
     """Return whether both ends are statements that can be replaced as they stand."""
     context, span = program.context, ends.loop.span
     return (
@@ -231,7 +137,7 @@ def _legality(writable: bool) -> Legality:
     return Legality(Applicability.UNSAFE if writable else Applicability.DISPLAY, _COLLECTED)
 
 
-def _called(ends: _Ends, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
+def _called(ends: RootEnds, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
     return replace(
         ends.root,
         op=op,
@@ -249,7 +155,7 @@ def _called(ends: _Ends, op: Op, send: Payload | None, receive: Payload | None) 
 def _pieces(
     program: Program,
     function: SpmdFunction,
-    ends: _Ends,
+    ends: RootEnds,
     whole: View,
     pieces: Payload,
     single: Payload,
@@ -287,7 +193,7 @@ def _pieces(
 
 
 def _broadcast(
-    program: Program, function: SpmdFunction, ends: _Ends, sent: Payload, received: Payload
+    program: Program, function: SpmdFunction, ends: RootEnds, sent: Payload, received: Payload
 ) -> Iterator[ProgramProposal]:
     writable = _written(ends, program)
     calls = None
@@ -308,7 +214,7 @@ def _broadcast(
 
 
 def _sum(
-    function: SpmdFunction, ends: _Ends, received: Payload, sent: Payload
+    function: SpmdFunction, ends: RootEnds, received: Payload, sent: Payload
 ) -> Iterator[ProgramProposal]:
     """Yield a reduction, where the root adds what comes to an array of its own."""
     at = ends.loop.body.index(ends.root) if ends.root in ends.loop.body else None
@@ -339,9 +245,62 @@ def _sum(
     )
 
 
+def _unpacked(
+    program: Program, function: SpmdFunction, ends: RootEnds, received: Payload, sent: Payload
+) -> Iterator[ProgramProposal]:
+    """Yield a gather, where the root copies what came to the place of the rank it came from."""
+    at = ends.loop.body.index(ends.root) if ends.root in ends.loop.body else None
+    if at is None or at + 2 != len(ends.loop.body):
+        return
+    unpacking: Step = ends.loop.body[at + 1]
+    if not isinstance(unpacking, Copy) or unpacking.allocates or received.view is None:
+        return
+    if not (same_memory(unpacking.source, received.view) and unpacking.source.is_whole):
+        return
+    target = unpacking.target
+    if target.count != sent.count or target.dtype != sent.dtype:
+        return
+    whole = None if target.transposed or target.flat else _union(target, ends)
+    if whole is not None and contiguity(whole) is Contiguity.YES:
+        yield from _pieces(program, function, ends, whole, replace(received, view=target), sent)
+
+
+def _pickled(function: SpmdFunction, ends: RootEnds) -> Iterator[ProgramProposal]:
+    """Yield the lower-case collective that pickled messages of a known kind stand for."""
+    gathers = ends.root.op is Op.RECV
+    payload = ends.other.send if gathers else ends.root.send
+    if payload is None or payload.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
+        return
+    if payload.count is None:
+        return
+    varying = payload.view is not None and ends.loop.variable in _symbols(payload.view)
+    if not gathers and payload.view is None:
+        return  # a number that may be another one for each rank
+    op = Op.GATHER if gathers else Op.SCATTER if varying else Op.BCAST
+    sent = payload
+    if op is Op.SCATTER:
+        size = ends.root.communicator.size
+        sent = Payload(
+            PayloadKind.OBJECT, payload.text, payload.span, parts=(payload,), length=size
+        )
+    call = replace(_called(ends, op, sent, None), method=op.value)
+    one_by_one = replace(ends.loop, body=(ends.other if gathers else ends.root,))
+    does = "receive from" if gathers else "send to"
+    proposal = _proposal(
+        function,
+        ends,
+        f"let one `{op.value}` {does} all ranks, not a loop over them",
+        call,
+        _legality(writable=False),
+        None,
+        None,
+    )
+    yield replace(proposal, before=(one_by_one,), after=(call,))
+
+
 def _proposal(
     function: SpmdFunction,
-    ends: _Ends,
+    ends: RootEnds,
     title: str,
     call: Communicate,
     legality: Legality,
@@ -367,7 +326,7 @@ def _proposal(
     )
 
 
-def _without(ends: _Ends, call: Communicate) -> Branch:
+def _without(ends: RootEnds, call: Communicate) -> Branch:
     """Return the branch with the call in the place of both ends."""
 
     def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
@@ -376,7 +335,7 @@ def _without(ends: _Ends, call: Communicate) -> Branch:
     return replace(ends.branch, then=changed(ends.branch.then), orelse=changed(ends.branch.orelse))
 
 
-def _edits(ends: _Ends, at_root: str, elsewhere: str, program: Program) -> tuple[Edit, ...]:
+def _edits(ends: RootEnds, at_root: str, elsewhere: str, program: Program) -> tuple[Edit, ...]:
     loop, root, other = ends.loop.span, ends.root.statement, ends.other.statement
     context = program.context
     indent = context.lines[loop.start_line - 1][: loop.start_column]

@@ -117,6 +117,44 @@ SHOWN = {
     else:
         comm.Send(x, dest=0)
 """,
+    "copied_to_its_place": """
+    if rank == 0:
+        for k in range(1, size):
+            comm.Recv(y, source=k)
+            flat[k * 40:(k + 1) * 40] = y
+    else:
+        comm.Send(x, dest=0)
+""",
+    "pickled_gather": """
+    if rank == 0:
+        parts = [x]
+        for k in range(1, size):
+            parts.append(comm.recv(source=k))
+    else:
+        comm.send(x, dest=0)
+""",
+    "pickled_number": """
+    total = float(np.sum(x))
+    if rank == 0:
+        for k in range(1, size):
+            total += comm.recv(source=k)
+    else:
+        comm.send(total, dest=0)
+""",
+    "pickled_broadcast": """
+    if rank == 0:
+        for k in range(1, size):
+            comm.send(x, dest=k)
+    else:
+        x = comm.recv(source=0)
+""",
+    "pickled_scatter": """
+    if rank == 0:
+        for k in range(1, size):
+            comm.send(whole[k], dest=k)
+    else:
+        x = comm.recv(source=0)
+""",
     "not_the_whole_array": """
     larger = np.zeros((size + 9, 40))
     if rank == 0:
@@ -133,6 +171,13 @@ QUIET = {
             comm.Recv(whole[k], source=MPI.ANY_SOURCE)
     else:
         comm.Send(x, dest=0)
+""",
+    "tasks_by_number": """
+    if rank == 0:
+        for k in range(1, size):
+            comm.send(k * 10, dest=k)
+    else:
+        task = comm.recv(source=0)
 """,
     "other_order": """
     if rank == 0:
@@ -260,10 +305,11 @@ def test_what_is_left_alone(name: str) -> None:
     assert [one.title for one in proposals(source, TRANSFORM)] == []
 
 
-def test_set_up_is_left_alone() -> None:
+def test_only_loops_over_ranks_count_outside_of_other_loops() -> None:
     once = START.replace("for step in range(3):", "step = 3\nif size:")
-    for lines, _ in SAID.values():
-        assert proposals(program_text(f"{once}{lines}return x\n"), TRANSFORM) == []
+    for name, (lines, _) in SAID.items():
+        found = proposals(program_text(f"{once}{lines}return x\n"), TRANSFORM)
+        assert len(found) == (0 if "chain" in name or "ring" in name else 1)
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
