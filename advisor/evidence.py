@@ -49,11 +49,13 @@ def _lines(finding: Finding, known: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def _is_about(one: Evidence, finding: Finding) -> bool:
-    file = one.circumstances.get("file", "")
+    file, title = (one.circumstances.get(name, "") for name in ("file", "title"))
     return (
         one.kernel == finding.kernel
         and one.code == finding.code
         and file in ("", Path(finding.path).name)
+        # a rule may have several suggestions for one kernel
+        and finding.message.endswith(title)
     )
 
 

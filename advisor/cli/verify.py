@@ -174,6 +174,6 @@ def _keep(group: list[Verdict], machine: Machine) -> None:
                     dict(one.case.sizes),
                     predicted,
                     measured,
-                    circumstances,
+                    {**circumstances, "title": one.variant.title},
                 ),
             )

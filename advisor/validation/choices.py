@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import TYPE_CHECKING
 
+from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed
 from advisor.report.units import duration
 from advisor.validation.evidence import Compared, keep
@@ -131,11 +132,23 @@ class _Predicted:
     choice: _Choice
     sizes: dict[str, int]
     costed: tuple[Costed, Costed]
+    title: str
 
     @property
     def mids_us(self) -> tuple[float, float]:
         one, other = (evaluate_price(c.priced, self.sizes).mid * 1e6 for c in self.costed)
         return one, other
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One way at one size: how far its prediction is off, and what it took."""
+
+    error: float
+    predicted_us: float
+    measured_us: float
+    way: _Way
+    case: _Predicted
 
 
 def choices(context: Context) -> Section:
@@ -148,40 +161,62 @@ def choices(context: Context) -> Section:
     """
     context.progress("pricing distributions", 0.0)
     cases = [
-        _Predicted(choice, sizes, _costed(choice, sizes, context.machine))
+        _Predicted(choice, sizes, _costed(kernels, sizes, context.machine), title)
         for choice in CHOICES
+        for kernels in [_kernels(choice)]
+        for title in [_title(choice.code, *kernels)]
         for sizes in choice.sizes
     ]
     jobs = [Job(tuple(way.program for way in case.choice.ways), case.sizes) for case in cases]
     rows: list[Row] = []
     compared: list[Compared] = []
-    errors: dict[str, list[float]] = {}
+    errors: dict[str, list[_Run]] = {}
     for case, (first, second) in zip(cases, run_jobs(jobs), strict=True):
         context.progress("distributions on ranks", (len(rows) + 1) / len(cases))
         rows.append(_row(case, first, second))
         compared.append(_compared(case, first, second))
         errors.setdefault(case.choice.program, []).extend(
-            abs(predicted / measured.median_us - 1)
-            for predicted, measured in zip(case.mids_us, (first, second), strict=True)
+            _Run(abs(predicted / measured.median_us - 1), predicted, measured.median_us, way, case)
+            for predicted, measured, way in zip(
+                case.mids_us, (first, second), case.choice.ways, strict=True
+            )
         )
-    keep(context.machine.name, RANKS, compared)
+    keep(context.machine.name, RANKS, (one for one in compared if one.title))
     rows += [_error_row(program, found) for program, found in errors.items()]
     return Section("choices", TITLE, tuple(rows), (_NOTE,))
 
 
-def _costed(choice: _Choice, sizes: dict[str, int], machine: Machine) -> tuple[Costed, Costed]:
+def _kernels(choice: _Choice) -> tuple[Kernel, Kernel]:
     path = examples_folder() / choice.file
-    one, other = (
-        costed(kernel_of(path, choice.kernel, way.changes)[0], sizes, machine)
-        for way in choice.ways
-    )
+    one, other = (kernel_of(path, choice.kernel, way.changes)[0] for way in choice.ways)
+    return one, other
+
+
+def _title(code: str, one: Kernel, other: Kernel) -> str:
+    """Return what a rule calls the step from one distribution to another; empty where it has none.
+
+    Evidence is found again by it.
+    """
+    from advisor.transform_registry import transforms
+
+    for rule in transforms():
+        for proposal in rule.propose(one) if rule.code == code else ():
+            arrays = proposal.variant.arrays
+            if all(arrays[name].spec == array.spec for name, array in other.arrays.items()):
+                return proposal.title
+    return ""
+
+
+def _costed(
+    kernels: tuple[Kernel, Kernel], sizes: dict[str, int], machine: Machine
+) -> tuple[Costed, Costed]:
+    one, other = (costed(kernel, sizes, machine) for kernel in kernels)
     return one, other
 
 
 def _row(case: _Predicted, first: Times, second: Times) -> Row:
     choice, predicted = case.choice, case.mids_us
     measured = first.median_us, second.median_us
-    sizes = ", ".join(f"{name} = {value}" for name, value in case.sizes.items() if name != "P")
     expected, found = (pair.index(min(pair)) for pair in (predicted, measured))
     tie = max(measured) < TIE * min(measured)
     verdict = Verdict.UNJUDGED if tie else Verdict.of(expected == found)
@@ -195,17 +230,16 @@ def _row(case: _Predicted, first: Times, second: Times) -> Row:
         "measured_first_us": measured[0],
         "measured_second_us": measured[1],
     }
-    remark = "the ways are less than 10 % apart" if tie else ""
     return Row(
         "algebra",
-        f"{choice.program}, {choice.kernel}, {sizes}",
+        f"{choice.program}, {choice.kernel}, {_sizes(case)}",
         "faster way",
         "best way predicted",
         ALGEBRA,
         ours,
         verdict,
         values,
-        remark or _times(case, measured, verdict),
+        _times(case, measured, verdict),
     )
 
 
@@ -219,18 +253,28 @@ def _times(case: _Predicted, measured: tuple[float, float], verdict: Verdict) ->
     )
 
 
-def _error_row(program: str, errors: Sequence[float]) -> Row:
-    printed, found = CHOICE_MEAN_ERROR[program], mean(errors)
+def _error_row(program: str, runs: Sequence[_Run]) -> Row:
+    printed, found = CHOICE_MEAN_ERROR[program], mean(run.error for run in runs)
+    worst = max(runs, key=lambda run: run.error)
+    remark = (
+        f"worst for {worst.way.name}, {_sizes(worst.case)}: predicted "
+        f"{duration(worst.predicted_us * 1e-6)}, measured {duration(worst.measured_us * 1e-6)}"
+    )
     return Row(
         "algebra",
         program,
         "mean error of run times",
         percent(printed),
         ALGEBRA,
-        f"{percent(found)} over {len(errors)} runs",
+        f"{percent(found)} over {len(runs)} runs",
         Verdict.of(found <= printed),
-        {"mean_error": found},
+        {"mean_error": found, "worst_error": worst.error},
+        remark if found > printed else "",
     )
+
+
+def _sizes(case: _Predicted) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in case.sizes.items() if name != "P")
 
 
 def _compared(case: _Predicted, first: Times, second: Times) -> Compared:
@@ -242,4 +286,6 @@ def _compared(case: _Predicted, first: Times, second: Times) -> Compared:
     before, after = (one.priced for one in case.costed)
     predicted = compare(before, after, case.sizes)
     choice = case.choice
-    return Compared(choice.file, choice.kernel, choice.code, case.sizes, predicted, measured)
+    return Compared(
+        choice.file, choice.kernel, choice.code, case.title, case.sizes, predicted, measured
+    )

@@ -163,7 +163,9 @@ def _sequential(side: int, machine: Machine) -> Iterator[Pair]:
             shifts.low_s / scan.high_s, shifts.seconds / scan.seconds, shifts.high_s / scan.low_s
         )
         predicted = compare(before.priced, after.priced, sizes)
-        kept.append(Compared("box_sum.py", "box_sum", _CODE, sizes, predicted, measured))
+        kept.append(
+            Compared("box_sum.py", "box_sum", _CODE, ways[1].title, sizes, predicted, measured)
+        )
         yield Pair(b, (times[0], times[1]), (shifts.seconds, scan.seconds))
     keep(machine.name, 1, kept)
 
@@ -174,7 +176,7 @@ def _on_ranks(machine: Machine) -> Iterator[tuple[int, list[Pair]]]:
         ("np.int32", "np.int64"),
     )
     kernel, _ = kernel_of(examples_folder() / "box_sum.py", "box_sum", changes)
-    scan = _by_scan(kernel)
+    scan, title = _by_scan(kernel)
     cases = [{"N": side, "b": b} for side in SIDES for b in BOXES]
     jobs = [Job(("box shifts", "box scans"), dict(sizes)) for sizes in cases]
     found: dict[int, list[Pair]] = {}
@@ -188,18 +190,19 @@ def _on_ranks(machine: Machine) -> Iterator[tuple[int, list[Pair]]]:
             one.low_us / other.high_us, one.median_us / other.median_us, one.high_us / other.low_us
         )
         told = compare(before.priced, after.priced, sizes)
-        kept.append(Compared("box_sum.py", "box_sum", _CODE, sizes, told, ratio))
+        kept.append(Compared("box_sum.py", "box_sum", _CODE, title, sizes, told, ratio))
     keep(machine.name, RANKS, kept)
     yield from found.items()
 
 
-def _by_scan(kernel: Kernel) -> Kernel:
+def _by_scan(kernel: Kernel) -> tuple[Kernel, str]:
+    """Return the kernel as its rule rewrites it, and what the rule calls that."""
     from advisor.transform_registry import transforms
 
     for rule in transforms():
         if rule.code == _CODE:
             for proposal in rule.propose(kernel):
-                return proposal.variant
+                return proposal.variant, proposal.title
     raise CannotValidateError("box sum: no scan is proposed")
 
 

@@ -16,11 +16,12 @@ from costdb.store.evidence import Evidence, add_evidence
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A kernel and a rewrite of it, by file and rule: predicted and measured speed-up."""
+    """A kernel and a rewrite of it, by file, rule and title: predicted and measured speed-up."""
 
     file: str
     kernel: str
     code: str
+    title: str
     sizes: Mapping[str, int | float]
     predicted: Ratio
     measured: Ratio
@@ -44,6 +45,6 @@ def keep(machine: str, ranks: int, found: Iterable[Compared]) -> None:
                 dict(one.sizes),
                 one.predicted,
                 one.measured,
-                {**circumstances, "file": one.file},
+                {**circumstances, "file": one.file, "title": one.title},
             )
             add_evidence(connection, evidence)

@@ -1,4 +1,4 @@
-"""The sections that look at stored samples again and measure nothing."""
+"""The sections that need no kernel: samples of calibrations, looked at again, and sorts."""
 
 from __future__ import annotations
 
@@ -28,3 +28,12 @@ def smp(context: Context) -> Section:
     context.progress("fitting supersteps", 0.0)
     with reading(store_path()) as connection:
         return validate_supersteps(connection, context.machine)
+
+
+def sorts(context: Context) -> Section:
+    """Return runs of the sorts of the shared-memory study."""
+    import numba  # noqa: F401 -- says which package is missing before anything is priced
+
+    from costdb.validation.sorts import validate_sorts
+
+    return validate_sorts(context.machine, context.progress)

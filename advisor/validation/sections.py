@@ -14,6 +14,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "lines": "advisor.validation.fits:lines",
         "smp": "advisor.validation.fits:smp",
+        "sorts": "advisor.validation.fits:sorts",
         "crossover": "advisor.validation.crossover:crossover",
         "pgas": "advisor.validation.remote:remote",
         "choices": "advisor.validation.choices:choices",

@@ -26,8 +26,8 @@ class Evidence:
     predicted, measured : Ratio
         Speed-up, before over after.
     circumstances : mapping of str to str
-        Library, ``ranks``, ``date``, versions, the name of the ``file``: whatever the measurement
-        depended on.
+        Library, ``ranks``, ``date``, versions, name of the ``file``, ``title`` of the suggestion:
+        whatever the measurement depended on.
     """
 
     machine: str

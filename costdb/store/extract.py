@@ -107,11 +107,11 @@ def _functions(connection: sqlite3.Connection) -> list[tuple[str, Any]]:
 
 
 def _newest(rows: Iterable[tuple[str, ...]]) -> list[list[str]]:
-    """Return the last row of each machine, kernel, rule, sizes, number of ranks, and file."""
+    """Return the last row of each machine, kernel, rule, sizes, and of what tells runs apart."""
     found: dict[object, list[str]] = {}
     for row in rows:
         circumstances = from_text(row[-1])
-        key = (*row[:4], circumstances.get("ranks"), circumstances.get("file"))
+        key = (*row[:4], *(circumstances.get(name) for name in ("ranks", "file", "title")))
         found.pop(key, None)
         found[key] = list(row)
     return list(found.values())

@@ -143,7 +143,8 @@ def _ratio_row(operation: str, found: Mapping[str, float] | str, paper: str, sou
     standard, lines = found["standard"], found["lines"]
     ours = f"{standard / lines:.2f} ({standard:.3g} over {lines:.3g})"
     values = {"r2_standard": standard, "r2_lines": lines}
-    verdict = Verdict.of(standard > lines)
+    same = abs(standard - lines) <= _SAME * lines
+    verdict = Verdict.UNJUDGED if same else Verdict.of(standard > lines)
     return Row(_MODEL, operation, figure, paper, source, ours, verdict, values)
 
 

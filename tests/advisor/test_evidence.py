@@ -36,8 +36,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def store(size: int, measured: float, file: str = "kernel.py", machine: str = "t3e") -> None:
+def store(
+    size: int, measured: float, file: str = "kernel.py", machine: str = "t3e", title: str = ""
+) -> None:
     circumstances = {"date": "2026-11-21T10:00:00+00:00", "ranks": "1", "file": file}
+    circumstances["title"] = title
     ratio = Ratio(measured - 0.1, measured, measured + 0.1)
     one = Evidence(
         machine,
@@ -84,7 +87,13 @@ def test_evidence_of_other_files_and_machines_is_not_shown(
 ) -> None:
     store(1000, 2.1, file="other.py")
     store(1000, 2.2, machine="e5000")
+    store(1000, 2.3, title="do something else")
     assert measured_lines(capsys) == []
+    assert main(["kernel.py", "--machine", "t3e", "--output-format", "json", "--exit-zero"]) == 0
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    message = next(f["message"] for f in findings if f["code"] == "ADV201")
+    store(1000, 2.4, title=message.partition(": ")[2])
+    assert len(measured_lines(capsys)) == 1
 
 
 def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,6 +7,7 @@ import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from costdb.expr import evaluate
 from costdb.lines.regions import bytes_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import load_machine
+from costdb.smp.sorts import Sort
 from costdb.store.database import writing
 from costdb.store.place import store_path
 from costdb.store.runs import Launch, begin_launch, begin_run, finish_launch, finish_run
@@ -142,3 +144,18 @@ def test_a_store_without_samples_says_what_to_measure(store: sqlite3.Connection)
         validate_supersteps(store, HERE)
     section = validate_lines(store, "here")
     assert not section.rows and "no samples of messages" in section.skipped
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="needs numba")
+def test_sorts_sort_and_their_supersteps_take_time() -> None:
+    import numpy as np
+
+    from costdb.validation.sort_kernels import run_sort
+
+    random = np.random.default_rng(5)
+    for processors, count in ((2, 400), (2, 6000), (1, 3600)):
+        keys = random.integers(0, 2**32, count)
+        for sort in Sort:
+            found, microseconds = run_sort(sort, keys, processors)
+            np.testing.assert_array_equal(found, np.sort(keys), str(sort))
+            assert microseconds > 0

@@ -1,0 +1,191 @@
+"""Radix, sample and column sort with real threads, superstep by superstep; needs numba.
+
+A superstep moves elements between shared arrays, each processor its share; what a processor
+computes on what it has read, such as sorting its keys, is done between the supersteps and not
+timed, as the model does not count it.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numba import njit, prange, set_num_threads
+from numpy.typing import NDArray
+
+from costdb.smp.sorts import DIGIT_BITS, KEY_BITS, SAMPLES_PER_PROCESSOR, Sort
+
+Keys = NDArray[np.int64]
+
+COPY, TRANSPOSE, BACK, SHIFTED, COUNT, PREFIX, OFFSETS, MOVE = range(8)
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _bucket(key: int, digit: int, limits: Keys) -> int:
+    """Return the digit of a key, or where there are limits the bucket between them."""
+    if digit >= 0:
+        return (key >> digit) % limits.size
+    found = 0
+    while found < limits.size - 1 and key >= limits[found]:
+        found += 1
+    return found
+
+
+@njit(cache=True)  # type: ignore[untyped-decorator]
+def _share(
+    kind: int, me: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
+) -> None:
+    """Do one processor's part of a superstep."""
+    processors = counters.shape[0]
+    rows = source.size // processors
+    first = me * rows
+    if kind == COPY:
+        for k in range(first, first + rows):
+            target[k] = source[k]
+    elif kind == TRANSPOSE:
+        for k in range(first, first + rows):
+            target[(k % processors) * rows + k // processors] = source[k]
+    elif kind == BACK:
+        for k in range(rows):
+            target[k * processors + me] = source[first + k]
+    elif kind == SHIFTED:
+        # the second half of a column and the first half of the next one; the last has no next
+        if me < processors - 1:
+            for k in range(first + rows // 2, first + rows // 2 + rows):
+                target[k] = source[k]
+    elif kind == COUNT:
+        for bucket in range(limits.size):
+            counters[me, bucket] = 0
+        for k in range(first, first + rows):
+            counters[me, _bucket(source[k], digit, limits)] += 1
+    elif kind == PREFIX:
+        # of a part of the buckets: how many keys earlier processors have in them
+        for bucket in range(me, limits.size, processors):
+            before = 0
+            for other in range(processors):
+                here = counters[other, bucket]
+                counters[other, bucket] = before
+                before += here
+            target[bucket] = before
+    elif kind == OFFSETS:
+        before = 0
+        for bucket in range(limits.size):
+            counters[me, bucket] += before
+            before += source[bucket]
+    else:
+        for k in range(first, first + rows):
+            bucket = _bucket(source[k], digit, limits)
+            target[counters[me, bucket]] = source[k]
+            counters[me, bucket] += 1
+
+
+@njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+def _superstep(
+    kind: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
+) -> None:
+    for me in prange(counters.shape[0]):
+        _share(kind, me, source, target, digit, limits, counters)
+
+
+@dataclass(slots=True)
+class Run:
+    """Supersteps of one run, and what they took.
+
+    Attributes
+    ----------
+    processors : int
+    microseconds : float
+        All supersteps so far.
+    """
+
+    processors: int
+    microseconds: float = field(default=0.0)
+
+    def step(
+        self, kind: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
+    ) -> None:
+        """Do a superstep and add its time."""
+        begin = time.perf_counter_ns()
+        _superstep(kind, source, target, digit, limits, counters)
+        self.microseconds += (time.perf_counter_ns() - begin) / 1000
+
+    def move(self, kind: int, source: Keys, target: Keys) -> None:
+        """Do a superstep that counts nothing."""
+        self.step(kind, source, target, -1, np.empty(0, np.int64), _counters(self.processors, 1))
+
+
+def run_sort(sort: Sort, keys: Keys, processors: int) -> tuple[Keys, float]:
+    """Sort keys and return them with the microseconds that the supersteps took.
+
+    Parameters
+    ----------
+    keys : array of int64, shape (n,)
+        From 0 on, below ``2**KEY_BITS``; `n` a multiple of twice the processors.
+    """
+    set_num_threads(processors)
+    run = Run(processors)
+    made = {Sort.RADIX: _radix, Sort.SAMPLE: _sample, Sort.COLUMN: _column}[sort](run, keys)
+    return made, run.microseconds
+
+
+def _radix(run: Run, keys: Keys) -> Keys:
+    here, there = keys.copy(), np.ones_like(keys)
+    digits = 2**DIGIT_BITS
+    for digit in range(0, KEY_BITS, DIGIT_BITS):
+        counters, totals = _counters(run.processors, digits), np.ones(digits, np.int64)
+        limits = np.ones(digits, np.int64)
+        run.step(COUNT, here, there, digit, limits, counters)
+        run.step(PREFIX, here, totals, digit, limits, counters)
+        run.step(OFFSETS, totals, there, digit, limits, counters)
+        run.step(MOVE, here, there, digit, limits, counters)
+        here, there = there, here
+    return here
+
+
+def _sample(run: Run, keys: Keys) -> Keys:
+    processors = run.processors
+    sample = np.ones(SAMPLES_PER_PROCESSOR * processors, np.int64)
+    run.move(COPY, keys[:: max(1, keys.size // sample.size)][: sample.size].copy(), sample)
+    sample.sort()
+    limits = np.append(sample[SAMPLES_PER_PROCESSOR::SAMPLES_PER_PROCESSOR], 0)
+    counters, totals = _counters(processors, processors), np.ones(processors, np.int64)
+    moved, made = np.ones_like(keys), np.ones_like(keys)
+    run.step(COUNT, keys, moved, -1, limits, counters)
+    run.step(PREFIX, keys, totals, -1, limits, counters)
+    run.step(OFFSETS, totals, moved, -1, limits, counters)
+    run.step(MOVE, keys, moved, -1, limits, counters)
+    begin = 0
+    for size in totals.tolist():
+        moved[begin : begin + size].sort()
+        begin += size
+    run.move(COPY, moved, made)
+    return made
+
+
+def _column(run: Run, keys: Keys) -> Keys:
+    here, there = np.ones_like(keys), np.ones_like(keys)
+    rows = keys.size // run.processors
+    run.move(COPY, keys, here)
+    for kind in (TRANSPOSE, BACK, COPY):
+        _sort_columns(here, rows)
+        run.move(kind, here, there)
+        here, there = there, here
+    there[:] = here
+    run.move(SHIFTED, here, there)
+    half = rows // 2
+    for first in range(half, keys.size - half, rows):
+        there[first : first + rows].sort()
+    return there
+
+
+def _sort_columns(keys: Keys, rows: int) -> None:
+    for first in range(0, keys.size, rows):
+        keys[first : first + rows].sort()
+
+
+def _counters(processors: int, buckets: int) -> Any:
+    # whole lines for each processor, so that counting is not fought over
+    made: Any = np.ones((processors, -(-buckets // 8) * 8), np.int64)
+    return made
