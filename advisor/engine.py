@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.finding import Finding, Remark, Untold
 from advisor.frontend import prefilter
+from advisor.frontend.beside import may_be_given_communicator
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
@@ -74,9 +75,14 @@ class FileResult:
     remarks: tuple[Remark, ...]
 
 
-def needs_reading(source: str) -> bool:
-    """Return whether a file may hold a kernel; imports nothing heavy."""
-    return prefilter.needs_reading(source)
+def needs_reading(source: str, path: str | None = None) -> bool:
+    """Return whether a file may hold a kernel or a program; imports nothing heavy.
+
+    With its path also whether a program beside it may pass it a communicator.
+    """
+    if prefilter.needs_reading(source):
+        return True
+    return path is not None and may_be_given_communicator(path, source.encode())
 
 
 def may_communicate(source: str) -> bool:
@@ -84,9 +90,9 @@ def may_communicate(source: str) -> bool:
     return prefilter.may_communicate(source)
 
 
-def needs_decoding(data: bytes) -> bool:
+def needs_decoding(data: bytes, path: str) -> bool:
     """Return whether the bytes of a file may be a text that needs reading; cheaper still."""
-    return prefilter.needs_decoding(data)
+    return prefilter.needs_decoding(data) or may_be_given_communicator(path, data)
 
 
 def check_source(path: str, source: str, options: Options) -> FileResult:
@@ -99,7 +105,7 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     MachineError
         The machine is unknown or its profile is wrong.
     """
-    if not options.observed and not prefilter.needs_reading(source):
+    if not options.observed and not needs_reading(source, path):
         return FileResult(path, source, (), ())
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
     from advisor.frontend.guard import deep_nesting_refused
@@ -142,7 +148,9 @@ def rank_program_in(path: str, source: str, options: Options) -> Ranked:
         The machine is unknown or its profile is wrong.
     """
     nothing = Ranked(path, (), ())
-    if not prefilter.may_communicate(source):
+    if not prefilter.may_communicate(source) and not may_be_given_communicator(
+        path, source.encode()
+    ):
         return nothing
     from advisor.transform_registry import program_transforms
 

@@ -11,6 +11,7 @@ from advisor.cache.codec import VERSION, Answer, decode, encode
 from advisor.cache.environment import tool_digest
 from advisor.cache.store import Cache, digest
 from advisor.engine import Options
+from advisor.frontend.beside import surroundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,8 @@ class Answers:
         self.cache.write(_name(question), self._key(question), encode(answer))
 
     def _key(self, question: Question) -> str:
-        return digest(self.environment, question.machine_digest, question.source)
+        beside = surroundings(question.path, question.source)
+        return digest(self.environment, question.machine_digest, question.source, beside)
 
 
 def _name(question: Question) -> str:

@@ -169,15 +169,15 @@ def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
         # python_files knows what is excluded; a name given to standard input went past it
         passed_over = piped and request.force_exclude and request.excluded(path)
         if isinstance(content, Refusal) or (
-            not passed_over and _may_hold_kernels(content, effective)
+            not passed_over and _may_hold_kernels(path, content, effective)
         ):
             yield _File(path, effective, content)
         elif request.fix and piped:
             write_out(content.text)
 
 
-def _may_hold_kernels(content: SourceFile, effective: Effective) -> bool:
-    return bool(effective.options.observed) or engine.needs_reading(content.text)
+def _may_hold_kernels(path: str, content: SourceFile, effective: Effective) -> bool:
+    return bool(effective.options.observed) or engine.needs_reading(content.text, path)
 
 
 def _content(path: str, effective: Effective, *, piped: bool) -> SourceFile | Refusal | None:
@@ -186,7 +186,7 @@ def _content(path: str, effective: Effective, *, piped: bool) -> SourceFile | Re
         if piped:
             return decode_source(path, sys.stdin.buffer.read() if sys.stdin is not None else b"")
         data = read_bytes(path)
-        if not effective.options.observed and not engine.needs_decoding(data):
+        if not effective.options.observed and not engine.needs_decoding(data, path):
             return None
         return decode_source(path, data)
     except SourceProblem as problem:

@@ -51,7 +51,8 @@ def _several(node: cst.Assign, run: Run) -> Value | None:
     found: list[Value] = []
     for place, element in pairs:
         with named(run, place.value):
-            found.append(evaluate(element.value, run))
+            value = evaluate(element.value, run)
+            found.append(as_size(dotted(place.value) or "", value, run))
     return Sequence(tuple(found), is_list=False)
 
 
@@ -106,7 +107,8 @@ def as_size(name: str, found: Value, run: Run) -> Value:
     if isinstance(found.expr, Num) and name and found.dtype in ("int", "float"):
         value = found.expr.value
         if value == int(value) and value >= SIZE_FROM:
-            known = run.symbols.known(name, int(value), f"line {line}", run.statement)
+            origin = f"line {line}{run.place}"
+            known = run.symbols.known(name, int(value), origin, run.statement)
             return Number(known, found.dtype)
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import libcst as cst
 
 from advisor.dtypes import dtype_of
@@ -17,7 +19,6 @@ from advisor.frontend.spmd.values import (
     CommMethod,
     Datatype,
     External,
-    Function,
     Method,
     NeighbourRank,
     Nothing,
@@ -26,6 +27,7 @@ from advisor.frontend.spmd.values import (
     Record,
     Request,
     Sequence,
+    Sibling,
     Text,
     Value,
     Window,
@@ -48,6 +50,10 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
             return communicators.attribute(communicator, name, run) or CommMethod(
                 communicator, name
             )
+        case Sibling(name=module):
+            found = run.context(module)
+            member = None if found is None else found.frame.names.get(name)
+            return member or Opaque(f"`{spelled}` is not followed", text=spelled)
         case Array(view):
             return array_members.attribute(view, name, run, run.span(node)) or ArrayMethod(
                 view, name
@@ -57,7 +63,7 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
                 return run.heap[number, name]
             method = None if cls is None else cls.method(name)
             if method is not None:
-                bound = Function(method.name, method.node, owner, method.closure)
+                bound = replace(method, owner=owner)
                 if _is_property(method.node):
                     return run.functions.enter(run, bound, [], run.span(node))
                 return bound

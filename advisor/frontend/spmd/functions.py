@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import libcst as cst
 
@@ -12,8 +12,9 @@ from advisor.frontend.spmd.assignments import as_size
 from advisor.frontend.spmd.expressions import arguments, evaluate
 from advisor.frontend.spmd.interpreted import compiled, is_compiled
 from advisor.frontend.spmd.joining import join
+from advisor.frontend.spmd.moving import moved
 from advisor.frontend.spmd.options import click_options
-from advisor.frontend.spmd.run import Argument, Frame, Run
+from advisor.frontend.spmd.run import Argument, Frame, FunctionTable, Run
 from advisor.frontend.spmd.values import (
     Array,
     Class,
@@ -63,15 +64,16 @@ class Defined:
 class Functions:
     """All functions of a file, by name."""
 
-    def __init__(self, block: Callable[[cst.BaseSuite], bool]) -> None:
+    def __init__(self, block: Callable[[cst.BaseSuite], bool], module: str = "") -> None:
         self.block = block
+        self.module = module
         self.defined: dict[str, Defined] = {}
         self.classes: dict[str, Class] = {}
 
     def add(self, name: str, node: cst.FunctionDef, run: Run) -> Function:
         """Note a definition; a name that is defined again stands for the later one."""
         number = len(self.defined)
-        function = Function(name, node, None, number)
+        function = Function(name, node, None, number, self.module)
         shared = run.frame.names if len(run.frames) > 1 else run.frames[0].names
         key = name if name not in self.defined else f"{name}:{run.span(node.name).start_line}"
         known = self.defined.get(key)
@@ -79,7 +81,7 @@ class Functions:
             self.defined[key] = Defined(function, None, shared)
         else:
             known.shared = shared
-        return Function(key, node, None, number)
+        return Function(key, node, None, number, self.module)
 
     def own(self, cls: Class, names: list[str]) -> None:
         """Note the class whose methods some functions are."""
@@ -89,11 +91,16 @@ class Functions:
 
     def enter(self, run: Run, function: Function, given: list[Argument], span: Span) -> Value:
         """Follow a function with the arguments of a call; return what it gives."""
+        if function.module != self.module:
+            return elsewhere(
+                run, function.module, span, lambda table: table.enter(run, function, given, span)
+            )
         defined = self.defined.get(function.name)
         if defined is None or len(run.frames) > MOST_FRAMES:
             run.unknown(f"the call of `{function.name}` is not followed", span)
             return Opaque(f"the result of `{function.name}`", varies=True)
-        if any(frame.function == function.name for frame in run.frames):
+        here = (function.name, self.module)
+        if any((frame.function, frame.module) == here for frame in run.frames):
             run.unknown(f"`{function.name}` calls itself", span)
             return Opaque(f"the result of `{function.name}`", varies=True)
         names = self._parameters(run, function, given)
@@ -115,7 +122,9 @@ class Functions:
         self, run: Run, defined: Defined, names: dict[str, Value], outer: int
     ) -> tuple[Frame, tuple[Step, ...]]:
         """Follow a function's body with values for its parameters."""
-        frame = Frame(dict(names), defined.function.name, defined.shared, outer=outer)
+        frame = Frame(
+            dict(names), defined.function.name, defined.shared, outer=outer, module=self.module
+        )
         saved = run.statement, run.targets
         run.frames.append(frame)
         run.targets = ()
@@ -189,7 +198,7 @@ class Functions:
             if value is not None and value >= 3 and found.dtype == "int":
                 span = run.span(parameter)
                 name = parameter.name.value
-                origin = f"default of `{name}`, line {span.start_line}"
+                origin = f"default of `{name}`, line {span.start_line}{run.place}"
                 return Number(run.symbols.known(name, value, origin, span))
         return found
 
@@ -216,10 +225,14 @@ class Functions:
 
     def instantiate(self, run: Run, cls: Class, given: list[Argument], span: Span) -> Value:
         """Return a new instance of a class of the file."""
+        if cls.module != self.module:
+            return elsewhere(
+                run, cls.module, span, lambda table: table.instantiate(run, cls, given, span)
+            )
         made = run.record(cls)
         initialiser = cls.method("__init__")
         if initialiser is not None:
-            bound = Function(initialiser.name, initialiser.node, made, initialiser.closure)
+            bound = replace(initialiser, owner=made)
             self.enter(run, bound, given, span)
             return made
         fields = [name for name, _ in cls.constants]
@@ -232,6 +245,26 @@ class Functions:
             if argument.keyword is not None:
                 run.heap[made.number, argument.keyword] = argument.value
         return made
+
+
+def elsewhere(run: Run, module: str, span: Span, enter: Callable[[FunctionTable], Value]) -> Value:
+    """Return what something of another file gives; what it does counts at the call.
+
+    Its steps are told at the call, because only that is in this file, and without the places of
+    their arguments, because these cannot be changed from here.
+    """
+    context = run.context(module)
+    if context is None:
+        run.unknown(f"a function of `{module}` is not followed", span)
+        return Opaque(f"what a function of `{module}` gives", varies=True)
+    statement = run.statement
+    with run.block() as body:
+        with run.within(context, module):
+            found = enter(context.functions)
+        steps = tuple(body)
+    for step in steps:
+        run.emit(moved(step, span, statement))
+    return found
 
 
 def _is_static(node: cst.FunctionDef) -> bool:
@@ -266,7 +299,9 @@ def define_class(node: cst.ClassDef, run: Run) -> Value:
             for small in statement.body:
                 run.statement = run.span(small)
                 _constant(small, constants, run)
-    cls = Class(node.name.value, tuple(methods.items()), tuple(constants.items()))
+    cls = Class(
+        node.name.value, tuple(methods.items()), tuple(constants.items()), run.functions.module
+    )
     run.functions.own(cls, made)
     return cls
 

@@ -9,7 +9,16 @@ import libcst as cst
 from advisor.frontend.names import dotted, imported_names
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import External, Opaque, Value
+from advisor.frontend.spmd.values import (
+    Class,
+    Comm,
+    External,
+    Function,
+    Number,
+    Opaque,
+    Sibling,
+    Value,
+)
 
 # libraries with communicators or receivers of their own, and everything of the standard library
 _KNOWN_NAMES = """
@@ -31,7 +40,11 @@ def imported(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str,
             yield "*", External(module)
         return
     known = imported_names([node])
+    beside = dict(_from_beside(node, run))
+    yield from beside.items()
     for name, path in known.items():
+        if name in beside:
+            continue
         if path.partition(".")[0] in _KNOWN:
             yield name, communicators.constant(path, run) or External(path)
         else:
@@ -39,5 +52,31 @@ def imported(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str,
     if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
         for alias in node.names:
             name = alias.evaluated_alias or alias.evaluated_name
-            if name not in known:
+            if name not in known and name not in beside:
                 yield name, Opaque(f"`{name}` is imported from another file", text=name)
+
+
+def _from_beside(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str, Value]]:
+    """Yield the names that an import binds to modules beside the program, or to what they hold."""
+    if isinstance(node, cst.Import):
+        for alias in node.names:
+            whole = alias.evaluated_name
+            name = alias.evaluated_alias or whole
+            if whole.partition(".")[0] not in _KNOWN and "." not in name and run.context(whole):
+                yield name, Sibling(whole)
+        return
+    if isinstance(node.names, cst.ImportStar) or len(node.relative) > 1:
+        return
+    module = dotted(node.module) if node.module is not None else ""
+    if module is None or (not node.relative and module.partition(".")[0] in _KNOWN):
+        return
+    for alias in node.names:
+        name = alias.evaluated_alias or alias.evaluated_name
+        if not module:
+            if run.context(alias.evaluated_name) is not None:
+                yield name, Sibling(alias.evaluated_name)
+            continue
+        context = run.context(module)
+        found = None if context is None else context.frame.names.get(alias.evaluated_name)
+        if isinstance(found, Function | Class | Comm | Number):
+            yield name, found

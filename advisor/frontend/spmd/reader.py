@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
+from advisor.files import decode_source
+from advisor.frontend.beside import callers_of, may_be_given_communicator
 from advisor.frontend.comments import read_comments
-from advisor.frontend.directives import CommentError, KernelComment
+from advisor.frontend.directives import AnyDirective, CommentError, KernelComment
 from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import Pragmas, read_pragmas
 from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
@@ -17,14 +19,15 @@ from advisor.frontend.spmd.functions import Defined, Entered, Functions
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.options import mpirun_ranks
-from advisor.frontend.spmd.run import Frame, Run, TooMuch
+from advisor.frontend.spmd.run import Context, Frame, Run, TooMuch
+from advisor.frontend.spmd.siblings import Siblings, spans_of
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import MODULE, RANKS, CallSite, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
-from advisor.source import Span
+from advisor.source import SourceProblem, Span
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _RECEIVER = re.compile(rf"([A-Za-z_][\w.]*)\.(?:{BUFFER_METHOD})\s*\(")
@@ -44,52 +47,93 @@ def read_program(path: str, source: str) -> Program | None:
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    if not may_communicate(source):
+    if not may_communicate(source) and not may_be_given_communicator(path, source.encode()):
         return None
+    if not imports_mpi(source):
+        found = _as_called(path, source)
+        if found is not None or not may_communicate(source):
+            return found
     module = parse(path, source)
-    try:
-        directives = read_comments(source)
-    except CommentError as error:
-        raise error.in_file(path) from error
-    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
-    positions = wrapper.resolve(PositionProvider)
-
-    def span_of(node: cst.CSTNode) -> Span:
-        found = positions[node]
-        return Span(found.start.line, found.start.column, found.end.line, found.end.column)
-
-    follower = _Follower(path, source, span_of, read_pragmas(path, directives))
+    directives = _directives(path, source)
+    follower = _Follower(path, source, module, read_pragmas(path, directives), Siblings(path))
     follower.follow(module)
-    functions = follower.functions(span_of(module))
+    functions = follower.functions(follower.run.span(module))
     if not functions:
         return None
     facts = follower.facts(
         directive for directive in directives if isinstance(directive, KernelComment)
     )
-    context = SourceContext(
+    context = _context(source, module, follower.imported("numpy"))
+    return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
+
+
+def _directives(path: str, source: str) -> tuple[AnyDirective, ...]:
+    try:
+        return tuple(read_comments(source))
+    except CommentError as error:
+        raise error.in_file(path) from error
+
+
+def _context(source: str, module: cst.Module, numpy: str | None) -> SourceContext:
+    return SourceContext(
         source=source,
-        array_module=follower.imported("numpy"),
+        array_module=numpy,
         scalar_texts={},
         identifiers=frozenset(_IDENTIFIER.findall(source)),
         indent=module.default_indent,
     )
-    return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
+
+
+def _as_called(path: str, source: str) -> Program | None:
+    """Return a module as the programs beside it call it; None where none passes a communicator.
+
+    Arguments are known then: arrays have their shapes, and a communicator needs no other sign
+    of being one.
+    """
+    name = Path(path).stem
+    for caller in callers_of(path):
+        try:
+            text = decode_source(caller, Path(caller).read_bytes()).text
+            program = parse(caller, text)
+            pragmas = read_pragmas(caller, _directives(caller, text))
+        except (OSError, SourceProblem, RecursionError):
+            # what is wrong with it is told where it is checked itself
+            continue
+        siblings = Siblings(caller, {name: source})
+        follower = _Follower(caller, text, program, pragmas, siblings)
+        follower.run.reading = name
+        follower.follow(program)
+        context = siblings.contexts.get(name)
+        if context is None:
+            continue
+        functions = follower.functions_of(context, siblings.tables[name], name)
+        if functions:
+            comments = [d for d in _directives(path, source) if isinstance(d, KernelComment)]
+            numpy = _imported(context.frame.names, "numpy")
+            around = _context(source, siblings.trees[name], numpy)
+            return Program(path, functions, follower.facts(comments), around, None)
+    return None
+
+
+def _imported(names: Mapping[str, Value], module: str) -> str | None:
+    return next((name for name, v in names.items() if v == External(module)), None)
 
 
 class _Follower:
     def __init__(
-        self, path: str, source: str, span_of: Callable[[cst.CSTNode], Span], pragmas: Pragmas
+        self, path: str, source: str, module: cst.Module, pragmas: Pragmas, beside: Siblings
     ) -> None:
         self.source = source
         receivers = _RECEIVER_OR_RANK if imports_mpi(source) else _RECEIVER
         self.table = Functions(lambda body: self.statements.block(body))
         self.run = Run(
-            span=span_of,
+            span=spans_of(module),
             lines=_LINE_END.split(source),
             symbols=Symbols(),
             communicators=_used_as_communicators(source, receivers),
             functions=self.table,
             path=path,
+            beside=beside,
         )
         self.statements = Statements(self.run, pragmas)
         self.module: Entered | None = None
@@ -102,6 +146,7 @@ class _Follower:
             names["__doc__"] = Text(module.get_docstring())
         frame = Frame(names, MODULE, names)
         run.frames.append(frame)
+        run.home = Context(run.span, run.lines, run.path, run.communicators, self.table, frame)
         try:
             with run.block() as body:
                 self._followed(module)
@@ -109,14 +154,21 @@ class _Follower:
             self.module = Entered(
                 {}, steps, tuple(frame.buffers.values()), tuple(frame.communicators), frozenset()
             )
-            for defined in list(self.table.defined.values()):
-                if not defined.entered:
-                    self._alone(defined)
+            self._others(self.table)
         except TooMuch:
             run.unknown("the rest of the file takes too long to follow", _START)
-        for defined in self.table.defined.values():
+        self._join(self.table)
+
+    def _others(self, table: Functions) -> None:
+        """Follow the functions that nothing called."""
+        for defined in list(table.defined.values()):
+            if not defined.entered:
+                self._alone(defined, table)
+
+    def _join(self, table: Functions) -> None:
+        for defined in table.defined.values():
             if len(defined.entered) > 1:
-                self._joined(defined)
+                self._joined(defined, table)
 
     def _followed(self, module: cst.Module) -> None:
         try:
@@ -125,35 +177,35 @@ class _Follower:
             self.run.budget = 20_000
             self.run.unknown("the rest of the file takes too long to follow", _START)
 
-    def _alone(self, defined: Defined) -> None:
+    def _alone(self, defined: Defined, table: Functions) -> None:
         """Follow a function that nothing calls, with what its parameters may be."""
         run = self.run
-        owner = None if defined.owner is None else self._instance(defined)
+        owner = None if defined.owner is None else self._instance(defined, table)
         if defined.entered:
             return
-        names = self.table.unknown(defined, run, owner)
+        names = table.unknown(defined, run, owner)
         saved = dict(run.frames[0].names)
         try:
-            self.table.follow(run, defined, names, 0)
+            table.follow(run, defined, names, 0)
         except TooMuch:
             run.budget = 5_000
             del run.frames[1:]
         run.frames[0].names.clear()
         run.frames[0].names.update(saved)
 
-    def _instance(self, defined: Defined) -> Record:
+    def _instance(self, defined: Defined, table: Functions) -> Record:
         assert defined.owner is not None
         made = self.run.record(defined.owner)
         initialiser = defined.owner.method("__init__")
         if initialiser is not None:
-            known = self.table.defined.get(initialiser.name)
+            known = table.defined.get(initialiser.name)
             if known is not None and known.function.node is not defined.function.node:
-                names = self.table.unknown(known, self.run, made)
+                names = table.unknown(known, self.run, made)
                 with self.run.block():
-                    self.table.follow(self.run, known, names, 0)
+                    table.follow(self.run, known, names, 0)
         return made
 
-    def _joined(self, defined: Defined) -> None:
+    def _joined(self, defined: Defined, table: Functions) -> None:
         """Follow a function once more, with what holds in all the ways it was entered."""
         first = defined.entered[0]
         if all(other.names == first.names for other in defined.entered[1:]):
@@ -165,7 +217,7 @@ class _Follower:
                 names[name] = join(names.get(name), value, name, run)
         run.budget = max(run.budget, 5_000)
         try:
-            self.table.follow(run, defined, names, 0)
+            table.follow(run, defined, names, 0)
         except TooMuch:
             del run.frames[1:]
             return
@@ -173,29 +225,42 @@ class _Follower:
 
     def functions(self, whole: Span) -> tuple[SpmdFunction, ...]:
         """Return the functions that communicate."""
-        found: list[SpmdFunction] = []
-        for name, defined in self.table.defined.items():
-            if not defined.entered:
-                continue
-            way, node = defined.entered[0], defined.function.node
-            span, all_of_it = self.run.span(node.name), self.run.span(node)
-            sites = tuple(defined.sites)
-            found.append(_function(name, span, all_of_it, way, node, sites))
+        found = list(self._functions_in(self.table))
         if self.module is not None:
             found.append(_function(MODULE, _START, whole, self.module, None, ()))
-        return tuple(
-            sorted(
-                (f for f in found if communicates(f.body)),
-                key=lambda f: (f.name == MODULE, f.span),
-            )
-        )
+        return _in_order(found)
+
+    def functions_of(
+        self, context: Context, table: Functions, name: str
+    ) -> tuple[SpmdFunction, ...]:
+        """Return the functions of a module beside the program that communicate.
+
+        None does unless the program passes one of them a communicator.
+        """
+        if not any(communicates(way.steps) for d in table.defined.values() for way in d.entered):
+            return ()
+        with self.run.within(context, name), self.run.block():
+            try:
+                self._others(table)
+                self._join(table)
+            except TooMuch:
+                pass
+            return _in_order(list(self._functions_in(table)))
+
+    def _functions_in(self, table: Functions) -> Iterator[SpmdFunction]:
+        for name, defined in table.defined.items():
+            if defined.entered:
+                way, node = defined.entered[0], defined.function.node
+                span, whole = self.run.span(node.name), self.run.span(node)
+                yield _function(name, span, whole, way, node, tuple(defined.sites))
 
     def facts(self, comments: Iterable[KernelComment]) -> dict[str, SizeFact]:
         """Return what is known of every symbol."""
         symbols = self.run.symbols
         for line, count in mpirun_ranks(self.run.lines):
             span = Span(line, 0, line, len(self.run.lines[line - 1]))
-            symbols.note_ranks(count, f"`-n {count}` in line {line}", span)
+            origin = f"`-n {count}` in line {line}{self.run.place}"
+            symbols.note_ranks(count, origin, span)
         for comment in comments:
             symbols.bind(comment.sizes, f"comment in line {comment.line}", comment.span)
         symbols.facts.setdefault(
@@ -205,8 +270,17 @@ class _Follower:
 
     def imported(self, module: str) -> str | None:
         """Return the name that a module is imported as at the top of the file."""
-        names = self.run.frames[0].names
-        return next((name for name, v in names.items() if v == External(module)), None)
+        return _imported(self.run.frames[0].names, module)
+
+
+def _in_order(found: list[SpmdFunction]) -> tuple[SpmdFunction, ...]:
+    """Return those that communicate, in the order of the source, the module last."""
+    return tuple(
+        sorted(
+            (f for f in found if communicates(f.body)),
+            key=lambda f: (f.name == MODULE, f.span),
+        )
+    )
 
 
 def _used_as_communicators(source: str, receivers: re.Pattern[str]) -> frozenset[str]:

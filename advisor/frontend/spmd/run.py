@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePath
 from typing import Protocol
 
 import libcst as cst
@@ -79,10 +80,13 @@ class Frame:
     returned_names: set[str] = field(default_factory=set)
     buffers: dict[tuple[str, int], Buffer] = field(default_factory=dict)
     communicators: dict[Communicator, None] = field(default_factory=dict)
+    module: str = ""
 
 
 class FunctionTable(Protocol):
     """The functions and classes of the file, which know how to be entered."""
+
+    module: str
 
     def add(self, name: str, node: cst.FunctionDef, run: Run) -> Function:
         """Note a definition."""
@@ -95,6 +99,36 @@ class FunctionTable(Protocol):
 
     def instantiate(self, run: Run, cls: Class, given: list[Argument], span: Span) -> Value:
         """Return a new instance."""
+
+
+@dataclass(slots=True)
+class Context:
+    """A module beside the program, in the same pass.
+
+    Attributes
+    ----------
+    span : callable
+    lines : list of str
+    path : str
+    communicators : frozenset of str
+    functions : FunctionTable
+    frame : Frame
+        Its top level.
+    """
+
+    span: Callable[[cst.CSTNode], Span]
+    lines: list[str]
+    path: str
+    communicators: frozenset[str]
+    functions: FunctionTable
+    frame: Frame
+
+
+class ModulesBeside(Protocol):
+    """Finds modules beside the program."""
+
+    def context(self, run: Run, module: str) -> Context | None:
+        """Return a module, followed when it is first asked for; None where there is none."""
 
 
 @dataclass(slots=True)
@@ -118,6 +152,12 @@ class Run:
         Names on which methods are called that only mpi4py's communicators have.
     functions : FunctionTable
         Functions and classes of the file.
+    beside : ModulesBeside or None
+        Where modules beside the program are found.
+    module : str
+        The one that is followed now; ``""`` for the program itself.
+    reading : str
+        The one that the pass is for.
     """
 
     span: Callable[[cst.CSTNode], Span]
@@ -134,6 +174,60 @@ class Run:
     budget: int = MOST_STEPS
     records: int = 0
     clocks: int = 0
+    beside: ModulesBeside | None = None
+    module: str = ""
+    reading: str = ""
+    home: Context | None = None
+
+    @contextmanager
+    def within(self, context: Context, module: str) -> Iterator[None]:
+        """Follow another module for a while; loops around it stay around it."""
+        saved = (
+            self.span,
+            self.lines,
+            self.path,
+            self.communicators,
+            self.functions,
+            self.frames,
+            self.statement,
+            self.targets,
+            self.module,
+        )
+        depth = self.frame.outer + self.frame.depth if self.frames else 0
+        context.frame.outer = depth
+        self.span, self.lines, self.path = context.span, context.lines, context.path
+        self.communicators, self.functions = context.communicators, context.functions
+        self.frames = [context.frame, *self.frames[1:]]
+        self.module = self.symbols.module = module
+        try:
+            yield
+        finally:
+            (
+                self.span,
+                self.lines,
+                self.path,
+                self.communicators,
+                self.functions,
+                self.frames,
+                self.statement,
+                self.targets,
+                self.module,
+            ) = saved
+            self.symbols.module = self.module
+
+    def context(self, module: str) -> Context | None:
+        """Return a module of this pass by its name."""
+        if module == "":
+            return self.home
+        return None if self.beside is None else self.beside.context(self, module)
+
+    @property
+    def place(self) -> str:
+        """What a report adds to a line of another file than the one it is about."""
+        if self.module == self.reading:
+            return ""
+        name = self.module or PurePath(self.path).stem
+        return f" of {name}.py"
 
     @property
     def frame(self) -> Frame:

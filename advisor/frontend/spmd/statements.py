@@ -166,7 +166,8 @@ class Statements:
             node.test, Span(header.start_line, 0, span.end_line, 0), run, self.pragmas
         )
         if is_main_guard(node.test):
-            self.block(node.body)
+            if not run.module:
+                self.block(node.body)
             return
         saved = dict(run.frame.names), dict(run.heap)
         if condition.value == num(0):

@@ -22,7 +22,10 @@ class Symbols:
 
     facts: dict[str, SizeFact] = field(default_factory=dict)
     by_rank: set[str] = field(default_factory=lambda: {RANK})
-    _places: dict[tuple[str, Span | None, int | float | None], str] = field(default_factory=dict)
+    module: str = ""
+    _places: dict[tuple[str, Span | None, int | float | None, str], str] = field(
+        default_factory=dict
+    )
 
     def known(self, name: str, value: int | float, origin: str, span: Span) -> Expr:
         """Return a symbol for a variable with a usual value."""
@@ -43,7 +46,7 @@ class Symbols:
         return self._symbol(name, span, None)
 
     def _symbol(self, name: str, span: Span | None, value: int | float | None) -> str:
-        key = (name, span, value)
+        key = (name, span, value, self.module if span is not None else "")
         if key not in self._places:
             base = _identifier(name)
             taken = set(self._places.values()) | _RESERVED

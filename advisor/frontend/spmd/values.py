@@ -150,6 +150,13 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
+class Sibling:
+    """A module in a file beside the program."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayMethod:
     """A method of an array, not yet called."""
 
@@ -167,21 +174,26 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the file, with the instance that it is bound to."""
+    """A function of the file, with the instance that it is bound to.
+
+    `module` is the file beside it that has the function, ``""`` for the file itself.
+    """
 
     name: str
     node: cst.FunctionDef = field(compare=False, hash=False)
     owner: Record | None = None
     closure: int = 0
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """A class of the file."""
+    """A class of the file, or of the module beside it."""
 
     name: str
     methods: tuple[tuple[str, Function], ...] = field(default=(), compare=False)
     constants: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
+    module: str = ""
 
     def method(self, name: str) -> Function | None:
         """Return a method by its name."""
@@ -203,6 +215,7 @@ Value = (
     | Datatype
     | NeighbourRank
     | External
+    | Sibling
     | ArrayMethod
     | Method
     | Function
