@@ -31,11 +31,11 @@ _NEW = {
 }
 
 
-def needs_reading(source: str) -> bool:
+def needs_reading(source: str, path: str | None = None) -> bool:
     return "kernel" in source
 
 
-def needs_decoding(data: bytes) -> bool:
+def needs_decoding(data: bytes, path: str) -> bool:
     return b"kernel" in data
 
 

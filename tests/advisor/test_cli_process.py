@@ -144,7 +144,7 @@ def test_the_check_path_imports_nothing_heavy(kernel: Path) -> None:
     (stub / "marker_engine.py").write_text(
         "from advisor import engine\n"
         "def install():\n"
-        "    engine.needs_reading = engine.needs_decoding = lambda source: True\n"
+        "    engine.needs_reading = engine.needs_decoding = lambda source, path=None: True\n"
         "    engine.check_source = lambda path, source, options: engine.FileResult(\n"
         "        path, source, (), ())\n"
     )
