@@ -31,9 +31,14 @@ def guarded(doing: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if doing not in _told:
-            _told.add(doing)
-            log.warning("advise: error while %s, which goes on: %r", doing, error)
+        told(doing, error)
+
+
+def told(doing: str, error: Exception) -> None:
+    """Log an error of ours, once for each task."""
+    if doing not in _told:
+        _told.add(doing)
+        log.warning("advise: error while %s, which goes on: %r", doing, error)
 
 
 def note(state: Any) -> None:

@@ -5,12 +5,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import update_wrapper
 from typing import Any
 
-from advisor.compiler.record import guarded
-from advisor.selection.plans import Plan, Sizes, communicator_in, plan_for
+from advisor.compiler.record import told
+from advisor.selection.cells import Cells
+from advisor.selection.decisions import (
+    PREDICTED,
+    TIE,
+    Decision,
+    priced,
+    prices_at,
+    without_price,
+)
+from advisor.selection.plans import Plan, Sizes, kind_of, plan_for
 from advisor.selection.variants import Variant, variant_of
 from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
@@ -20,34 +29,37 @@ from costdb.store.place import StoreError
 MOST_DECISIONS = 4096
 """Decisions that are remembered; then all are forgotten, so that memory stays bounded."""
 
-TIE = 1.01
-"""Predicted times whose quotient is below this are equal: the first is taken."""
-
-PREDICTED, TIED, OUTSIDE, UNPRICED = "predicted", "tie", "outside range", "no price"
-"""Why a variant was taken; all but the first mean the first variant."""
-
 
 @dataclass(frozen=True, slots=True)
-class Decision:
-    """Which variant is taken for arguments of certain sizes, and why.
+class Prepared:
+    """What is known for arguments of one kind.
 
     Attributes
     ----------
-    variant : int
-    why : str
-        ``"predicted"``, ``"tie"``, ``"outside range"`` or ``"no price"``.
-    because : str
-        The same in words.
-    sizes : mapping of str to number
-    times_us : tuple of float
-        Predicted, by variant; empty without prices.
+    plan : Plan
+    cells : Cells
+        What tells for sizes that were not met before.
+    known : dict
+        Decisions by the values of the sizes.
     """
 
-    variant: int
-    why: str
-    because: str
-    sizes: Mapping[str, int | float]
-    times_us: tuple[float, ...]
+    plan: Plan
+    cells: Cells
+    known: dict[tuple[int | float, ...], Decision] = field(default_factory=dict)
+
+    def decided(self, values: tuple[int | float, ...]) -> Decision:
+        """Return the decision for sizes that were not met before."""
+        certain = self.cells.taken(values)
+        if certain >= 0:
+            decision = Decision(certain, PREDICTED, self.plan, values)
+        else:
+            decision = priced(prices_at(self.plan, values))
+            if decision.why == PREDICTED:
+                self.cells.met(values)
+        if len(self.known) >= MOST_DECISIONS:
+            self.known.clear()
+        self.known[values] = decision
+        return decision
 
 
 class Selection:
@@ -71,12 +83,11 @@ class Selection:
         except (MachineError, StoreError) as error:
             self._lacking = f"{error}; advise calibrate measures this machine"
         self._name = machine
-        self._plans: dict[object, Plan] = {}
-        self._communicators: set[type] = set()
-        self._known: dict[object, Decision] = {}
+        self._plans: dict[object, Prepared] = {}
         self._counts: dict[tuple[int, str], int] = {}
         self._last: Decision | None = None
         self._lock = threading.Lock()
+        self._positional: int = variants[0].plain.__code__.co_argcount
         update_wrapper(self, variants[0].plain)
 
     def __call__(self, *args: Any, **named: Any) -> Any:
@@ -99,91 +110,41 @@ class Selection:
 
     def decide(self, *args: Any, **named: Any) -> Decision:
         """Return which variant a call with these arguments takes, and count it."""
-        key = self._key(args, named)
-        decision = None if key is None else self._remembered(key)
-        if decision is None:
-            decision = self._decided(args, named)
-            self._remember(key, decision)
+        decision = self._decided(args, named)
         counted = (decision.variant, decision.why)
         with self._lock:
             self._counts[counted] = self._counts.get(counted, 0) + 1
             self._last = decision
         return decision
 
-    def _remembered(self, key: object) -> Decision | None:
-        try:
-            return self._known.get(key)
-        except TypeError:  # an argument that cannot be hashed
-            return None
-
-    def _remember(self, key: object, decision: Decision) -> None:
-        if len(self._known) >= MOST_DECISIONS:
-            self._known.clear()
-        if key is not None:
-            with suppress(TypeError):
-                self._known[key] = decision
-
-    def _key(self, args: tuple[Any, ...], named: dict[str, Any]) -> object:
-        """Return what a decision depends on; None where that cannot be told in short."""
-        try:
-            if self._stated is not None:
-                return tuple(self._stated(*self._in_order(args, named)).items())
-            if named:
-                args = (*args, *named, *named.values())
-            communicators = self._communicators
-            return tuple(
-                [
-                    arg
-                    if type(arg) is int
-                    # strides tell the storage order
-                    else (arg.shape, arg.strides, arg.dtype.char)
-                    if hasattr(arg, "strides") and arg.shape
-                    else arg
-                    if hasattr(arg, "dtype")
-                    else (type(arg), arg.size)
-                    if type(arg) in communicators
-                    else type(arg)
-                    for arg in args
-                ]
-            )
-        except (AttributeError, TypeError):
-            return None
-
     def _decided(self, args: tuple[Any, ...], named: dict[str, Any]) -> Decision:
         if self._machine is None:
-            return Decision(0, UNPRICED, self._lacking, {}, ())
-        decision = Decision(0, UNPRICED, "an error of ours, which was logged", {}, ())
-        with guarded("choosing a variant"):
+            return without_price(self._lacking)
+        try:
             arguments = self._in_order(args, named)
-            communicator = communicator_in(arguments)
-            if communicator is not None:
-                self._communicators.add(type(communicator))
-            plan = self._plan(arguments)
-            if plan.formulas.lacking:
-                decision = Decision(0, UNPRICED, plan.formulas.lacking, {}, ())
-            else:
-                decision = _decision(plan, plan.values(arguments), self._variants)
-        return decision
+            kind = kind_of(arguments)
+            prepared = self._plans.get(kind)
+            if prepared is None:
+                plan = plan_for(self._variants, self._twins, self._machine, arguments, self._stated)
+                self._plans[kind] = prepared = Prepared(plan, Cells(plan.formulas, TIE))
+            if prepared.plan.formulas.lacking:
+                return without_price(prepared.plan.formulas.lacking)
+            values = prepared.plan.values(arguments)
+            return prepared.known.get(values) or prepared.decided(values)
+        except Exception as error:
+            told("choosing a variant", error)
+            return without_price("an error of ours, which was logged")
 
     def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        plain = self._variants[0].plain
-        if not named and len(args) == plain.__code__.co_argcount:
+        if not named and len(args) == self._positional:
             return args
+        plain = self._variants[0].plain
         names = self._variants[0].parameters
         given = {**dict(zip(names, args, strict=False)), **named}
-        by_position, values = names[: plain.__code__.co_argcount], plain.__defaults__ or ()
+        by_position, values = names[: self._positional], plain.__defaults__ or ()
         usual = dict(zip(reversed(by_position), reversed(values), strict=False))
         usual |= plain.__kwdefaults__ or {}
         return tuple(given.get(name, usual.get(name)) for name in names)
-
-    def _plan(self, arguments: tuple[Any, ...]) -> Plan:
-        kind = tuple(map(_kind, arguments)), _alike(arguments)
-        plan = self._plans.get(kind)
-        if plan is None:
-            assert self._machine is not None
-            plan = plan_for(self._variants, self._twins, self._machine, arguments, self._stated)
-            self._plans[kind] = plan
-        return plan
 
     def explain(self, *args: Any, **named: Any) -> str:
         """Say in words which variant is taken and why.
@@ -217,54 +178,13 @@ class Selection:
         return "\n".join(lines)
 
     def _interval(self, place: int, decision: Decision) -> str:
-        for plan in self._plans.values():
-            formulas = plan.formulas.formulas
-            if plan.formulas.names == tuple(decision.sizes) and place < len(formulas):
+        for prepared in self._plans.values():
+            formulas = prepared.plan.formulas.formulas
+            if prepared.plan.formulas.names == tuple(decision.sizes) and place < len(formulas):
                 with suppress(ExprError):
                     found = evaluate_price(formulas[place].priced, decision.sizes)
                     return f", {found.low * 1e6:.4g} to {found.high * 1e6:.4g}"
         return ""
-
-
-def _decision(plan: Plan, values: tuple[int | float, ...], variants: Sequence[Variant]) -> Decision:
-    formulas = plan.formulas
-    sizes = dict(zip(formulas.names, values, strict=True))
-    if any(value < 1 for value in values):
-        return Decision(0, OUTSIDE, "a size is below 1, where no model holds", sizes, ())
-    times = tuple(float(formula.time_us(*values)) for formula in formulas.formulas)
-    for formula, variant in zip(formulas.formulas, variants, strict=True):
-        for known in formula.ranges:
-            found = float(known.quantity(*values))
-            if not known.low <= found <= known.high:
-                because = (
-                    f"{variant.name} is outside the calibrated range: {known.what}: {found:.4g} is"
-                    f" not in {known.low:.4g} to {known.high:.4g}"
-                )
-                return Decision(0, OUTSIDE, because, sizes, times)
-    best = min(range(len(times)), key=times.__getitem__)
-    if times[0] <= times[best] * TIE:
-        if best == 0 and all(t > times[0] * TIE for t in times[1:]):
-            return Decision(0, PREDICTED, "predicted to be fastest", sizes, times)
-        because = f"as fast as any, within {TIE - 1:.0%}, so the first one is taken"
-        return Decision(0, TIED, because, sizes, times)
-    return Decision(best, PREDICTED, "predicted to be fastest", sizes, times)
-
-
-def _kind(argument: Any) -> object:
-    """Return what a plan depends on of an argument."""
-    dtype = getattr(argument, "dtype", None)
-    if dtype is not None and hasattr(argument, "flags"):
-        flags = argument.flags
-        return dtype.str, argument.ndim, flags.c_contiguous, flags.f_contiguous
-    if communicator_in((argument,)) is not None:
-        return type(argument), argument.Get_size()
-    return type(argument)
-
-
-def _alike(arguments: Sequence[Any]) -> object:
-    """Return which arrays have one shape: those share their sizes."""
-    shapes = [argument.shape for argument in arguments if hasattr(argument, "strides")]
-    return tuple(map(shapes.index, shapes))
 
 
 def select(

@@ -20,6 +20,7 @@ class Range:
     """A compiled check that a coefficient is used where it was calibrated."""
 
     what: str
+    amount: Expr
     quantity: ScalarFunction
     low: float
     high: float
@@ -33,12 +34,15 @@ class Formula:
     ----------
     priced : Priced
         With coefficients as symbols, for explanations.
+    time : Expr
+        In microseconds over sizes alone, every coefficient at its middle.
     time_us : callable
-        Of the values of `names`, every coefficient at its middle.
+        The same, of the values of `names`.
     ranges : tuple of Range
     """
 
     priced: Priced
+    time: Expr
     time_us: ScalarFunction
     ranges: tuple[Range, ...]
 
@@ -89,9 +93,16 @@ def _compiled(prices: Sequence[Priced]) -> Formulas:
         made = tuple(
             Formula(
                 price,
+                time,
                 compile_scalar(time, names),
                 tuple(
-                    Range(domain.what, compile_scalar(quantity, names), domain.low, domain.high)
+                    Range(
+                        domain.what,
+                        quantity,
+                        compile_scalar(quantity, names),
+                        domain.low,
+                        domain.high,
+                    )
                     for domain, quantity in zip(price.domains, ranges, strict=True)
                 ),
             )

@@ -59,17 +59,30 @@ class Plan:
         For each name of `formulas`; empty where `stated` gives them.
     stated : callable or None
         The caller's function from arguments to sizes.
-    ranks : mapping of str to int
-        Sizes that the number of ranks determines.
+    fixed : mapping of str to int
+        Sizes that every call of this kind has.
+    variants : tuple of str
+        Names of the variants.
+    direct : tuple of (argument, axis or None)
+        The same as `taken` where every size is an extent or a whole number as it stands.
     """
 
     formulas: Formulas
     taken: tuple[Taken | None, ...] = ()
     stated: Sizes | None = None
     fixed: Mapping[str, int] | None = None
+    variants: tuple[str, ...] = ()
+    direct: tuple[tuple[int, int | None], ...] = ()
 
     def values(self, arguments: Sequence[Any]) -> tuple[int | float, ...]:
         """Return the sizes in the order of the formulas' names."""
+        if self.direct and self.stated is None:
+            return tuple(
+                [
+                    arguments[place] if axis is None else arguments[place].shape[axis]
+                    for place, axis in self.direct
+                ]
+            )
         names = self.formulas.names
         given: Mapping[str, int] = {} if self.stated is None else self.stated(*arguments)
         fixed = self.fixed or {}
@@ -98,6 +111,25 @@ def _is_communicator(kind: Any) -> bool:
         base.__module__.partition(".")[0] == "mpi4py" and hasattr(base, "Get_size")
         for base in kind.__mro__
     )
+
+
+def kind_of(arguments: Sequence[Any]) -> object:
+    """Return what a plan depends on: of each argument, and which arrays share their sizes."""
+    kinds: list[object] = []
+    shapes: list[object] = []
+    for argument in arguments:
+        kind: Any = type(argument)
+        if kind is not int and hasattr(argument, "strides"):
+            flags = argument.flags
+            shapes.append(argument.shape)
+            kinds.append((argument.dtype, argument.ndim, flags.c_contiguous, flags.f_contiguous))
+        elif kind is not int and _is_communicator(kind):
+            kinds.append((kind, argument.Get_size()))
+        else:
+            kinds.append(kind)
+    if len(shapes) > 1:
+        kinds.append(tuple(map(shapes.index, shapes)))
+    return tuple(kinds)
 
 
 def plan_for(
@@ -143,7 +175,22 @@ def plan_for(
             reason = f"size {name} {why}: pass sizes= to select"
             return Plan(Formulas((), (), reason))
     taken = tuple(places.get(name) for name in formulas.names)
-    return Plan(formulas, taken, stated, fixed)
+    called = tuple(variant.name for variant in variants)
+    return Plan(formulas, taken, stated, fixed, called, _direct(taken, arguments))
+
+
+def _direct(
+    taken: Sequence[Taken | None], arguments: Sequence[Any]
+) -> tuple[tuple[int, int | None], ...]:
+    """Return argument and axis of every size; nothing where one is not found just so."""
+    found = [
+        (place.argument, place.axis)
+        for place in taken
+        if place is not None
+        and (place.offset, place.divisor) == (0, 1)
+        and (place.axis is not None or type(arguments[place.argument]) is int)
+    ]
+    return tuple(found) if len(found) == len(taken) else ()
 
 
 def _places(

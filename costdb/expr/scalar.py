@@ -77,17 +77,20 @@ def compile_scalar(expr: Expr, names: Sequence[str]) -> ScalarFunction:
     ExprError
         For a free symbol that is not in `names`.
     """
-    scalar = _Scalar(names)
+    scalar = Scalar(names)
     return scalar.function(expr, scalar.helpers)
 
 
-class _Scalar(Lowering):
+class Scalar(Lowering):
+    """Turns expressions into code for plain numbers."""
+
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(names)
         self.helpers = dict(_HELPERS)
         self.temporaries = 0
 
     def number(self, value: Rational, exact: bool) -> ast.expr:
+        """Return code for a constant."""
         if isinstance(value, int):
             return constant(value)
         if exact:
@@ -95,12 +98,15 @@ class _Scalar(Lowering):
         return constant(nearest(value))
 
     def symbol(self, expr: Sym, exact: bool) -> ast.expr:
+        """Return code for a symbol."""
         return name(self.scope[expr.name])
 
     def quotient(self, above: ast.expr, below: ast.expr, exact: bool) -> ast.expr:
+        """Return code for an unrounded division."""
         return call("divide", above, below) if exact else binary(above, ast.Div(), below)
 
     def other(self, expr: Expr, exact: bool) -> ast.expr:
+        """Return code for what is no constant, symbol, sum or product."""
         match expr:
             case Pow():
                 return self.power(expr, exact)
@@ -123,6 +129,7 @@ class _Scalar(Lowering):
                 raise ExprError(f"{type(expr).__name__} cannot be compiled")
 
     def power(self, expr: Pow, exact: bool) -> ast.expr:
+        """Return code for a power."""
         base = self.lower(expr.base, exact)
         if isinstance(expr.exponent, Num):
             value = expr.exponent.value
@@ -131,6 +138,7 @@ class _Scalar(Lowering):
         return call("power", base, self.lower(expr.exponent, True))
 
     def division(self, expr: Division) -> ast.expr:
+        """Return code for a rounded division or a remainder."""
         if isinstance(expr, CeilDiv) and isinstance(expr.dividend, Log2) and expr.divisor == ONE:
             return call("ceil_log2", self.lower(expr.dividend.argument, True))
         above = self.lower(expr.dividend, True)
@@ -152,6 +160,7 @@ class _Scalar(Lowering):
         return self.lower(expr, True)
 
     def extreme(self, expr: Extreme, exact: bool) -> ast.expr:
+        """Return code for the largest or smallest of some."""
         operator: ast.cmpop = ast.GtE() if isinstance(expr, Max) else ast.LtE()
         code = self.lower(expr.args[0], exact)
         for arg in expr.args[1:]:
@@ -182,6 +191,7 @@ class _Scalar(Lowering):
         return super().function(expr, helpers)
 
     def reduction(self, expr: Reduction, exact: bool) -> ast.expr:
+        """Return code for a sum or maximum over a range."""
         return first_of(self.looped([expr], expr.low, expr.high, exact))
 
     def looped(self, parts: list[Reduction], low: Expr, high: Expr, exact: bool) -> ast.expr:
@@ -217,7 +227,7 @@ def _loop(parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool) -> 
     return _Loop(("low", "high", *names)).over(parts, exact)
 
 
-class _Loop(_Scalar):
+class _Loop(Scalar):
     """Reductions over one range, as one loop that evaluates what they share once."""
 
     def over(self, parts: tuple[Reduction, ...], exact: bool) -> Callable[..., Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 import subprocess
 import sys
 import threading
@@ -68,6 +69,78 @@ def test_a_choice_is_the_least_of_the_models_prices(n: int, m: int, b: int, mach
     least = min(times)
     assert decision.variant == (0 if times[0] <= 1.01 * least else 1)
     assert decision.why == ("predicted" if max(times) > 1.01 * least else "tie")
+
+
+GRADED = {
+    "call_us": 2.0,
+    "run_us": 0.02,
+    "element_us": 0.001,
+    "rows_element_us": 0.002,
+    "line_us": {"b100000": 0.003, "beyond": 0.03},
+    "apart_line_us": {"b100000": 0.01, "beyond": 0.2},
+    "conflict_line_us": {"b100000": 0.1, "beyond": 0.4},
+}
+
+
+def graded_machine(path: Path) -> Path:
+    """Write a machine whose rates change where arrays leave its caches."""
+
+    def leaves(stated: dict[str, object], unit: str) -> dict[str, object]:
+        kept = {"unit": unit, "provenance": "measured", "source": "nobody"}
+        return {
+            key: leaves(value, unit) if isinstance(value, dict) else {"value": value, **kept}
+            for key, value in stated.items()
+        }
+
+    scan = {**GRADED, "element_us": 0.004}
+    rates = {"copy": GRADED, "binary": GRADED, "scan": scan, "scan_across": scan}
+    view = {"any": leaves({"call_us": 0.2}, "us")}
+    document = {
+        "schema_version": 1,
+        "name": "graded",
+        "title": "Made up",
+        "library": "none",
+        "sources": {"nobody": "nobody"},
+        "hardware": leaves({"cache_line_bytes": 64}, "byte"),
+        "arrays": {
+            "levels": leaves({"b10000": 10_000, "b100000": 100_000}, "byte"),
+            "rates": {
+                "view": view,
+                **{key: {"float64": leaves(value, "us")} for key, value in rates.items()},
+            },
+        },
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+@pytest.fixture(scope="module")
+def choosers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Selection]:
+    """Choosers that make polynomials for a cell when its first sizes come."""
+    graded = graded_machine(tmp_path_factory.mktemp("machines") / "graded.json")
+    return {
+        machine: select(kernels.box_by_shifts, kernels.box_by_scan, machine=machine)
+        for machine in ("t3e", "sp2", str(graded))
+    }
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_polynomials_tell_is_what_the_prices_say(
+    choosers: dict[str, Selection], place: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("advisor.selection.cells.FIRST_MET", 1)
+    best = list(choosers.values())[place]
+    store, rng = np.zeros(400 * 400), random.Random(place)
+    swift, taken = 0, set()
+    for _ in range(400):
+        n, m, b = rng.randint(1, 400), rng.randint(1, 400), rng.randint(1, 24)
+        decision = best.decide(store[: n * m].reshape(n, m), b)
+        swift += decision._prices is None
+        taken.add(decision.variant)
+        # the prices are found now, in full
+        assert (decision.variant, decision.why) == (decision.prices.variant, decision.prices.why)
+    assert taken == {0, 1}
+    assert swift > 150
 
 
 def test_the_chosen_variant_is_called_with_the_same_arguments() -> None:
@@ -171,7 +244,7 @@ def test_decisions_are_remembered_within_bounds(monkeypatch: pytest.MonkeyPatch)
         first = best.decide(image, b)
         assert best.decide(image, b) is first
         assert best.decide(image, np.int64(b)).variant == first.variant
-        assert len(best._known) <= 8
+        assert all(len(prepared.known) <= 8 for prepared in best._plans.values())
 
 
 def test_threads_that_choose_at_once_lose_no_count() -> None:
