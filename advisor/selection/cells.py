@@ -19,6 +19,9 @@ FIRST_MET = 3
 MOST_PIECES = 8
 """Polynomials made for one cell: the formulas choose otherwise in each."""
 
+_FAILURE = 4
+"""Pieces as which one that could not be made counts."""
+
 MOST_CELLS = 2000
 """Cells that are remembered, so that memory stays bounded."""
 
@@ -33,13 +36,13 @@ class Cell:
         Sizes that were priced in full.
     pieces : list of function
         From sizes to the formula that is the least, each for a part of the cell.
-    closed : bool
-        Whether no more are made.
+    tried : int
+        Pieces that were made, or could not be.
     """
 
     met: int = 0
     pieces: list[Least] = field(default_factory=list)
-    closed: bool = False
+    tried: int = 0
 
 
 class Cells:
@@ -71,13 +74,11 @@ class Cells:
             return
         cell = self._cells.setdefault(tuple([value.bit_length() for value in sizes]), Cell())
         cell.met += 1
-        if cell.closed or cell.met < FIRST_MET or self._told(cell, sizes):
+        if cell.met < FIRST_MET or cell.tried >= MOST_PIECES or self._told(cell, sizes):
             return
-        cell.closed = len(cell.pieces) + 1 >= MOST_PIECES
         piece = self._piece(sizes)
-        if piece is None:
-            cell.closed = True
-        else:
+        cell.tried += _FAILURE if piece is None else 1
+        if piece is not None:
             cell.pieces = [*cell.pieces, piece]
 
     def _told(self, cell: Cell, sizes: Sequence[int]) -> bool:

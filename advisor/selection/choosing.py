@@ -19,7 +19,7 @@ from advisor.selection.decisions import (
     prices_at,
     without_price,
 )
-from advisor.selection.plans import Plan, Sizes, kind_of, plan_for
+from advisor.selection.plans import Plan, Sizes, plan_for, seen_in_short
 from advisor.selection.variants import Variant, variant_of
 from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
@@ -122,14 +122,15 @@ class Selection:
             return without_price(self._lacking)
         try:
             arguments = self._in_order(args, named)
-            kind = kind_of(arguments)
+            kind, numbers = seen_in_short(arguments)
             prepared = self._plans.get(kind)
             if prepared is None:
                 plan = plan_for(self._variants, self._twins, self._machine, arguments, self._stated)
                 self._plans[kind] = prepared = Prepared(plan, Cells(plan.formulas, TIE))
-            if prepared.plan.formulas.lacking:
-                return without_price(prepared.plan.formulas.lacking)
-            values = prepared.plan.values(arguments)
+            plan = prepared.plan
+            if plan.formulas.lacking:
+                return without_price(plan.formulas.lacking)
+            values = plan.values(arguments) if plan.direct is None else plan.direct(numbers)
             return prepared.known.get(values) or prepared.decided(values)
         except Exception as error:
             told("choosing a variant", error)

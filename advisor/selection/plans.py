@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
 from advisor.frontend.seen import seen_sizes
@@ -17,6 +18,7 @@ from costdb.expr import Expr, compile_scalar, free_symbols, sym
 from costdb.machines import Machine
 
 Sizes = Callable[..., Mapping[str, int]]
+Direct = Callable[[list[Any]], tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,9 @@ class Plan:
         Sizes that every call of this kind has.
     variants : tuple of str
         Names of the variants.
-    direct : tuple of (argument, axis or None)
-        The same as `taken` where every size is an extent or a whole number as it stands.
+    direct : callable or None
+        Does the same as `taken` where every size is an extent or a whole number as it stands,
+        from the numbers that `seen_in_short` finds.
     """
 
     formulas: Formulas
@@ -72,17 +75,10 @@ class Plan:
     stated: Sizes | None = None
     fixed: Mapping[str, int] | None = None
     variants: tuple[str, ...] = ()
-    direct: tuple[tuple[int, int | None], ...] = ()
+    direct: Direct | None = None
 
     def values(self, arguments: Sequence[Any]) -> tuple[int | float, ...]:
         """Return the sizes in the order of the formulas' names."""
-        if self.direct and self.stated is None:
-            return tuple(
-                [
-                    arguments[place] if axis is None else arguments[place].shape[axis]
-                    for place, axis in self.direct
-                ]
-            )
         names = self.formulas.names
         given: Mapping[str, int] = {} if self.stated is None else self.stated(*arguments)
         fixed = self.fixed or {}
@@ -113,23 +109,31 @@ def _is_communicator(kind: Any) -> bool:
     )
 
 
-def kind_of(arguments: Sequence[Any]) -> object:
-    """Return what a plan depends on: of each argument, and which arrays share their sizes."""
-    kinds: list[object] = []
+def seen_in_short(arguments: Sequence[Any]) -> tuple[Hashable, list[Any]]:
+    """Return what a plan depends on, and all extents and arguments that could be sizes.
+
+    A plan depends on the kind of each argument, and on which arrays share their sizes.
+    """
+    kinds: list[Hashable] = []
     shapes: list[object] = []
+    numbers: list[Any] = []
     for argument in arguments:
         kind: Any = type(argument)
-        if kind is not int and hasattr(argument, "strides"):
-            flags = argument.flags
-            shapes.append(argument.shape)
-            kinds.append((argument.dtype, argument.ndim, flags.c_contiguous, flags.f_contiguous))
-        elif kind is not int and _is_communicator(kind):
+        if kind is int:
+            kinds.append(kind)
+            numbers.append(argument)
+        elif hasattr(argument, "strides"):
+            shape, flags = argument.shape, argument.flags
+            kinds.append((argument.dtype, len(shape), flags.c_contiguous, flags.f_contiguous))
+            shapes.append(shape)
+            numbers += shape
+        elif _is_communicator(kind):
             kinds.append((kind, argument.Get_size()))
         else:
             kinds.append(kind)
     if len(shapes) > 1:
         kinds.append(tuple(map(shapes.index, shapes)))
-    return tuple(kinds)
+    return tuple(kinds), numbers
 
 
 def plan_for(
@@ -176,21 +180,27 @@ def plan_for(
             return Plan(Formulas((), (), reason))
     taken = tuple(places.get(name) for name in formulas.names)
     called = tuple(variant.name for variant in variants)
-    return Plan(formulas, taken, stated, fixed, called, _direct(taken, arguments))
+    direct = _direct(taken, arguments) if stated is None else None
+    return Plan(formulas, taken, stated, fixed, called, direct)
 
 
-def _direct(
-    taken: Sequence[Taken | None], arguments: Sequence[Any]
-) -> tuple[tuple[int, int | None], ...]:
-    """Return argument and axis of every size; nothing where one is not found just so."""
-    found = [
-        (place.argument, place.axis)
-        for place in taken
-        if place is not None
-        and (place.offset, place.divisor) == (0, 1)
-        and (place.axis is not None or type(arguments[place.argument]) is int)
-    ]
-    return tuple(found) if len(found) == len(taken) else ()
+def _direct(taken: Sequence[Taken | None], arguments: Sequence[Any]) -> Direct | None:
+    """Return the function from numbers to sizes; None where one is not found just so."""
+    offsets: list[int] = []
+    total = 0
+    for argument in arguments:
+        offsets.append(total)
+        total += 1 if type(argument) is int else len(getattr(argument, "shape", ()))
+    found: list[int] = []
+    for place in taken:
+        if place is None or (place.offset, place.divisor) != (0, 1):
+            return None
+        if place.axis is None and type(arguments[place.argument]) is not int:
+            return None
+        found.append(offsets[place.argument] + (place.axis or 0))
+    if len(found) > 1:
+        return itemgetter(*found)
+    return (lambda numbers: (numbers[found[0]],)) if found else lambda _: ()
 
 
 def _places(

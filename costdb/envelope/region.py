@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,6 +16,7 @@ from costdb.envelope.polynomial import (
     names_in,
     range_over,
     replaced,
+    scaled,
     value_at,
     variable,
 )
@@ -23,6 +25,8 @@ from costdb.expr.exact import Rational, Value
 
 MOST_GUARDS = 24
 """Questions about one region before its cost is more than what it saves."""
+
+_LARGEST_DENOMINATOR = 64
 
 
 class NotBounded(Exception):
@@ -83,6 +87,7 @@ class Region:
             return False
         found = self._known(bare, strictly) if bare is not polynomial else None
         if found is None:
+            bare = bare if strictly else _above_minus_one(bare)
             found = value_at(bare, self.point) > 0
             if found and bare not in self.guards:
                 if len(self.guards) >= MOST_GUARDS:
@@ -172,6 +177,14 @@ class Region:
             if not any(self.range_of(added(guard, other, -1))[0] >= 0 for other in others):
                 kept.append(guard)
         return kept
+
+
+def _above_minus_one(polynomial: Polynomial) -> Polynomial:
+    """Return what is above 0 where a polynomial is not below 0, if its values are whole."""
+    whole = math.lcm(*(weight.denominator for weight in polynomial.values()))
+    if whole > _LARGEST_DENOMINATOR or any(map(is_named, names_in(polynomial))):
+        return polynomial
+    return added(scaled(polynomial, whole), {(): Fraction(1, 2)})
 
 
 def is_named(name: str) -> bool:
