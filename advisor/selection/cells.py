@@ -59,12 +59,11 @@ class Cells:
             cell = self._cells.get(tuple([value.bit_length() for value in values]))  # type: ignore[union-attr]
         except AttributeError:  # not a whole number
             return UNDECIDED
-        if cell is None or min(values) < 1:
-            return UNDECIDED
-        for piece in cell.pieces:
-            found = piece(*values)
-            if found != ELSEWHERE:
-                return found
+        if cell is not None and min(values) > 0:
+            for piece in cell.pieces:
+                found = piece(*values)
+                if found != ELSEWHERE:
+                    return found
         return UNDECIDED
 
     def met(self, values: Sequence[int | float]) -> None:

@@ -121,7 +121,8 @@ class Selection:
         if self._machine is None:
             return without_price(self._lacking)
         try:
-            arguments = self._in_order(args, named)
+            in_order = not named and len(args) == self._positional
+            arguments = args if in_order else self._in_order(args, named)
             kind, numbers = seen_in_short(arguments)
             prepared = self._plans.get(kind)
             if prepared is None:
@@ -137,8 +138,6 @@ class Selection:
             return without_price("an error of ours, which was logged")
 
     def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        if not named and len(args) == self._positional:
-            return args
         plain = self._variants[0].plain
         names = self._variants[0].parameters
         given = {**dict(zip(names, args, strict=False)), **named}
