@@ -7,7 +7,8 @@ from reading import operations, program, the_operation
 
 from advisor.ir.spmd.memory import Contiguity, Order, Origin
 from advisor.ir.spmd.payloads import Constructor, PayloadKind
-from costdb.expr import to_text
+from advisor.ir.spmd.steps import Op
+from costdb.expr import num, to_text
 
 ARRAY, SCALAR, OBJECT, UNKNOWN = PayloadKind
 
@@ -204,3 +205,14 @@ def test_what_a_pickled_collective_gives_is_typed_again() -> None:
     assert last is not None
     assert last.view is not None
     assert last.view.buffer.allocation.origin is Origin.PICKLED
+
+
+def test_bounds_that_are_not_known_are_not_the_same() -> None:
+    text = "n = int(input())\nx = np.zeros(100)\nlow, high = np.random.randint(9), n // 2\n"
+    for sent in ("x[low:high]", "np.arange(low, high)"):
+        made = the_operation(f"{text}comm.Send({sent}, dest=1)\n")
+        assert made.send is not None
+        assert made.send.count != num(0)
+    pieces = "ends = comm.gather(rank)\ncomm.Send(x[ends[0]:ends[1]], dest=1)\n"
+    sends = [op for op in operations(program(text + pieces)) if op.send and op.op is Op.SEND]
+    assert [op.send.count == num(0) for op in sends if op.send] == [False]

@@ -215,8 +215,8 @@ def _slice_of(part: Value, outer: Index, run: Run) -> Index | None:
     extent = outer.count
     if isinstance(low, Nothing) and isinstance(high, Nothing) and abs(stride) == 1:
         return outer
-    begin = _bound(low, num(0), extent, run)
-    end = _bound(high, extent, extent, run)
+    begin = _bound(low, num(0), extent, run, "low")
+    end = _bound(high, extent, extent, run, "high")
     if begin is None or end is None:
         return None
     if stride < 0:
@@ -230,10 +230,10 @@ def _slice_of(part: Value, outer: Index, run: Run) -> Index | None:
     return Part(begin, end, stride)
 
 
-def _bound(value: Value, default: Expr, extent: Expr, run: Run) -> Expr | None:
+def _bound(value: Value, default: Expr, extent: Expr, run: Run, name: str) -> Expr | None:
     if isinstance(value, Nothing):
         return default
-    found = run.number(value, "bound") if isinstance(value, Number | Opaque) else None
+    found = run.number(value, name) if isinstance(value, Number | Opaque) else None
     if found is None:
         return None
     if _is_negative(found):

@@ -68,7 +68,7 @@ def _given(run: Run, span: Span) -> Value:
 
 def arange(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return a vector of the numbers of a range."""
-    values = [run.number(v, "bound") for v in arguments.values()]
+    values = [run.number(v, f"bound{k}") for k, v in enumerate(arguments.values())]
     whole = all(not isinstance(v, Number) or v.dtype in ("int", "bool") for v in arguments.values())
     known = any(isinstance(v, Opaque) for v in arguments.values())
     default = None if known else ("int64" if whole else "float64")
