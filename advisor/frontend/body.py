@@ -209,24 +209,37 @@ class Body(SimpleStatements):
         self.starts[span] = {n: started[n] for n in totals if n in started}
         self.loops_around += 1
 
+        carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}
+
         def once_around() -> tuple[Statement, ...]:
-            return self._once_around(node, variable, symbol, low, changed, totals)
+            return self._once_around(node, variable, symbol, low, changed, {**carried, **totals})
+
+        # what only the loop makes arrays of is none when it begins
+        unknown = {name for name in changed if not scope.has_array(name)}
+
+        def settled() -> bool:
+            same = all(scope.numbers.get(name) == dtype for name, dtype in carried.items())
+            return same and scope.lost <= before.lost | unknown and scope.strided == strided
+
+        def again() -> tuple[Statement, ...]:
+            scope.restore(before)
+            scope.lost |= unknown
+            return once_around()
 
         body = once_around()
-        lost = scope.lost - before.lost
-        settled = not lost and scope.strided == strided
-        if lost and lost <= scope.renamed and scope.strided == strided:
-            # names that were handed over are bound anew, or a later iteration does not know them
-            scope.restore(before)
-            scope.lost |= lost
-            body = once_around()
-            settled = scope.lost <= before.lost | lost and scope.strided == strided
-        if not settled:
-            # a later iteration may find arrays otherwise than the first one did
-            lost |= scope.lost
-            scope.restore(before)
-            scope.lost |= lost | scope.arrays_among(changed)
-            body = once_around()
+        lost = scope.lost - before.lost - unknown
+        if not settled() and lost <= scope.renamed and scope.strided == strided:
+            # names that were handed over are bound anew, or a later iteration does not know them;
+            # a number has the type that iterations give it
+            carried = {n: scope.numbers[n] for n in carried if n in scope.numbers}
+            unknown |= lost
+            body = again()
+        if not settled():
+            # a later iteration may find names otherwise than the first one did
+            carried = {}
+            unknown |= scope.lost | scope.arrays_among(changed)
+            body = again()
+        totals = {**carried, **totals}
         self.loops_around -= 1
         totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
         scope.either(before, scope.moment())

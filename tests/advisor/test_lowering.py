@@ -258,6 +258,28 @@ def test_time_steps_that_end_with_names(first: str, steps: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("first", "steps"),
+    [
+        pytest.param("s = np.sum(u * u)", ["r = np.sum(v * v)", "v *= r / s", "s = r"], id="sum"),
+        pytest.param("s = 1.0", ["s = np.max(np.abs(u - v))", "v *= s"], id="a literal first"),
+        pytest.param("s = 0.5", ["v *= s", "s = 0.9 * s"], id="a factor"),
+        pytest.param("s = 0.5", ["r = s * 2", "v *= r", "s = 1 - r"], id="through another"),
+    ],
+)
+def test_numbers_that_iterations_hand_on(first: str, steps: list[str]) -> None:
+    looped = [first, "for t in range(T):", *(f"    {s}" for s in steps), "v *= s"]
+    told = Tally(lower(kernel_of(looped)), SIZES)
+    repeated = [first, *steps * SIZES["T"], "v *= s"]
+    assert told.totals == Tally(lower(kernel_of(repeated)), SIZES).totals
+
+
+def test_a_number_that_becomes_an_array_is_not_known() -> None:
+    body = ["s = 1.0", "for t in range(T):", "    v *= s", "    s = u * 2"]
+    with pytest.raises(Unpriced, match="`s`"):
+        lower(kernel_of(body))
+
+
+@pytest.mark.parametrize(
     ("body", "reason"),
     [
         pytest.param(["w = v * 2", "u = w", "v[:, :] = w"], "`w` is not known", id="handed over"),
