@@ -33,6 +33,9 @@ did not survive, so that only ratios within a platform mean anything."""
 ACCEPTED_R2 = 0.01
 """R2, the part that a model leaves unexplained, below which the lines paper accepts it."""
 
+TRAINING_POINTS = 100
+"""Points that the lines paper finds enough to fit a model to."""
+
 SCAN_RATIO = 100.0
 """On the T3E the standard model leaves over so many times as much of a scan as the lines model."""
 

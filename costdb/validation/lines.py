@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,7 +32,13 @@ from costdb.lines.regression import (
 )
 from costdb.lines.steps import doubling_steps
 from costdb.lines.symbolic import region_line_bounds
-from costdb.published import ACCEPTED_R2, LINES, SCAN_RATIO, message_ratios
+from costdb.published import (
+    ACCEPTED_R2,
+    LINES,
+    SCAN_RATIO,
+    TRAINING_POINTS,
+    message_ratios,
+)
 from costdb.validation.results import CannotValidateError, Row, Section, Verdict, percent
 from costdb.validation.stored import stored_timings
 from costdb.work import Region
@@ -102,7 +109,8 @@ def message_rows(timings: Sequence[Timing]) -> Iterator[Row]:
                 f"{left:.3g}" if name == "M1" else f"{left:.3g}, {same}",
                 verdict,
                 {"r2": left, "r2_over_m1": ratio},
-                f"{least} is best here" if name == "M3" and least != name else "",
+                _few(inside, timings, verdict)
+                + (f"{least} is best here" if name == "M3" and least != name else ""),
             )
 
 
@@ -114,7 +122,8 @@ def scan_rows(timings: Sequence[Timing]) -> Iterator[Row]:
     columns = _scan_columns(points)
     for operation, inside in _by_operation(points, "scan"):
         found = _left(columns, points, inside, SCAN_MODELS)
-        yield _ratio_row(operation, found, f"over {SCAN_RATIO:.0f} on the T3E", LINES)
+        row = _ratio_row(operation, found, f"over {SCAN_RATIO:.0f} on the T3E", LINES)
+        yield replace(row, remark=row.remark + _few(inside, points, row.verdict))
 
 
 def statement_rows(timings: Sequence[Timing]) -> Iterator[Row]:
@@ -211,6 +220,14 @@ def _left(
             return f"{name}: {error}"
         found[name] = unexplained(times[tested], fitted.predict(part(columns, tested)))
     return found
+
+
+def _few(inside: Mask, timings: Sequence[Timing], verdict: Verdict) -> str:
+    """Return what must be said of a miss where fewer points were fitted than the paper asks for."""
+    fitted = np.count_nonzero(inside & ~held_out(timings))
+    if verdict is not Verdict.MISSES or fitted >= TRAINING_POINTS:
+        return ""
+    return f"fitted to {fitted} points, where the paper has {TRAINING_POINTS}. "
 
 
 def _lines(regions: Sequence[Region]) -> Vector:

@@ -26,7 +26,7 @@ COPY, TRANSPOSE, BACK, SHIFTED, COUNT, PREFIX, OFFSETS, MOVE = range(8)
 def _bucket(key: int, digit: int, limits: Keys) -> int:
     """Return the digit of a key, or where there are limits the bucket between them."""
     if digit >= 0:
-        return (key >> digit) % limits.size
+        return (key >> digit) & (limits.size - 1)
     found = 0
     while found < limits.size - 1 and key >= limits[found]:
         found += 1
@@ -45,11 +45,18 @@ def _share(
         for k in range(first, first + rows):
             target[k] = source[k]
     elif kind == TRANSPOSE:
+        # element k goes to row k // processors of column k % processors; divisions take longer
+        column, row = first % processors, first // processors
         for k in range(first, first + rows):
-            target[(k % processors) * rows + k // processors] = source[k]
+            target[column * rows + row] = source[k]
+            column += 1
+            if column == processors:
+                column, row = 0, row + 1
     elif kind == BACK:
-        for k in range(rows):
-            target[k * processors + me] = source[first + k]
+        place = me
+        for k in range(first, first + rows):
+            target[place] = source[k]
+            place += processors
     elif kind == SHIFTED:
         # the second half of a column and the first half of the next one; the last has no next
         if me < processors - 1:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from advisor.cli.app import main
 from costdb.estimate import Ratio
+from costdb.machines import load_machine
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path
+from costdb.store.profiles import store_profile
 
 KERNEL = '''"""A kernel."""
 import numpy as np
@@ -94,6 +99,30 @@ def test_evidence_of_other_files_and_machines_is_not_shown(
     message = next(f["message"] for f in findings if f["code"] == "ADV201")
     store(1000, 2.4, title=message.partition(": ")[2])
     assert len(measured_lines(capsys)) == 1
+
+
+def test_a_lint_run_for_a_calibrated_machine_opens_no_database(folder: Path) -> None:
+    document = json.loads(json.dumps(load_machine("t3e").document))
+    store_profile({**document, "name": "here"}, "made up")
+    store(1000, 2.1, machine="here")
+    program = (
+        "import sys\n"
+        "from advisor.cli.app import main\n"
+        "main(['kernel.py', '--no-cache', '--exit-zero'])\n"
+        "print('opened' if 'sqlite3' in sys.modules else 'not opened')\n"
+    )
+
+    def run() -> list[str]:
+        command = [sys.executable, "-c", program]
+        ended = subprocess.run(command, capture_output=True, text=True, check=True)
+        return ended.stdout.splitlines()
+
+    # an extract as young as the last write is not believed, so the first run may renew it
+    time.sleep(0.1)
+    first, second = run(), run()
+    assert any("on here 2026-11-21 on 1 process" in line for line in first)
+    assert second[:-1] == first[:-1]
+    assert second[-1] == "not opened"
 
 
 def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
