@@ -93,7 +93,8 @@ def _superstep(
     kind: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
 ) -> None:
     for me in prange(counters.shape[0]):
-        _share(kind, me, source, target, digit, limits, counters)
+        # unsigned as it is, sums with it would be floating-point numbers
+        _share(kind, np.int64(me), source, target, digit, limits, counters)
 
 
 @dataclass(slots=True)
