@@ -22,9 +22,9 @@ from advisor.ir.spmd.steps import (
     Step,
 )
 from advisor.source import Edit, Span
-from costdb.expr import free_symbols
+from costdb.expr import free_symbols, sym
 from transforms.root_ends import ROOT, RootEnds, root_ends
-from transforms.spmd_calls import comments_within, is_simple
+from transforms.spmd_calls import comments_within, is_name, is_simple, is_uniform
 from transforms.views import same_memory
 
 _BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
@@ -57,7 +57,11 @@ def _proposals(
         return
     assert pieces is not None and single is not None
     assert pieces.view is not None and single.view is not None
-    if pieces.count != single.count or pieces.dtype != single.dtype:
+    if pieces.dtype != single.dtype:
+        return
+    if pieces.count != single.count:
+        if ends.root.op is Op.RECV:
+            yield from _uneven(program, function, ends, pieces, single)
         return
     if ends.loop.variable not in _symbols(pieces.view):
         if ends.root.op is Op.SEND:
@@ -263,6 +267,32 @@ def _unpacked(
     whole = None if target.transposed or target.flat else _union(target, ends)
     if whole is not None and contiguity(whole) is Contiguity.YES:
         yield from _pieces(program, function, ends, whole, replace(received, view=target), sent)
+
+
+def _uneven(
+    program: Program, function: SpmdFunction, ends: RootEnds, pieces: Payload, sent: Payload
+) -> Iterator[ProgramProposal]:
+    """Yield a gather of pieces of different lengths, where the sender tells its own."""
+    assert sent.count is not None and ends.root.source is not None
+    index = ends.root.source.text
+    if not (is_name(index) and re.search(rf"\b{index}\b", pieces.text)):
+        return  # nothing shows that each piece has a place of its own
+    own = free_symbols(ends.other.communicator.rank)
+    lengths = free_symbols(sent.count) - own
+    if not own & free_symbols(sent.count) or not is_uniform(program, map(sym, lengths)):
+        return
+    call = replace(_called(ends, Op.GATHER, sent, None), method="Gatherv", varying=True)
+    proposal = _proposal(
+        function,
+        ends,
+        "let one `Gatherv` receive from all ranks, not a loop over them",
+        call,
+        _legality(writable=False),
+        None,
+        None,
+    )
+    one_by_one = replace(ends.loop, body=(ends.other,))
+    yield replace(proposal, before=(one_by_one,), after=(call,))
 
 
 def _pickled(function: SpmdFunction, ends: RootEnds) -> Iterator[ProgramProposal]:

@@ -117,6 +117,16 @@ SHOWN = {
     else:
         comm.Send(x, dest=0)
 """,
+    "pieces_of_other_lengths": """
+    starts = [k * 40 + k * (k - 1) // 2 for k in range(size + 1)]
+    mine = np.zeros(40 + rank)
+    if rank == 0:
+        everything = np.zeros(starts[size])
+        for k in range(1, size):
+            comm.Recv(everything[starts[k]:starts[k + 1]], source=k)
+    else:
+        comm.Send(mine, dest=0)
+""",
     "copied_to_its_place": """
     if rank == 0:
         for k in range(1, size):
