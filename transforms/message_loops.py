@@ -18,16 +18,20 @@ from advisor.source import Edit, Span
 from costdb.expr import Expr, free_symbols, num, sym
 from costdb.expr.nodes import Num
 from transforms.message_ends import End, only_pairs
+from transforms.pipelines import pipelines
 from transforms.spmd_calls import is_simple
 
 DOCUMENTATION = """\
 # ADV603 message-per-element
 
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
-where the other end receives them one by one, and sends all of them in one message.
+where the other end receives them one by one, and sends all of them in one message. Where ranks
+form a pipeline, each receiving a row, working on it and passing it on, it tries how many rows to
+pass on at once.
 
 **Why it costs.** Every message costs a start-up time, however little it carries: as much as some
-thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python.
+thousand bytes. A loop of `n` messages pays for it `n` times, and for `n` calls from Python. In a
+pipeline larger pieces let the last rank start later, so that some size is best.
 
 **Example**
 
@@ -44,13 +48,13 @@ comm.Send(a[0:n, :], dest=1)
 
 The receiving loop changes in the same edit.
 
-**When it stays quiet.** Loops that do anything besides, as pipelines do, which compute between
-messages; other ends that are not found or may be others; tags or partners that change from message
-to message; elements that do not lie one after another in memory.
+**When it stays quiet.** Loops that do anything besides, but for pipelines as above; other ends
+that are not found or may be others; tags or partners that change from message to message; elements
+that do not lie one after another in memory.
 
 **Fix safety.** The same elements come to the same places. The fix is unsafe, because one large
 message waits for its receiver where small ones may be buffered: a program that relies on that,
-which MPI does not promise, would then wait for ever.
+which MPI does not promise, would then wait for ever. Pieces of pipelines are shown only.
 
 **Models used.** Lines or message grades (messages), and the interpreter's time for an iteration.
 
@@ -98,6 +102,8 @@ class MessagePerElement:
             if giver is None or taker is None or not _agree(giver, taker):
                 continue
             yield _proposal(program, giver, taker)
+        for function in program.functions:
+            yield from pipelines(function)
 
 
 def _loop(program: Program, end: End) -> _Loop | None:

@@ -6,6 +6,8 @@ import pytest
 from spmd_running import program_text, proposals, rewritten, run_side_by_side
 
 from advisor.ir.spmd.proposal import ProgramTransform
+from advisor.ir.spmd.steps import Loop
+from costdb.expr import evaluate
 from transforms.fused_reductions import TRANSFORM as SUMS
 from transforms.halo_faces import TRANSFORM as FACES
 from transforms.message_loops import TRANSFORM as LOOPS
@@ -295,3 +297,46 @@ def test_rewritten_programs_give_equal_results(tmp_path: Path) -> None:
         programs[name] = (source, changed, 1e-14 if rule is SUMS else 0.0)
     told = run_side_by_side(tmp_path, programs, ranks=2)
     assert told == dict.fromkeys(SAID, "same")
+
+
+PIPELINE = """
+rank, size = comm.Get_rank(), comm.Get_size()
+a = np.ones((2000, 30))
+for i in range(2000):
+    if rank > 0:
+        comm.Recv(a[i, :1], source=rank - 1)
+    a[i, 1:] += a[i, 0]
+    if rank < size - 1:
+        comm.Send(a[i, -1:], dest=rank + 1)
+return a
+"""
+
+
+def test_a_pipeline_is_tried_with_larger_pieces() -> None:
+    found = proposals(program_text(PIPELINE), LOOPS)
+    assert [one.title.split()[2] for one in found] == ["4", "16", "64", "256"]
+    assert len({one.span for one in found}) == 1
+    assert {str(one.legality.applicability) for one in found} == {"display"}
+    (before,), (after,) = found[1].before, found[1].after
+    assert isinstance(before, Loop) and isinstance(after, Loop)
+    assert before.trips is not None and after.trips is not None
+    # as many turns as there are pieces, and one for each rank before the last
+    assert evaluate(before.trips, {"P": 5}) == 2000 + 4
+    assert evaluate(after.trips, {"P": 5}) == 125 + 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("dest=rank + 1", "dest=(rank + 2) % size"),
+        ("source=rank - 1", "source=MPI.ANY_SOURCE"),
+        ("a[i, :1]", "a[0, :1]"),
+        ("    a[i, 1:] += a[i, 0]\n", ""),
+        ("    a[i, 1:] += a[i, 0]\n", "    a[i, 1:] += comm.allreduce(a[i, 0])\n"),
+        ("range(2000)", "range(7)"),
+    ],
+)
+def test_what_is_no_pipeline(change: tuple[str, str]) -> None:
+    source = program_text(PIPELINE.replace(*change))
+    assert source != program_text(PIPELINE)
+    assert proposals(source, LOOPS) == []
