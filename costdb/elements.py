@@ -32,7 +32,7 @@ def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Mi
     """
     if machine.section("pgas"):
         group = RemoteGroup(
-            work.count, work.threads, work.pattern, mixed=work.mixed, label=work.label
+            work.count, work.threads, work.pattern, work.store, work.mixed, work.label
         )
         return price_remote_group(group, machine)
     bill = Bill(machine)

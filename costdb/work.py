@@ -346,6 +346,8 @@ class RemoteElements:
         The best pattern that the subscripts admit.
     mixed : bool
         Uniform over all ranks: one in `threads` is the rank's own.
+    store : bool
+        They are written instead of read.
     """
 
     count: Expr
@@ -354,6 +356,7 @@ class RemoteElements:
     pattern: Pattern
     mixed: bool = False
     label: str = "remote elements"
+    store: bool = False
 
 
 @dataclass(frozen=True, slots=True)

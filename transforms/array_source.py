@@ -136,6 +136,17 @@ def _indices(node: ast.Subscript) -> list[ast.expr]:
     return list(node.slice.elts) if isinstance(node.slice, ast.Tuple) else [node.slice]
 
 
+def sliced_text(read: Read, kernel: Kernel) -> str | None:
+    """Return the source of a region; None where a bound has no name in the source."""
+    texts = kernel.context.scalar_texts
+    parts = [
+        python_text(part.at, texts) if isinstance(part, Point) else _slice(part, kernel)
+        for part in read.region
+    ]
+    known = [part for part in parts if part is not None]
+    return f"{read.array}[{', '.join(known)}]" if len(known) == len(parts) else None
+
+
 def _slice(part: Subscript, kernel: Kernel) -> str | None:
     if isinstance(part, Point):
         return None

@@ -18,6 +18,7 @@ from advisor.ir.values import (
     Elementwise,
     Expand,
     MatMul,
+    Range,
     Read,
     Reduction,
     Scalar,
@@ -306,6 +307,10 @@ def _of_whole_numbers(
         return None
     literals = any(isinstance(part, Scalar) for part in _parts(found.term))
     wide = dtype in ("int64", "uint64")
+    alone = not any(isinstance(part, Range) for part in found.place.region)
+    if not wide and alone and found.product is None:
+        # a wider sum is refused by a single element where it does not fit
+        return None
     if not wide and (is_total(store) or literals):
         # before NumPy 2 a Python number widened another number, though not an array
         return None

@@ -39,7 +39,8 @@ DOCUMENTATION = """\
 
 **What it does.** Finds loops over single elements whose iterations do not wait for one another,
 and proposes array statements over slices in their place: of the whole nest, or of its inner loops
-where outer ones carry a dependence.
+where outer ones carry a dependence. Loops that only accumulate, into a number or into elements,
+become a reduction: a sum, a product of matrices or vectors, an extreme, a count.
 
 **Why it costs.** An element of another rank that a loop refers to is fetched alone: a remote
 reference, or a message, for every one. A statement over a slice says at once what it needs, so
@@ -70,6 +71,10 @@ exactly, and no two arrays of the loops can overlap in memory: then each element
 the same operations and results are equal bit for bit, for every size, none included. Unsafe where
 a caller may pass overlapping arrays, and for operations that NumPy rounds otherwise for arrays
 than for numbers (powers, exponentials, complex products).
+
+Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
+of floating-point numbers are unsafe, for their terms come in another order, and extremes of them
+for what a NaN does. Of no elements a sum of whole numbers is NumPy's 0, not Python's.
 
 **Models used.** Lines (array statements, messages), PGAS (remote references by pattern, where
 the profile has their rates; where it has none, each is a message). Profiles that are built in

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from advisor.analysis import calls, operations
-from advisor.analysis.along import ONE
+from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.calls import dense
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.fetches import fetched
@@ -22,6 +22,7 @@ from advisor.analysis.placement import (
     value_placement,
 )
 from advisor.analysis.traversals import advance, traversed
+from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
@@ -44,6 +45,7 @@ from advisor.ir.values import (
     Scan,
     Sort,
     Subscript,
+    Tally,
     Transpose,
     Value,
 )
@@ -53,6 +55,7 @@ from costdb.work import (
     Access,
     ArrayCall,
     ArrayOperation,
+    Interpretation,
     Region,
     Statement,
     Visit,
@@ -331,6 +334,8 @@ class Arrays:
                 return made, Operand(None, found, placement, whole(found.extents))
             case Gather():
                 return self._gather(value)
+            case Tally():
+                return self._tally(value)
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
         made, source = self._made(value.operand)
@@ -373,6 +378,16 @@ class Arrays:
         found = describe(value, self.type_of)
         return made, Operand(None, found, places.placement, places.region)
 
+    def _tally(self, value: Tally) -> tuple[list[Process], Operand]:
+        made, places = self._made(value.places)
+        if value.weights is not None:
+            made += self._made(value.weights)[0]
+        found = describe(value, self.type_of)
+        made += operations.tally(places, found, self.facts)
+        dims = (NotDistributed(),)
+        held = Placement(found.extents, (ZERO,), dims, places.placement.mesh, "C")
+        return made, Operand(None, found, held, whole(found.extents))
+
     def scattered(self, statement: Scatter) -> list[Process]:
         """Return the work of combining values into places that only the data know."""
         made, places = self._made(statement.places)
@@ -383,7 +398,14 @@ class Arrays:
             whole(self.kernel.extents(statement.array)),
         )
         # each increment reads its place and writes it
-        return [*made, *operations.remote(table, places, (False, True), self.facts)]
+        made += operations.remote(table, places, (False, True), self.facts)
+        if statement.by_element:
+            extents = places.array.extents
+            counts = local_extents(places.placement, extents, self.facts)
+            made.append(
+                Leaf(Interpretation(calls.product(counts), loads=2, stores=1, operations=1))
+            )
+        return made
 
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)

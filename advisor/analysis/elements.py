@@ -21,7 +21,15 @@ from advisor.analysis.placement import Placement, local_extents, pitches_bytes
 from advisor.distribution import CyclicDim, MeshSpec
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import COMPILERS
-from advisor.ir.nests import Nest, Reference, directions, may_meet, slopes
+from advisor.ir.nests import (
+    Nest,
+    Reference,
+    directions,
+    element_reads,
+    gathers,
+    may_meet,
+    slopes,
+)
 from advisor.ir.signs import least_index
 from advisor.ir.statements import Loop, Store, is_total
 from advisor.ir.values import (
@@ -251,7 +259,7 @@ class _Owned:
 
     def _elements(self) -> list[Read]:
         """Return the elements that are read; a number that is accumulated is none."""
-        return [read for read in reads(self.store.value) if read.region]
+        return [read for read in element_reads(self.store.value) if read.region]
 
     def _loads(self) -> int:
         return len(self._elements())
@@ -306,11 +314,38 @@ class _Owned:
                 subscripts[dimension] = owner
                 reference = SharedReference(read.array, tuple(subscripts), "store")
                 away.setdefault((read.array, dimension, affinity), []).append(reference)
-        return [
+        grouped = [
             process
             for (array, dimension, affinity), references in away.items()
             for process in self._groups(array, dimension, affinity, references, trips)
         ]
+        return [*grouped, *self._anywhere(trips)]
+
+    def _anywhere(self, trips: Mapping[str, Expr]) -> list[Process]:
+        """Return the references to elements that any rank may own."""
+        made: list[Process] = []
+        used = frozenset().union(*map(free_symbols, trips.values()))
+        for found in dict.fromkeys(gathers(self.store.value)):
+            if not isinstance(found.operand, Read):
+                raise NotPriced("an element of an array that has no name")
+            array = found.operand.array
+            threads = self.arrays.placement(array).ranks(0)
+            if threads == ONE:
+                continue
+            count = ONE
+            for loop in self.nest.loops:
+                if loop.variable not in used:
+                    count = count * trips[loop.variable]
+            size = itemsize_of(self.arrays.type_of(array).dtype)
+            process: Process = Leaf(
+                RemoteElements(
+                    count, size, threads, Pattern.BASELINE, True, f"remote elements of {array}"
+                )
+            )
+            for loop in reversed([loop for loop in self.nest.loops if loop.variable in used]):
+                process = SeqLoop(loop.variable, loop.low, loop.high - 1, process)
+            made.append(process)
+        return made
 
     def _owner(self, read: Read, dimension: int) -> tuple[SharedSubscript, str] | None:
         """Return whose element is read, relative to who reads it; None for one's own.

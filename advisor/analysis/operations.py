@@ -9,9 +9,9 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.operands import Operand, local_region
 from advisor.analysis.placement import Placement, local_extents, pitches_bytes
 from advisor.analysis.requests import OneRead, Reach
-from advisor.distribution import CyclicDim
+from advisor.distribution import CyclicDim, NotDistributed
 from advisor.dtypes import itemsize_of
-from advisor.ir.shapes import ArrayType
+from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.signs import largest
 from advisor.ir.values import Fourier
 from costdb.expr import Expr, ceil_div, log2
@@ -26,7 +26,7 @@ from costdb.work import (
     Pattern,
     PrefixScan,
     Region,
-    RemoteGroup,
+    RemoteElements,
     Statement,
     Visit,
 )
@@ -250,9 +250,34 @@ def remote(
     if threads == ONE:
         return [_own_references(table, places, counts, stores, facts)]
     return [
-        Leaf(RemoteGroup(counts[0], threads, Pattern.BASELINE, store, mixed=True))
+        Leaf(
+            RemoteElements(
+                product(counts),
+                itemsize_of(table.array.dtype),
+                threads,
+                Pattern.BASELINE,
+                mixed=True,
+                label="remote references",
+                store=store,
+            )
+        )
         for store in stores
     ]
+
+
+def tally(places: Operand, found: ArrayType, facts: Facts) -> list[Process]:
+    """Return the counting of one's own places, and the adding up of what all ranks counted."""
+    held = Placement(found.extents, (ZERO,), (NotDistributed(),), places.placement.mesh, "C")
+    table = Operand(None, found, held, whole(found.extents))
+    counts = local_extents(places.placement, places.array.extents, facts)
+    made = [_own_references(table, places, counts, (False, True), facts)]
+    ranks = ONE
+    for dimension in range(len(counts)):
+        ranks = ranks * places.placement.ranks(dimension)
+    if ranks != ONE:
+        sums = dense(found.extents, found.dtype)
+        made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, sums, "reduction")))
+    return made
 
 
 def _own_references(
@@ -264,7 +289,8 @@ def _own_references(
 ) -> Process:
     """Return references to random places of an array that one rank holds.
 
-    Only rates of array operations price them: the lines that they touch depend on the data.
+    Which lines they touch depends on the data. Rates of array operations price them by the length
+    of the array; without such rates each counts as a line of its own, which is the most.
     """
     extents = local_extents(table.placement, table.array.extents, facts)
     held = Visit(local_region(table.array, table.placement, extents, facts), table.name or "")
@@ -281,4 +307,9 @@ def _own_references(
         fresh=not scatters,
         length=product(extents),
     )
-    return Leaf(Statement((), ZERO, "references to random places", (call,)))
+    whole_array = product(extents) * itemsize_of(dtype)
+    anywhere = Region(itemsize_of(dtype), (elements,), (whole_array,))
+    accesses = [Access(index.region), Access(anywhere)]
+    accesses += [Access(anywhere, store=True)] if scatters else []
+    work = elements if scatters else ZERO
+    return Leaf(Statement(tuple(accesses), work, "references to random places", (call,)))

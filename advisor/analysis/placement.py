@@ -35,6 +35,7 @@ from advisor.ir.values import (
     Scalar,
     Scan,
     Sort,
+    Tally,
     Transpose,
     Value,
 )
@@ -206,7 +207,7 @@ def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement
         case Read(array, region):
             source = placed.get(array)
             return [] if source is None else [region_placement(source, region)]
-        case Scalar() | Fill():
+        case Scalar() | Fill() | Tally():
             return []
         case Elementwise(_, parts):
             return [found for part in parts for found in _candidates(part, placed)]

@@ -14,6 +14,7 @@ from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.regions import is_new_axis, region, reversed_axis
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
+from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import PYTHON_FLOAT, PYTHON_INTEGER, kind_of_or_none, strong, whole
 from advisor.ir.values import Copy, Elementwise, Expand, Flip, Gather, Read, Scalar, Scan, Value
 from costdb.expr import to_text
@@ -119,7 +120,14 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         if places is not None and len(extents) == 1:
             return Gather(whole_read(name, scope), places)
         kept = [element for element in node.slice if not is_new_axis(element)]
-        selected: Value = scope.select(name, region(kept, extents, scope))
+        try:
+            part = region(kept, extents, scope)
+        except NotUnderstood as refused:
+            place = element_place(node.slice, scope)
+            if place is None or len(extents) != 1:
+                raise refused
+            return Gather(whole_read(name, scope), place)
+        selected: Value = scope.select(name, part)
         return _expanded(selected, node.slice, scope)
     inner = value_of(node.value, scope)
     if node.slice and all(_is_plain_or_new(element) for element in node.slice):
@@ -128,6 +136,20 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     if axis is None:
         raise NotUnderstood("a subscript of an expression")
     return _flip(inner, axis)
+
+
+def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
+    """Return the place of ``x[places[i]]``, which only the data know; None for any other."""
+    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
+        return None
+    try:
+        place = value_of(elements[0].slice.value, scope)
+        found = scope.type_of(place)
+    except NotUnderstood:
+        return None
+    whole_number = kind_of_or_none(found.dtype) is Kind.INTEGER
+    known = isinstance(place, Scalar) or found.extents or not whole_number
+    return None if known or not is_of_elements(place) else place
 
 
 def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
@@ -217,10 +239,10 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
     nodes = tuple(argument.value for argument in given)
     if name == "abs" and len(nodes) == 1:
         return _operation("absolute", nodes, scope)
-    if name == "float" and len(nodes) == 1:
+    if name in ("float", "int") and len(nodes) == 1:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
-            return Copy(operand, "float64")
+            return Copy(operand, "float64" if name == "float" else "int64")
     if name in _EXTREMES and len(nodes) > 1:
         parts = [value_of(node, scope) for node in nodes]
         if any(scope.type_of(part).extents for part in parts):

@@ -21,6 +21,7 @@ from advisor.frontend.pragmas import Pragmas, spoken_of
 from advisor.frontend.private_totals import stored_totals
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import literal_int, scalar
+from advisor.frontend.scatters import scattered_at_once
 from advisor.frontend.scope import Scope
 from advisor.frontend.simple import SimpleStatements
 from advisor.ir.shapes import PYTHON_INTEGER
@@ -150,7 +151,7 @@ class Body(SimpleStatements):
                 self.scope.maxima[_symbol(variable, span)] = high - 1
             made = self._looped(node, variable, low, high, step, span)
             self.scope.maxima.pop(_symbol(variable, span), None)
-            return (made if trips is None else _stated_trips(made),)
+            return (scattered_at_once(made) if trips is None else _stated_trips(made),)
         if trips is None:
             raise NotUnderstood("a loop over something other than range(...)")
         if bounds is None and not is_inert(node.iter, self.scope):

@@ -11,6 +11,7 @@ from advisor.frontend.arguments import (
     Arguments,
     axis_of,
     element_type,
+    is_none,
     matched,
     required,
 )
@@ -34,6 +35,7 @@ from advisor.ir.values import (
     Scalar,
     Scan,
     Sort,
+    Tally,
     Transpose,
     Value,
 )
@@ -94,6 +96,8 @@ class Calls:
                 return self._same(name, matched(given, ("a", "dtype"), name))
             case "array":
                 return self._array(matched(given, ("object", "dtype", "copy", "order"), name))
+            case "bincount":
+                return self._tallied(matched(given, ("x", "weights", "minlength"), name))
             case "einsum":
                 return self._composed.summed_products(given)
         if name in COMPOSED and given and given[0].keyword is None and not given[0].star:
@@ -224,6 +228,18 @@ class Calls:
         if kind_of_or_none(found.dtype) is not Kind.INTEGER:
             raise NotUnderstood("np.take at places that are no whole numbers")
         return Gather(operand, places)
+
+    def _tallied(self, arguments: Arguments) -> Tally:
+        places = self._array_value(required(arguments, "x", "bincount"), "bincount")
+        found = self.scope.type_of(places)
+        if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
+            raise NotUnderstood("np.bincount of something other than a vector of whole numbers")
+        # with larger numbers than that the result would be longer, and fit nothing else
+        extent = scalar(required(arguments, "minlength", "bincount"), self.scope)
+        node = arguments.get("weights")
+        if is_none(node) or node is None:
+            return Tally(places, None, extent, "int64")
+        return Tally(places, self._array_value(node, "bincount"), extent, "float64")
 
     def _transposed(self, operand: Value, given: Sequence[cst.Arg]) -> Transpose:
         axes = matched(given, ("axes",), "transpose").get("axes")

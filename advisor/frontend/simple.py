@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import libcst as cst
 
 from advisor.frontend.accumulations import Combination
-from advisor.frontend.arrays import value_of, whole_read
+from advisor.frontend.arrays import element_place, value_of, whole_read
 from advisor.frontend.bindings import names_in
 from advisor.frontend.conditions import evaluated, is_inert
 from advisor.frontend.declarations import Declarations
@@ -232,11 +232,34 @@ class SimpleStatements:
                 return self._accumulated(name, operation, node.value, span)
             place = whole_read(name, scope)
         elif isinstance(node.target, cst.Subscript):
+            scattered = self._increment(node.target, operation, node.value, span)
+            if scattered is not None:
+                return (scattered,)
             place = self._place(node.target)
         else:
             raise NotUnderstood("this kind of assignment is not understood")
         value = Elementwise(operation, (place, value_of(node.value, scope)))
         return (self._store(place, value, span, in_place=True),)
+
+    def _increment(
+        self, target: cst.Subscript, operation: str, node: cst.BaseExpression, span: Span
+    ) -> Scatter | None:
+        """Read ``array[places[i]] += value``; None where the place is known."""
+        scope = self.scope
+        if operation != "add" or not isinstance(target.value, cst.Name):
+            return None
+        name = target.value.value
+        if not scope.is_array(name) or name in scope.views or not scope.by_element:
+            return None
+        place = element_place(target.slice, scope)
+        if place is None or len(scope.extents_of(name)) != 1:
+            return None
+        self._not_strided(name)
+        value = value_of(node, scope)
+        if not is_of_elements(value):
+            raise NotUnderstood("an increment by something other than numbers and elements")
+        scope.changed(name)
+        return Scatter(name, place, value, operation, span, by_element=True)
 
     def _counted(
         self, name: str, operation: str, node: cst.AugAssign, span: Span

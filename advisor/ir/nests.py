@@ -20,6 +20,7 @@ from advisor.ir.statements import Loop, Statement, Store
 from advisor.ir.values import (
     Copy,
     Elementwise,
+    Gather,
     Point,
     Read,
     Scalar,
@@ -255,13 +256,34 @@ def _is_element(region: tuple[Subscript, ...]) -> bool:
 
 
 def is_of_elements(value: Value) -> bool:
-    """Return whether a value is computed from single elements and numbers by arithmetic."""
-    return _is_arithmetic(value) and all(_is_element(read.region) for read in reads(value))
+    """Return whether a value is computed from single elements and numbers by arithmetic.
+
+    An element may be one whose place only the data know.
+    """
+    match value:
+        case Read(_, region):
+            return _is_element(region)
+        case Gather(_, places):
+            return is_of_elements(places)
+        case Scalar():
+            return True
+        case Elementwise() | Copy():
+            return all(map(is_of_elements, operands(value)))
+    return False
 
 
-def _is_arithmetic(value: Value) -> bool:
-    plain = isinstance(value, Read | Scalar | Elementwise | Copy)
-    return plain and all(map(_is_arithmetic, operands(value)))
+def element_reads(value: Value) -> list[Read]:
+    """Return the single elements that a value needs at places that the program states."""
+    if isinstance(value, Read):
+        return [value]
+    parts = (value.places,) if isinstance(value, Gather) else operands(value)
+    return [read for part in parts for read in element_reads(part)]
+
+
+def gathers(value: Value) -> list[Gather]:
+    """Return the elements that a value needs at places that only the data know."""
+    inner = [found for part in operands(value) for found in gathers(part)]
+    return [value, *inner] if isinstance(value, Gather) else inner
 
 
 def trips_of(loop: Loop) -> Expr:

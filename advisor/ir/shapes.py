@@ -24,6 +24,7 @@ from advisor.ir.values import (
     Scan,
     Sort,
     Subscript,
+    Tally,
     Transpose,
     Value,
 )
@@ -173,6 +174,8 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return describe(value.operand, lookup)
         case Gather(operand, places):
             return ArrayType(describe(operand, lookup).dtype, describe(places, lookup).extents)
+        case Tally(_, _, extent, dtype):
+            return ArrayType(dtype, (extent,))
         case Reduction(operand, axis, _, dtype):
             extents = list(describe(operand, lookup).extents)
             if axis is None:

@@ -83,7 +83,8 @@ class Stated:
 class Scatter:
     """Elements at places that only the data know are combined with values.
 
-    ``np.add.at(array, places, value)``; repeated places count each time.
+    ``np.add.at(array, places, value)``; repeated places count each time. Where it is
+    `by_element`, the source has loops that do so one by one.
     """
 
     array: str
@@ -91,6 +92,7 @@ class Scatter:
     value: Value
     operation: str
     span: Span
+    by_element: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +174,7 @@ def symbols(statement: Statement) -> frozenset[str]:
             return value_symbols(statement.value)
         case Store(_, region, value, _):
             return value_symbols(value) | region_symbols(region)
-        case Scatter(_, places, value, _, _):
+        case Scatter(_, places, value, _, _, _):
             return value_symbols(places) | value_symbols(value)
         case Loop(_, low, high, _, body, _):
             inner = frozenset().union(*map(symbols, body))

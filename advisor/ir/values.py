@@ -177,6 +177,19 @@ class Gather:
     places: Value
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How often each of the first so many whole numbers occurs, or the sum of their weights.
+
+    Every rank counts its own places into an array of its own, and these are added up.
+    """
+
+    places: Value
+    weights: Value | None
+    extent: Expr
+    dtype: str
+
+
 Value = (
     Read
     | Scalar
@@ -194,6 +207,7 @@ Value = (
     | Fourier
     | Sort
     | Gather
+    | Tally
 )
 
 
@@ -208,6 +222,8 @@ def operands(value: Value) -> tuple[Value, ...]:
             return (left, right)
         case Gather(operand, places):
             return (operand, places)
+        case Tally(places, weights, _, _):
+            return (places,) if weights is None else (places, weights)
         case _:
             return (value.operand,)
 
@@ -240,6 +256,8 @@ def value_symbols(value: Value) -> frozenset[str]:
             own = free_symbols(amount)
         case PeriodicPad(_, _, before, after):
             own = free_symbols(before) | free_symbols(after)
+        case Tally(_, _, extent, _):
+            own = free_symbols(extent)
         case _:
             pass
     return own.union(*map(value_symbols, operands(value)))

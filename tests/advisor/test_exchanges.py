@@ -13,7 +13,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ownership import owner
 from costdb.expr import evaluate
 from costdb.process.terms import Branch, Leaf, Parallel, Process, SeqLoop, Sequential
-from costdb.work import Collective, CollectiveKind, RemoteGroup
+from costdb.work import Collective, CollectiveKind, RemoteElements
 
 HEAD = """\
 import numpy as np
@@ -204,10 +204,10 @@ def f(table, places):
     process = lower(kernel)
     assert isinstance(process, Sequential)
     groups = [p.work for p in process.parts if isinstance(p, Leaf)]
-    assert [type(group) for group in groups] == [RemoteGroup, RemoteGroup]
-    assert [group.store for group in groups if isinstance(group, RemoteGroup)] == [False, True]
+    assert [type(group) for group in groups] == [RemoteElements, RemoteElements]
+    assert [group.store for group in groups if isinstance(group, RemoteElements)] == [False, True]
     for group in groups:
-        assert isinstance(group, RemoteGroup)
+        assert isinstance(group, RemoteElements)
         assert group.mixed
         assert evaluate(group.count, {"N": 100, "M": 60, "P": 4}) == 15
 
