@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Step, Unknown, walk
 from costdb.expr import Expr, ExprError, equal, evaluate, free_symbols, logical_not
+from costdb.expr.nodes import Num
 
 TRIED_SIZES = range(2, 7)
 """Numbers of ranks for which a statement about all ranks is tried."""
@@ -21,6 +22,17 @@ def root_arms(
     if value in sides:
         return branch.then, branch.orelse
     if value in [logical_not(side) for side in sides]:
+        return branch.orelse, branch.then
+    # `rank > 0` and its like, which say the same in other words
+    holds, own = follow(value, communicator), follow(communicator.rank, communicator)
+    if holds is None or own is None or not isinstance(root, Num):
+        return None
+    at_root = [rank == root.value for rank in own]
+    if not any(at_root):
+        return None
+    if [bool(one) for one in holds] == at_root:
+        return branch.then, branch.orelse
+    if [not one for one in holds] == at_root:
         return branch.orelse, branch.then
     return None
 

@@ -40,6 +40,16 @@ SAID = {
 """,
         ["unsafe"],
     ),
+    "gather_of_positive_ranks": (
+        """
+    if rank > 0:
+        comm.Send(x, dest=0)
+    else:
+        for i in range(1, size):
+            comm.Recv(whole[i], source=i)
+""",
+        ["unsafe"],
+    ),
     "scatter_with_a_guard": (
         """
     if rank == 0:
@@ -188,6 +198,13 @@ QUIET = {
             comm.send(k * 10, dest=k)
     else:
         task = comm.recv(source=0)
+""",
+    "not_all_ranks_send": """
+    if rank > 1:
+        comm.Send(x, dest=0)
+    else:
+        for k in range(1, size):
+            comm.Recv(whole[k], source=k)
 """,
     "other_order": """
     if rank == 0:
