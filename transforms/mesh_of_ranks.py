@@ -26,6 +26,7 @@ from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
 from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
+from advisor.source import Span
 from costdb.expr import ExprError, evaluate, free_symbols, num
 from transforms.factors import factorisations
 
@@ -117,6 +118,11 @@ class _Exchange:
     faces: tuple[_Face, ...]
     work: tuple[Step, ...]
 
+    @property
+    def weight(self) -> int:
+        """Loops around the exchange."""
+        return self.function.weight(self.visit)
+
     @cached_property
     def axis_of(self) -> Mapping[int, int]:
         """Return which axis of the mesh cuts a dimension of the array."""
@@ -133,9 +139,15 @@ class ShapeOfTheRanks:
 
     def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
         """Yield every other arrangement of the ranks that exchange faces in a loop."""
+        exchanges: dict[Span, _Exchange] = {}
         for function in program.functions:
             for exchange in _exchanges(program, function):
-                yield from _arrangements(program, exchange)
+                # one for each mesh, for shapes of one mesh compete: what is deepest in loops
+                known = exchanges.setdefault(exchange.communicator.span, exchange)
+                if exchange.weight > known.weight:
+                    exchanges[exchange.communicator.span] = exchange
+        for exchange in exchanges.values():
+            yield from _arrangements(program, exchange)
 
 
 def _exchanges(program: Program, function: SpmdFunction) -> Iterator[_Exchange]:

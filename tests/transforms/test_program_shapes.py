@@ -82,6 +82,17 @@ def test_faces_across_the_storage_order_are_copied_there_and_back(
     assert kinds == (["Communicate", *across] if copies[0] else [*across, "Communicate"])
 
 
+def test_of_several_exchanges_over_a_mesh_the_deepest_in_loops_counts() -> None:
+    again = mesh().partition("face = ")[2].replace("for step", "for turn")
+    nested = again.replace("\n    ", "\n        ").replace(
+        "for turn", "for more in range(3):\n    for turn"
+    )
+    text = mesh() + "face = " + nested
+    offered = found(MESHES, text)
+    assert len(offered) == 2
+    assert {len(one.loops) for one in offered} == {2}
+
+
 QUIET_MESHES = {
     "sizes_nobody_knows": "import sys\nk = int(sys.argv[1])\n" + mesh("(k, size // k)"),
     "one_axis": """\
