@@ -49,4 +49,8 @@ def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
             made = Section(name, name, skipped=str(problem))
         except ImportError as error:
             made = Section(name, name, skipped=f"{error.name or error} is missing")
+        except Exception as error:
+            # whatever is wrong with one section, the others are worth having
+            reason = str(error) if isinstance(error, ValueError) else repr(error)
+            made = Section(name, name, skipped=f"failed: {' '.join(reason.split())}")
         yield made

@@ -25,7 +25,7 @@ from advisor.validation.crossover import Pair, rows_of, threshold
 from advisor.validation.predicted import kernel_of
 from advisor.validation.programs import DISTRIBUTED
 from advisor.validation.ranks import Job, examples_folder, run_jobs
-from advisor.validation.sections import SECTIONS, Context
+from advisor.validation.sections import SECTIONS, Context, make_sections
 from costdb.machines import load_machine
 from costdb.validation.results import CannotValidateError, Row, Section, Verdict, percent
 
@@ -88,6 +88,18 @@ def test_without_mpi_the_command_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setattr("advisor.validation.ranks.find_spec", lambda name: None)
     with pytest.raises(CannotValidateError, match=r"kernel-advisor\[calibrate\]"):
         next(run_jobs([Job(("matmul held",), {"N": 4})]))
+
+
+def test_a_section_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(context: Context) -> Section:
+        raise ZeroDivisionError("of\nall things")
+
+    monkeypatch.setattr("advisor.validation.fits.smp", broken)
+    monkeypatch.setattr("advisor.validation.fits.lines", lambda context: Section("lines", "L"))
+    made = list(make_sections(("smp", "lines"), Context(load_machine("t3e"))))
+    assert [one.name for one in made] == ["smp", "lines"]
+    assert made[0].skipped == "failed: ZeroDivisionError('of\\nall things')"
+    assert not made[1].skipped
 
 
 def test_every_section_can_be_found() -> None:

@@ -100,7 +100,9 @@ def test_a_law_without_lines_misses_what_the_paper_claims(store: sqlite3.Connect
     keep(store, MESSAGES, bytes_only)
     rows = rows_of(list(validate_lines(store, "here").rows), "message.stride")
     left = {name: rows[f"R2 of {name}"].values["r2"] for name in published.MESSAGE_R2}
-    assert rows["R2 of S1"].verdict is Verdict.of(left["S1"] > left["M1"])
+    ratio = left["S1"] / left["M1"]
+    wanted = Verdict.UNJUDGED if abs(ratio - 1) <= 0.01 else Verdict.of(ratio > 1)
+    assert rows["R2 of S1"].verdict is wanted
     assert rows["R2 of M3"].verdict is Verdict.of(min(left.values()) == left["M3"])
     assert max(left["S1"], left["M1"]) < 0.1
 
