@@ -9,14 +9,14 @@ from functools import partial
 
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
-from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, Part, View, Whole
+from advisor.ir.spmd.memory import Order, Part, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Allocate, Communicate, Op, Visit
+from advisor.ir.spmd.steps import Communicate, Op, Visit
 from advisor.source import Edit, Span
 from costdb.expr import Expr, num
-from transforms.spmd_calls import argument, is_name, is_simple
+from transforms.spmd_calls import argument, is_name, is_simple, statement_edit
 from transforms.uses import (
     block_of,
     is_binding,
@@ -28,6 +28,11 @@ from transforms.uses import (
     within,
 )
 from transforms.views import same_memory, written
+
+_GIVEN = r"\b{name}\b\s*(,[^=]*)?[-+*/%&|^@<>:]*=(?!=)|\bfor\b.*\b{name}\b.*\bin\b"
+"""A name that gets another value."""
+
+_NAMES = re.compile(r"[^\W\d]\w*")
 
 
 def used_blocks(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
@@ -104,25 +109,27 @@ def _proposal(
 ) -> ProgramProposal:
     view = sent.view
     assert view is not None and view.region is not None
-    behind = tuple(index.count for index in view.region[1:])
-    allocation = Allocation(Origin.NEW, "mine", step.span)
-    memory = Buffer("mine", -1, sent.dtype, (length, *behind), Order.C, allocation)
-    own = View(memory, tuple(Whole(extent) for extent in memory.extents or ()), "mine", step.span)
-    mine = Payload(PayloadKind.ARRAY, "mine", step.span, own, sent.dtype, own.count)
-    pieces = replace(view, region=(Part(num(0), length * step.communicator.size), *view.region[1:]))
+    size = step.communicator.size
+    pieces = replace(view, region=(Part(num(0), length * size), *view.region[1:]))
+    own = Part(step.communicator.rank * length, (step.communicator.rank + 1) * length)
+    mine = replace(view, region=(own, *view.region[1:]))
+    # as long as on every rank, not as the difference of its bounds
+    count = length
+    for index in view.region[1:]:
+        count = count * index.count
     scatter = replace(
         step,
         op=Op.SCATTER,
         method="Scatter" if not step.pickled else "scatter",
         send=replace(sent, view=pieces, count=pieces.count),
-        receive=None if step.pickled else mine,
+        receive=None if step.pickled else replace(sent, view=mine, count=count),
         result=None,
     )
     edits = None if step.pickled else _edit(program, step, sent, blocks, length)
     legality = Legality(
         Applicability.DISPLAY if edits is None else Applicability.UNSAFE,
         "within this function no rank but the root uses more of the array than its block, which"
-        " nothing writes to; the root goes on with a copy of its own",
+        " nothing writes to; a collective has to come in the same order on all ranks",
     )
     shown = " ".join(blocks[0].text.split())
     return ProgramProposal(
@@ -131,7 +138,7 @@ def _proposal(
         span=step.span,
         function=function,
         before=(step,),
-        after=(Allocate(memory, step.span, filled=False), scatter),
+        after=(scatter,),
         legality=legality,
         loops=visit.loops,
         edits=tuple if edits is None else partial(tuple, edits),
@@ -139,28 +146,33 @@ def _proposal(
 
 
 def _edit(
-    program: Program, step: Communicate, sent: Payload, blocks: list[View], length: Expr
+    program: Program,
+    step: Communicate,
+    sent: Payload,
+    blocks: list[View],
+    length: Expr,
 ) -> tuple[Edit, ...] | None:
-    """Return the edit where the block gets its name right behind the broadcast."""
-    context, numpy = program.context, program.context.array_module
-    places = {block.span for block in blocks}
-    if len(places) != 1 or numpy is None or not is_simple(step, program):
-        return None
-    (place,) = places
-    statement = step.statement
-    if place.start_line != statement.end_line + 1 or place.start_line != place.end_line:
-        return None
-    line, text = context.lines[place.start_line - 1], context.text(place)
-    found = re.fullmatch(rf"(\s*)(\w+) = {re.escape(text)}(?:\.copy\(\))?\s*(#.*)?", line)
-    if found is None or len(found[1]) != statement.start_column:
-        return None
-    name, behind = found[2], f"  {found[3]}" if found[3] else ""
+    """Return the call that leaves the root's block where it is, and others' in its place."""
     view = sent.view
     assert view is not None and view.region is not None
+    first = min(blocks, key=lambda block: block.span)
+    if program.mpi_module is None or not is_simple(step, program):
+        return None
+    assert first.region is not None
+    if not isinstance(first.region[0], Part) or first.span < step.statement:
+        return None
+    text = program.context.text(first.span)
+    # it has to mean the same where the call stands
+    between = range(step.statement.end_line + 1, first.span.start_line + 1)
+    lines = [program.context.lines[number - 1] for number in between]
+    for name in set(_NAMES.findall(text)):
+        given = _GIVEN.format(name=name)
+        if any(re.search(given, line) for line in lines):
+            return None
     exact = view.region[0].count == length * step.communicator.size
-    whole = sent.text if exact else f"{sent.text}[:len({name}) * {step.receiver}.Get_size()]"
-    root = argument(step, "root", program)
-    call = f"{step.receiver}.Scatter({whole}, {name}{f', root={root}' if root else ''})"
-    lines = [f"{name} = {numpy}.empty_like({text}){behind}", call]
-    both = Span(statement.start_line, statement.start_column, place.start_line, len(line))
-    return (Edit(both, f"\n{found[1]}".join(lines)),)
+    whole = sent.text if exact else f"{sent.text}[:len({text}) * {step.receiver}.Get_size()]"
+    root = argument(step, "root", program) or "0"
+    here = f"{step.receiver}.Get_rank() == {root}"
+    own = f"{program.mpi_module}.IN_PLACE if {here} else {text}"
+    call = f"{step.receiver}.Scatter({whole}, {own}, root={root})"
+    return (statement_edit(step, [call], program),)

@@ -45,8 +45,8 @@ collectives outside loops, which are set-up or output; numbers that are made of 
 field, or in more than one step.
 
 **Fix safety.** Sums of floating-point numbers are collected in another order and agree to
-rounding; a padded sum turns a negative zero into a positive one, a gather keeps it; a block that
-is scattered is a copy on the root, too. Such fixes are unsafe. A field that only one rank uses
+rounding; a padded sum turns a negative zero into a positive one, a gather keeps it; a scatter
+leaves the rest of the array as it was. Such fixes are unsafe. A field that only one rank uses
 is gathered there safely. Pickled forms are shown only.
 
 **Models used.** Lines (collectives, array statements), pickle.

@@ -32,6 +32,19 @@ SAID: dict[str, tuple[str, str, list[str], float]] = {
         ["unsafe"],
         0,
     ),
+    "block_used_twice": (
+        """
+    low, high = rank * nb, (rank + 1) * nb
+    if rank == 0:
+        a[:] = np.arange(n) * step
+    comm.Bcast(a)  # to all
+    b[:] = a[low:high]
+    b += 2 * a[rank * nb:(rank + 1) * nb]
+""",
+        "b",
+        ["unsafe"],
+        0,
+    ),
     "rows_that_all_have": (
         """
     if rank == 1:
@@ -105,10 +118,10 @@ SAID: dict[str, tuple[str, str, list[str], float]] = {
     ),
 }
 SHOWN = {
-    "block_used_twice": """
+    "bounds_from_behind": """
     comm.Bcast(a, root=0)
-    b[:] = a[rank * nb:(rank + 1) * nb]
-    b += 2 * a[rank * nb:(rank + 1) * nb]
+    low = rank * nb
+    b[:] = a[low:low + nb]
 """,
     "elements_of_the_block": """
     comm.Bcast(a, root=0)
