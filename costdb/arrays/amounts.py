@@ -9,7 +9,7 @@ lines have coefficients of their own, and others again where the pitch is a mult
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from costdb.arrays.memory import Lie, distinct, inner_runs, shape_of
@@ -25,11 +25,15 @@ from costdb.expr import (
     num,
 )
 from costdb.expr.nodes import Num
+from costdb.machines import RESIDUAL
 from costdb.work import ArrayCall, ArrayOperation, Visit
 
 ZERO, ONE = num(0), num(1)
-CONFLICT_BYTES = 4096
+CONFLICT_BYTES = 2048
 """A pitch that is a multiple of it maps all lines of a column to few sets of a cache."""
+PAGE_BYTES = 4096
+PAGES_AT_HAND = 3072
+"""Processors of today know where so many pages are, or a third more; others are looked up."""
 KEPT_BYTES = 32 * 2**20
 """Memory of larger arrays goes back to the system when it is freed: the C library's constant."""
 HUGE_BYTES = 4 * 2**20
@@ -37,6 +41,13 @@ HUGE_BYTES = 4 * 2**20
 
 CALL, RUN = "call_us", "run_us"
 ELEMENT, ROWS_ELEMENT, APART_ELEMENT = "element_us", "rows_element_us", "apart_element_us"
+PAGE = "page_us"
+RESIDUALS = {
+    ELEMENT: RESIDUAL,
+    ROWS_ELEMENT: f"rows_{RESIDUAL}",
+    APART_ELEMENT: f"apart_{RESIDUAL}",
+}
+"""What a fit leaves unexplained, by how a call's elements lie: strided ones are harder to know."""
 LINE, APART_LINE, CONFLICT_LINE = "line_us", "apart_line_us", "conflict_line_us"
 FRESH = "fresh"
 """Not of a class: memory that the system has to give is as dear for every operation."""
@@ -52,6 +63,11 @@ class Amount:
 
     place: tuple[str, ...]
     amount: Expr
+
+
+def residual_key(places: Iterable[tuple[str, ...]]) -> str:
+    """Return which residual holds for a call that takes of the coefficients at `places`."""
+    return next((RESIDUALS[place[0]] for place in places if place[0] in RESIDUALS), RESIDUAL)
 
 
 def rate_key(call: ArrayCall) -> str:
@@ -95,6 +111,12 @@ def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator
     element = APART_ELEMENT if apart else ROWS_ELEMENT if in_rows else ELEMENT
     yield Amount((element,), call.elements * _work_each(call))
     own = working_set(call, line_bytes)
+    pages = ZERO
+    for _, shape in shapes:
+        if shape.lie is Lie.APART:
+            pages = pages + shape.elements * minimum(1, shape.pitch_bytes / PAGE_BYTES)
+    if pages != ZERO:
+        yield Amount((PAGE,), pages * less(PAGES_AT_HAND, pages))
     for visit, shape in shapes:
         if call.operation in _BLOCKED:
             # such algorithms bring their data near by themselves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from costdb.arrays.amounts import (
@@ -19,6 +20,7 @@ from costdb.arrays.amounts import (
     Amount,
     amounts,
     rate_key,
+    residual_key,
 )
 from costdb.arrays.rates import SECTION, Rates, quantity_at, rates_of
 from costdb.estimate import Domain, Missing, Priced, Term
@@ -83,11 +85,10 @@ class _Bill:
             return
         total = num(0)
         line = self.machine.cache_line_bytes
-        for amount in amounts(call, self.levels, line):
+        taken = list(amounts(call, self.levels, line))
+        for amount in taken:
             total = total + amount.amount * self._coefficient(rates, key, call.dtype, amount)
-        symbol = self._note(rates, key, call.dtype, (RESIDUAL,))
-        if symbol is not None:
-            total = total * symbol
+        total = total * self._residual(rates, key, call.dtype, taken)
         label = _label(call.operation)
         self.terms[label] = self.terms.get(label, num(0)) + total
         limits = self.machine.section(SECTION, "range").get("elements")
@@ -123,6 +124,15 @@ class _Bill:
             return num(0) if contiguous is None else contiguous
         # the fit found no cost of its own for it
         return num(0)
+
+    def _residual(self, rates: Rates, key: str, dtype: str, taken: Sequence[Amount]) -> Expr:
+        """Return the factor whose interval holds what the fit left unexplained of such calls."""
+        own = residual_key(amount.place for amount in taken)
+        for name in dict.fromkeys((own, RESIDUAL)):
+            found = self._note(rates, key, dtype, (name,))
+            if found is not None:
+                return found
+        return num(1)
 
     def _stand_ins(self, amount: Amount) -> list[Rates]:
         if amount.place[0] not in _SHARED:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from costdb.machines import RESIDUAL, Json, Machine, quantity_of
+from costdb.machines import Json, Machine, is_residual, quantity_of
 from costdb.quantity import Provenance, Quantity
 
 SECTION = "arrays"
@@ -74,7 +74,7 @@ def quantity_at(machine: Machine, rates: Rates, path: tuple[str, ...]) -> Quanti
         found = found.get(key) if isinstance(found, dict) else None
     if not isinstance(found, dict) or "value" not in found:
         return None
-    quantity = quantity_of(found, machine.sources, independent=path == (RESIDUAL,))
+    quantity = quantity_of(found, machine.sources, independent=is_residual(path[-1]))
     return estimated(quantity, rates.place) if rates.stands_in else quantity
 
 

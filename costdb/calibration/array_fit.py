@@ -7,6 +7,7 @@ two differ by what the lines say.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -20,16 +21,19 @@ from costdb.arrays.amounts import (
     ELEMENT,
     FRESH,
     LINE,
+    PAGE,
     ROWS_ELEMENT,
     amounts,
     piece_keys,
     rate_key,
+    residual_key,
     working_set,
 )
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_points import FRESH_SIZES
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
+from costdb.machines import RESIDUAL
 from costdb.machines.documents import Json
 from costdb.work import ArrayCall
 
@@ -38,9 +42,10 @@ if TYPE_CHECKING:
 
 Place = tuple[str, ...]
 _QUANTILES = (0.05, 0.95)
-_FOLDS = 5
+_FOLDS = 10
+_LEAST_TESTED = 6
 _ELEMENTS = (ELEMENT, ROWS_ELEMENT, APART_ELEMENT)
-_UNITS = {CALL: "us", "run_us": "us", **dict.fromkeys(_ELEMENTS, "us/element")}
+_UNITS = {CALL: "us", "run_us": "us", PAGE: "us/page", **dict.fromkeys(_ELEMENTS, "us/element")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +56,15 @@ class FittedClass:
     ----------
     key, dtype : str
     coefficients : mapping of place to float
-    residual : tuple of float
-        Low and high quantile of measured over predicted, over all points.
+    residuals : mapping of str to (float, float)
+        Low and high quantile of measured over predicted at points that were left out of the fit,
+        by how their elements lie.
     """
 
     key: str
     dtype: str
     coefficients: Mapping[Place, float]
-    residual: tuple[float, float]
+    residuals: Mapping[str, tuple[float, float]]
 
     def document(self) -> dict[str, Json]:
         """Return the class as the profile has it."""
@@ -70,8 +76,8 @@ class FittedClass:
                 assert isinstance(following, dict)
                 inner = following
             inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
-        low, high = self.residual
-        made["residual"] = measured(1.0, "1", min(low, 1.0), max(high, 1.0))
+        for key, (low, high) in self.residuals.items():
+            made[key] = measured(1.0, "1", min(low, 1.0), max(high, 1.0))
         return made
 
 
@@ -94,7 +100,7 @@ def _short(value: float) -> float:
 
 def fit_classes(
     timings: Sequence[Timing], levels: Sequence[int], line_bytes: int
-) -> tuple[list[FittedClass], list[Quality], dict[str, float]]:
+) -> tuple[list[FittedClass], list[Quality], dict[str, Json]]:
     """Return the coefficients of every class, how well they do, and what fresh lines take."""
     groups: dict[tuple[str, str], list[tuple[ArrayCall, Timing]]] = {}
     for timing in timings:
@@ -111,21 +117,25 @@ def fit_classes(
     return fitted, qualities, fresh
 
 
-def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, float]:
+def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, Json]:
     """Return what a line takes on top where the system gives its memory, by kind of memory."""
-    by_kind: dict[str, dict[str, float]] = {}
+    import numpy as np
+
+    by_kind: dict[str, dict[str, Timing]] = {}
     for timing in timings:
         kind = timing.point.features.get("fresh")
         if kind is not None and timing.launches_us:
-            by_kind.setdefault(str(kind), {})[str(timing.point.features["given"])] = (
-                timing.median_us
-            )
-    found: dict[str, float] = {}
+            by_kind.setdefault(str(kind), {})[str(timing.point.features["given"])] = timing
+    found: dict[str, Json] = {}
     for kind, both in by_kind.items():
         elements, count = FRESH_SIZES[kind]
         if len(both) == 2:
             lines = 8 * elements * count / line_bytes
-            found[kind] = max(0.0, both["anew"] - both["kept"]) / lines
+            kept = both["kept"].median_us
+            anew = [sample for launch in both["anew"].launches_us for sample in launch]
+            low, high = (max(0.0, float(np.quantile(anew, q)) - kept) / lines for q in _QUANTILES)
+            middle = max(0.0, both["anew"].median_us - kept) / lines
+            found[kind] = measured(middle, "us/line", min(low, middle), max(high, middle))
     return found
 
 
@@ -159,9 +169,12 @@ def fit_calls(
     places, matrix = _matrix(by_lines)
     # what is published is fitted to all points; the held-out ones have said how good it is
     known = _solve(matrix, times)
-    low, high = _residual(matrix, times, [timing for _, timing in group])
+    kinds = [residual_key(row) for row in by_lines]
+    elements = [float(evaluate(call.elements, {})) for call, _ in group]
+    left_out = _left_out(matrix, times, kinds, elements)
+    residuals = _residuals(left_out, kinds, [timing for _, timing in group])
     kept = {p: float(v) for p, v in zip(places, known, strict=True) if v > 0 or p == (CALL,)}
-    return FittedClass(key, dtype, kept, (low, high)), qualities
+    return FittedClass(key, dtype, kept, residuals), qualities
 
 
 def _row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place, float]:
@@ -175,7 +188,8 @@ def _standard_row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> di
     """Return the amounts of the model that knows calls and elements only, in the same pieces."""
     row = _row(call, levels, line_bytes)
     lines = (LINE, APART_LINE, CONFLICT_LINE)
-    kept = {place: value for place, value in row.items() if place[0] not in (*lines, "run_us")}
+    without = (*lines, PAGE, "run_us")
+    kept = {place: value for place, value in row.items() if place[0] not in without}
     elements = float(evaluate(call.elements, {}))
     size = float(evaluate(working_set(call, line_bytes), {})) if call.visits else 0.0
     near = levels[0]
@@ -194,29 +208,62 @@ def _matrix(rows: Iterable[Mapping[Place, float]]) -> tuple[list[Place], NDArray
     return places, np.array([[row.get(place, 0.0) for place in places] for row in found])
 
 
-def _residual(
-    matrix: NDArray[Any], times: NDArray[Any], timings: Sequence[Timing]
-) -> tuple[float, float]:
-    """Return the ends of measured over predicted time, for points that the fit did not see.
+def _left_out(
+    matrix: NDArray[Any], times: NDArray[Any], kinds: Sequence[str], elements: Sequence[float]
+) -> dict[int, float]:
+    """Return what fits without them predict of points, by their number.
 
-    Every launch counts by itself, so that what differs from launch to launch is in it.
+    Of each kind the least and the greatest stay in, as does what alone determines a coefficient:
+    the others say nothing of what lies beyond them, and a prediction there says so itself.
     """
     import numpy as np
 
-    ratios: list[float] = []
-    folds = np.arange(len(times)) % _FOLDS
+    sizes, support = np.array(elements), (matrix > 0).sum(axis=0)
+    tested = []
+    for place, kind in enumerate(kinds):
+        alike = sizes[np.array([other == kind for other in kinds])]
+        inside = alike.min() < sizes[place] < alike.max()
+        if inside and support[matrix[place] > 0].min() > 1:
+            tested.append(place)
+    found: dict[int, float] = {}
     for fold in range(_FOLDS):
-        left = folds == fold
-        if left.all() or not left.any():
+        out = tested[fold::_FOLDS]
+        if not out:
             continue
-        predicted = matrix @ _solve(matrix[~left], times[~left])
-        for place in map(int, np.flatnonzero(left)):
-            if predicted[place] > 0:
-                launches = timings[place].launches_us
-                ratios += [median(launch) / predicted[place] for launch in launches]
-    if not ratios:
-        return 1.0, 1.0
-    return float(np.quantile(ratios, _QUANTILES[0])), float(np.quantile(ratios, _QUANTILES[1]))
+        known = np.ones(len(times), dtype=bool)
+        known[out] = False
+        predicted = matrix[out] @ _solve(matrix[known], times[known])
+        found |= {place: float(us) for place, us in zip(out, predicted, strict=True) if us > 0}
+    return found
+
+
+def _residuals(
+    left_out: Mapping[int, float], kinds: Sequence[str], timings: Sequence[Timing]
+) -> dict[str, tuple[float, float]]:
+    """Return the ends of measured over predicted time, by how elements lie, and of all.
+
+    Every launch counts by itself, so that what differs from launch to launch is in it. The ends
+    of a kind with too few points are those of all.
+    """
+    import numpy as np
+
+    ratios: dict[str, list[float]] = {RESIDUAL: []}
+    counts = Counter(kinds[place] for place in left_out)
+    for place, predicted in left_out.items():
+        kind = kinds[place] if counts[kinds[place]] >= _LEAST_TESTED else RESIDUAL
+        launches = timings[place].launches_us
+        ratios.setdefault(kind, []).extend(median(launch) / predicted for launch in launches)
+    if not left_out:
+        # nothing but its own launches says how sure a single point is
+        ratios[RESIDUAL] = [
+            median(launch) / timing.median_us for timing in timings for launch in timing.launches_us
+        ]
+    if not ratios[RESIDUAL]:
+        ratios[RESIDUAL] = [ratio for kind in ratios.values() for ratio in kind]
+    return {
+        kind: (float(np.quantile(given, _QUANTILES[0])), float(np.quantile(given, _QUANTILES[1])))
+        for kind, given in ratios.items()
+    }
 
 
 def _solve(matrix: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _ENOUGH_US = 60.0
+_ELEMENTS, _RANDOM = 5_000_000, 99_991
 _TRIM, _MAPPED_AT_MOST = -1, -4  # the C library's names for its settings
 
 
@@ -198,14 +199,15 @@ def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
 def _buffer(dtype: str, slot: int) -> Array:
     """Return memory that was written, the same at each visit."""
     np = numpy()
-    count = 5_000_000
     random = np.random.default_rng(slot)
+    # random numbers take longer than all else that a first idea has time for: a part is repeated
     if dtype == "bool":
-        made: Array = random.integers(0, 2, count).astype(bool)
+        part: Array = random.integers(0, 2, _RANDOM).astype(bool)
     elif dtype.startswith("int"):
-        made = random.integers(1, 30_000, count).astype(dtype)
+        part = random.integers(1, 30_000, _RANDOM).astype(dtype)
     else:
-        made = random.uniform(0.5, 1.5, count).astype(dtype)
+        part = random.uniform(0.5, 1.5, _RANDOM).astype(dtype)
+    made: Array = np.resize(part, _ELEMENTS)
     return made
 
 

@@ -9,7 +9,7 @@ from costdb.calibration.section import Effort, Feature, Point
 
 _HELD_OUT = 0.25
 _SIZES = (1, 40, 300, 1000, 3000, 10_000, 40_000, 130_000, 500_000, 1_500_000, 4_000_000)
-_FEW_SIZES = (1, 300, 3000, 40_000, 500_000, 4_000_000)
+_FEW_SIZES = (1, 300, 3000, 40_000, 500_000, 3_000_000)
 _RUNS = (
     (400, 6),
     (400, 48),
@@ -34,6 +34,21 @@ _COLUMNS = (
     (60_000, 40),
     (130_000, 18),
 )
+_MORE_COLUMNS = (
+    (500, 40),
+    (700, 260),
+    (1500, 700),
+    (2200, 1200),
+    (5000, 530),
+    (10_000, 130),
+    (16_000, 150),
+    (40_000, 60),
+    (90_000, 26),
+    (600, 1100),
+    (1800, 768),
+    (4000, 1024),
+)
+"""So many, as nine in ten of a few points is no more than their worst."""
 _MATRICES = (2, 8, 20, 50, 90, 130, 200, 260, 330, 420, 500, 640, 800, 1000)
 _TABLES = (
     (1, 100),
@@ -66,6 +81,20 @@ _SQUARES = (
     (2000, 500),
     (1000, 512),
 )
+_MORE_SQUARES = (
+    (40, 30),
+    (150, 140),
+    (250, 1000),
+    (400, 390),
+    (500, 520),
+    (850, 830),
+    (1100, 300),
+    (1200, 1250),
+    (300, 1600),
+    (768, 768),
+    (1700, 1500),
+    (256, 256),
+)
 _LENGTHS = (
     (1, 16),
     (3, 400),
@@ -85,6 +114,20 @@ _LENGTHS = (
     (1024, 1024),
     (40, 700),
     (2000, 990),
+)
+_MORE_LENGTHS = (
+    (10, 60),
+    (400, 20),
+    (60, 3000),
+    (150, 150),
+    (350, 420),
+    (700, 650),
+    (1200, 1100),
+    (300, 2500),
+    (1600, 300),
+    (768, 512),
+    (256, 256),
+    (5000, 120),
 )
 _DTYPES: Mapping[str, tuple[str, ...]] = {
     "copy": ("float64", "int32", "complex128"),
@@ -141,7 +184,11 @@ def array_points(effort: Effort) -> list[Point]:
 
 def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str, Feature]]:
     width = {"float32": 4, "int32": 4, "complex128": 16}.get(dtype, 8)
-    sizes = _SIZES if effort is Effort.FULL else _FEW_SIZES
+    full = effort is Effort.FULL
+    sizes = _SIZES if full else _FEW_SIZES
+    # a first idea has time for every other shape
+    lengths = (*_LENGTHS, *_MORE_LENGTHS) if full else _LENGTHS[::2]
+    squares = (*_SQUARES, *_MORE_SQUARES) if full else _SQUARES[::2]
     match operation:
         case "matmul":
             yield from ({"rows": n, "columns": n, "depth": n} for n in _MATRICES)
@@ -151,18 +198,18 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
             for axis in (1, 0):
                 yield from (
                     {"rows": r, "columns": c, "axis": axis}
-                    for r, c in (*_LENGTHS, (1500, 1400 if width < 16 else 600))
+                    for r, c in (*lengths, (1500, 1400 if width < 16 else 600))
                     if axis or (operation not in ("fft", "sort") or c > 1)
                 )
             if operation in ("scan", "reduce"):
                 yield from ({"rows": 1, "columns": n, "axis": 1} for n in sizes)
         case "transpose":
             yield from (
-                {"rows": r, "columns": c} for r, c in (*_SQUARES, (2000, 1900), (2048, 2048))
+                {"rows": r, "columns": c} for r, c in (*squares, (2000, 1900), (2048, 2048))
             )
         case "roll" | "pad":
             for axis in (0, 1):
-                yield from ({"rows": r, "columns": c, "axis": axis} for r, c in _SQUARES)
+                yield from ({"rows": r, "columns": c, "axis": axis} for r, c in squares)
         case _:
             yield from _elementwise(operation, width, sizes, effort)
 
@@ -177,11 +224,12 @@ def _elementwise(
         for n in sizes:
             if n * width <= 40_000_000:
                 yield {"rows": 1, "columns": n, "pitch": n, "form": form}
-    for rows, run in _RUNS:
+    full = effort is Effort.FULL
+    for rows, run in _RUNS if full else _RUNS[::2]:
         yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "out"}
-        if effort is Effort.FULL:
+        if full:
             yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "fresh"}
-    if effort is Effort.FULL or operation in ("copy", "binary"):
-        for rows, pitch in _COLUMNS:
+    if full or operation in ("copy", "binary"):
+        for rows, pitch in (*_COLUMNS, *(_MORE_COLUMNS if full else ())):
             yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "out"}
             yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "fresh"}

@@ -57,7 +57,7 @@ class ArraySection:
         arrays: Json = {
             "levels": levels_document(levels),
             "rates": rates,
-            "fresh": {"line_us": {key: measured(us, "us/line") for key, us in fresh.items()}},
+            "fresh": {"line_us": fresh},
             "range": {"elements": [1, max(elements, default=1)]},
         }
         parts: dict[str, Json] = {"arrays": arrays}

@@ -15,7 +15,7 @@ from costdb.machines.documents import (
     read_document,
 )
 from costdb.machines.find import CALIBRATED, default_machine, load_machine, machine_names
-from costdb.machines.machine import RESIDUAL, Machine, machine_of, quantity_of
+from costdb.machines.machine import RESIDUAL, Machine, is_residual, machine_of, quantity_of
 
 __all__ = [
     "BUILT_IN",
@@ -29,6 +29,7 @@ __all__ = [
     "built_in_names",
     "default_machine",
     "is_machine_name",
+    "is_residual",
     "load_machine",
     "machine_names",
     "machine_of",

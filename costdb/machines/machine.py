@@ -10,7 +10,10 @@ from costdb.machines.documents import Json, MachineError, place_of, to_float
 from costdb.quantity import Provenance, Quantity
 
 RESIDUAL = "residual"
-"""Key of what a calibration left unexplained of one class of work, independent of all others."""
+"""Key of what a calibration left unexplained of one class of work, independent of all others.
+
+Where a class has several, the others' keys end with it.
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +82,7 @@ class Machine:
             return None
         if not isinstance(found, dict) or "value" not in found:
             raise MachineError(f"{self.origin}: {place_of(path)}: expected a quantity")
-        return quantity_of(found, self.sources, independent=path[-1] == RESIDUAL)
+        return quantity_of(found, self.sources, independent=is_residual(path[-1]))
 
     @property
     def cache_line_bytes(self) -> int:
@@ -136,6 +139,11 @@ def machine_of(document: dict[str, Json], origin: str) -> Machine:
         document=document,
         origin=origin,
     )
+
+
+def is_residual(key: str | int) -> bool:
+    """Return whether a key of a profile is that of a residual."""
+    return isinstance(key, str) and (key == RESIDUAL or key.endswith(f"_{RESIDUAL}"))
 
 
 def quantity_of(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from costdb.arrays.amounts import amounts, rate_key
@@ -119,6 +121,18 @@ def test_columns_have_a_line_for_each_element_and_conflicts_at_powers_of_two(
     assert time_us(added(column, 30)) == pytest.approx(2.25 + 0.9 + line * 90)
 
 
+@pytest.mark.parametrize(("rows", "pitch", "pages"), [(1000, 600, 0), (1100, 600, 3300)])
+def test_more_pages_than_are_at_hand_are_looked_up(rows: int, pitch: int, pages: int) -> None:
+    column = Region(8, (num(rows),), (num(8 * pitch),))
+    looked_up = time_us(added(column, rows), binary={**BINARY, "page_us": 0.5})
+    assert looked_up - time_us(added(column, rows)) == pytest.approx(0.5 * pages)
+    # rows of a page or less bring no page that the one before did not
+    narrow = Region(8, (num(3 * rows),), (num(8),))
+    assert time_us(added(narrow, rows), binary={**BINARY, "page_us": 0.5}) == pytest.approx(
+        time_us(added(narrow, rows))
+    )
+
+
 def test_data_that_has_gone_far_comes_from_far() -> None:
     region = dense(16)
     near = time_us(added(region, 16))
@@ -222,6 +236,37 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
     )
     assert chosen.median_error < 1e-6 < standard.median_error
     assert chosen.r2 < standard.r2
+
+
+def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
+    truth = {("call_us",): 0.4, ("element_us",): 1e-4, ("apart_element_us",): 4e-4}
+    draw = Random(5)
+    disturbed = [
+        Timing(timing.point, ((timing.median_us * draw.uniform(0.6, 1.6),),))
+        if timing.point.features["columns"] == 1 and timing.point.features["rows"] != 1
+        else timing
+        for timing in made_up_timings(truth | {("rows_element_us",): 2e-4})
+    ]
+    (fitted,), _, _ = fit_classes(disturbed, (49_152, 1_048_576, 8_388_608), 64)
+    low, high = fitted.residuals["apart_residual"]
+    assert low < 0.85 and high > 1.2
+    for kind in ("residual", "rows_residual"):
+        low, high = fitted.residuals[kind]
+        assert 0.95 < low <= high < 1.05
+    stated = machine(binary=BINARY).document["arrays"]
+    assert isinstance(stated, dict)
+    rates = {"binary": {"float64": fitted.document()}}
+    calibrated = machine_of({**document(), "arrays": {**stated, "rates": rates}}, "made-up.json")
+
+    def half_width(region: Region, elements: int) -> float:
+        work = Statement((), num(0), calls=(added(region, elements),))
+        price = price_work(work, calibrated)
+        assert isinstance(price, Priced)
+        found = evaluate_price(price, {})
+        return (found.high - found.low) / 2 / found.mid
+
+    assert half_width(dense(100), 100) < 0.05
+    assert half_width(Region(8, (num(100),), (num(800),)), 100) > 0.15
 
 
 def test_what_is_fitted_makes_a_sound_profile() -> None:
