@@ -1,6 +1,6 @@
 """What a directory without anything to advise on costs, beside reading it and beside linters.
 
-    python benchmarks/bench_scan.py [--rounds 7] [--files 1000]
+    python benchmarks/bench_scan.py [--rounds 7] [--files 1000] [--skip fixit]
 
 Files are made in a temporary directory: usual code of several kinds, without MPI and without
 annotations, some with words that make a second look necessary. Programs take turns within a round,
@@ -52,19 +52,19 @@ def make_files(folder: Path, count: int) -> int:
     return total
 
 
-def commands(place: str) -> tuple[dict[str, list[str]], list[str]]:
+def commands(place: str, skip: str | None) -> tuple[dict[str, list[str]], list[str]]:
     """Return what to run, by name, and the names of programs that are not installed."""
-    found = {name: program(name) for name in ("advise", "ruff", "fixit")}
+    found = {name: program(name) for name in ("advise", "ruff", "fixit") if name != skip}
     made = {"reading alone": [sys.executable, "-c", READING, place]}
-    if found["advise"]:
+    if found.get("advise"):
         own = [found["advise"], "--machine", "t3e", "--isolated", "-j", "1"]
         made["advise --no-cache"] = [*own, "--no-cache", place]
         made["advise, cache on"] = [*own, place]
     made["starting Python"] = [sys.executable, "-c", ""]
-    if found["ruff"]:
+    if found.get("ruff"):
         ruff = [found["ruff"], "check", "--isolated", "--exit-zero"]
         made["ruff check --no-cache"] = [*ruff, "--no-cache", place]
-    if found["fixit"]:
+    if found.get("fixit"):
         made["fixit lint"] = [found["fixit"], "lint", place]
     return made, [name for name, path in found.items() if path is None]
 
@@ -74,12 +74,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--files", type=int, default=1000)
+    parser.add_argument("--skip", help="a program that takes too long for several rounds")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "tree").mkdir()
         size = make_files(folder / "tree", given.files)
-        made, missing = commands("tree")
+        made, missing = commands("tree", given.skip)
         for absent in missing:
             print(f"{absent} is not installed, and left out")
         medians = measured(Case("scan", made), folder, given.rounds)
