@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from reading import operations, program
 
 from advisor.analysis.spmd.lower import lower_steps
@@ -162,6 +163,48 @@ def test_iterations_of_a_parallel_loop_are_divided_among_threads() -> None:
     assert evaluate(step.writes, sizes) == 2 * 250
     assert evaluate(step.total, sizes) == 3 * 2 * 1000
     assert [v.step.kind for v in found.visits() if hasattr(v.step, "kind")] == [LoopKind.THREADS]
+
+
+DEALT = """\
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True)
+def work(n: int, parts: int):
+    a = np.zeros(n)
+    for t in prange({over}):
+        for j in range({inner}):
+            a[j] = 1.0
+    return a
+"""
+
+
+@pytest.mark.parametrize(
+    ("over", "inner"),
+    [
+        ("parts", "t, n, parts"),
+        ("parts", "t * n // parts, (t + 1) * n // parts"),
+        ("n", "t, n"),
+        ("n", "t"),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 3, 4])
+def test_threads_that_have_more_to_do_than_others(over: str, inner: str, threads: int) -> None:
+    read = read_program("f.py", DEALT.format(over=over, inner=inner))
+    assert read is not None
+    found = read.function("work")
+    assert found is not None
+    (step,) = [w for w in leaves(lower_steps(found.body).process) if isinstance(w, Superstep)]
+    for n, parts in ((23, 4), (24, 4), (7, 5)):
+        trips = {"parts": parts, "n": n}[over]
+        words = [2 * len(eval(f"range({inner})", {"t": t, "n": n, "parts": parts}))
+                 for t in range(trips)]  # fmt: skip
+        share = -(-trips // threads)
+        blocks = [sum(words[k * share : (k + 1) * share]) for k in range(threads)]
+        values = {"n": n, "parts": parts, "threads": threads}
+        assert evaluate(step.writes, values) == max(blocks)
+        assert evaluate(step.total, values) == sum(words)
 
 
 def test_the_index_arithmetic_of_ranks_is_told() -> None:

@@ -6,12 +6,22 @@ from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import itemsize
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Compute, Copy, Loop, Step
-from costdb.expr import Expr, ceil_div, num, sym
+from costdb.expr import (
+    Expr,
+    ceil_div,
+    free_symbols,
+    maximum_over,
+    minimum,
+    num,
+    summation,
+    sym,
+)
 from costdb.work import Superstep, Work
 
 THREADS = "threads"
 """The symbol of the number of threads that share a parallel loop."""
 
+_THREAD = "thread"
 _WORD_BYTES = 4
 
 
@@ -27,9 +37,30 @@ def superstep(loop: Loop) -> tuple[Work, ...]:
         raise NoWork(loop.why or "how often a parallel loop runs is not known")
     reads, writes = _traffic(loop.body)
     threads = sym(THREADS)
-    share = ceil_div(loop.trips, threads)
+    most_read, most_written = _most(loop, loop.trips, reads), _most(loop, loop.trips, writes)
     total = loop.trips * (reads + writes)
-    return (Superstep(threads, share * reads, share * writes, total, "parallel loop"),)
+    if _varies(loop, reads) or _varies(loop, writes):
+        total = summation(loop.variable, loop.low, loop.low + loop.trips - 1, reads + writes)
+    return (Superstep(threads, most_read, most_written, total, "parallel loop"),)
+
+
+def _varies(loop: Loop, words: Expr) -> bool:
+    return loop.variable in free_symbols(words)
+
+
+def _most(loop: Loop, trips: Expr, words: Expr) -> Expr:
+    """Return the most that a thread accesses, of blocks of iterations that follow each other.
+
+    Where iterations differ (`range(thread, n, threads)` within one for each thread, triangles),
+    each thread has the sum of its own.
+    """
+    share = ceil_div(trips, sym(THREADS))
+    if not _varies(loop, words):
+        return share * words
+    first = loop.low + sym(_THREAD) * share
+    last = minimum(first + share, loop.low + trips) - 1
+    own = summation(loop.variable, first, last, words)
+    return maximum_over(_THREAD, num(0), sym(THREADS) - 1, own)
 
 
 def _traffic(steps: tuple[Step, ...]) -> tuple[Expr, Expr]:
