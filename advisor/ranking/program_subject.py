@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import MODULE, Program, SpmdFunction
+from advisor.ir.spmd.sizes import with_derived
 from advisor.ranking.programs import LoweredCost, cost_steps
 from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
@@ -96,10 +97,11 @@ class ProgramSubject:
     def origins(self, given: Mapping[str, Chosen]) -> tuple[str, ...]:
         """Return what bound each symbol that was not given."""
         facts = self.program.sizes
+        values = self.bind(given).numbers
         return tuple(
-            f"{name} = {facts[name].value:g}: {facts[name].origin}"
+            f"{name} = {values[name]:g}: {facts[name].origin}"
             for name in self.names
-            if name in facts and name not in given and facts[name].value is not None
+            if name in facts and name not in given and name in values
         )
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
@@ -116,6 +118,7 @@ class ProgramSubject:
             if number is None or not math.isfinite(number) or number < 0:
                 raise RefusedError(f"{self.origin}: {name} = {value} is no size")
             numbers[name] = number
+        numbers = with_derived({n: f.derived for n, f in self.program.sizes.items()}, numbers)
         return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:

@@ -9,6 +9,7 @@ from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.finding import Alternative, Remark
 from advisor.ir.spmd.program import RANKS, Program
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.ranking.compare import Costed, compared, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
@@ -55,7 +56,10 @@ def bind_program(
             values[name], origins[name] = fact.value, fact.origin
     for name, value in given.items():
         values[name], origins[name] = value, (given_by or {}).get(name, "-D")
-    return Sizes(values, origins)
+    whole = with_derived({n: fact.derived for n, fact in program.sizes.items()}, values)
+    for name in whole.keys() - values.keys():
+        origins[name] = program.sizes[name].origin
+    return Sizes(whole, origins)
 
 
 def is_ranks(name: str) -> bool:

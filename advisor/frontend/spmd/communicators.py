@@ -24,8 +24,10 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.frontend.spmd.windows import make_window
 from advisor.ir.spmd.ranks import CommKind, Communicator
+from advisor.ir.spmd.sizes import LargerFactor
 from advisor.source import Span
 from costdb.expr import Expr, floor_div, num, sym
+from costdb.expr.nodes import Sym
 
 MPI = "mpi4py.MPI"
 
@@ -255,6 +257,16 @@ def construct(path: str, given: list[Argument], run: Run, span: Span) -> Value:
     return Opaque(f"the result of MPI.{name} is not followed", foreign=True)
 
 
+def _rest_of_dims(given: list[int | None], nodes: Expr) -> Value:
+    """Return the extents of a mesh of which some are stated, which stay as they are."""
+    if None in given or sum(1 for extent in given if extent == 0) > 1:
+        return Sequence(tuple(Number(None if not e else num(e)) for e in given))
+    rest = nodes
+    for extent in given:
+        rest = rest / extent if extent else rest
+    return Sequence(tuple(Number(num(e) if e else rest) for e in given))
+
+
 def _dims(values: list[Value], run: Run, span: Span) -> Value:
     count = run.integer(values[1]) if len(values) > 1 else None
     if len(values) > 1 and isinstance(values[1], Sequence) and values[1].items is not None:
@@ -266,8 +278,14 @@ def _dims(values: list[Value], run: Run, span: Span) -> Value:
         return Sequence((Number(nodes),))
     names = run.targets[0] if run.targets else "dims"
     why = "a factor that MPI.Compute_dims chooses"
-    first = [run.symbols.unknown(f"{names}{k}", why, span) for k in range(count - 1)]
     rest: Expr = nodes if nodes is not None else sym("P")
+    stated = values[1].items if len(values) > 1 and isinstance(values[1], Sequence) else None
+    given = [run.integer(item) for item in stated or ()]
+    if any(given):
+        return _rest_of_dims(given, rest)
+    first = [run.symbols.unknown(f"{names}{k}", why, span) for k in range(count - 1)]
+    if count == 2 and isinstance(first[0], Sym):
+        run.symbols.derive(first[0].name, LargerFactor(rest), why, span)
     for extent in first:
         rest = rest / extent
     return Sequence(tuple(Number(extent) for extent in (*first, rest)))

@@ -26,6 +26,7 @@ from advisor.frontend.spmd.interpreted import interpreted
 from advisor.frontend.spmd.iteration import iteration, loop_over
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.searches import changed_name, found_by_steps, note_found
 from advisor.frontend.spmd.values import External, Number, Value
 from advisor.ir.spmd.steps import Branch, Communicate, Leave, Loop, LoopKind, Step, Wait
 from advisor.source import Span
@@ -230,7 +231,10 @@ class Statements:
                 clocks = run.clocks
                 self.block(node.body)
                 steps = tuple(body) or interpreted(node.body, line)
+                found = note_found(node, made, run)
             timing = run.clocks - clocks >= 2 and only_communicates(steps)
+        for name, value in found.items():
+            run.bind(name, value)
         loop = loop_over(made, steps, line, timing=timing)
         if trips is not None:
             loop = _stated(loop, trips)
@@ -243,10 +247,15 @@ class Statements:
         run = self.run
         header = run.statement
         trips = spoken_of(self.pragmas.trips, range(header.start_line, header.start_line + 1))
+        before = dict(run.frame.names)
         with self._repeated(node.body), run.block() as body:
             evaluate(node.test, run)
             self.block(node.body)
             steps = tuple(body) or interpreted(node.body, header)
+        counted = changed_name(node.body)
+        sought = found_by_steps(node, before.get(counted), run) if counted else None
+        if sought is not None:
+            run.bind(*sought)
         span = run.span(node.test)
         line = Span(header.start_line, header.start_column, span.end_line, span.end_column)
         text = run.text(node.test)

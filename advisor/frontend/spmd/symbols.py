@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
+from advisor.ir.spmd.sizes import Derived
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
 from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS
@@ -40,6 +41,10 @@ class Symbols:
         if varies:
             self.by_rank.add(symbol)
         return sym(symbol)
+
+    def derive(self, symbol: str, rule: Derived, why: str, span: Span | None) -> None:
+        """Note how the program works a symbol's value out."""
+        self.facts[symbol] = SizeFact(None, why, span, rule)
 
     def index(self, name: str, span: Span) -> str:
         """Return the symbol of a loop's index."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.memory import Buffer
 from advisor.ir.spmd.ranks import Communicator
+from advisor.ir.spmd.sizes import Derived
 from advisor.ir.spmd.steps import Communicate, Step, Unknown, Visit, walk
 from advisor.source import Span
 
@@ -33,11 +34,14 @@ class SizeFact:
         What says so, for a report: ``"line 12"``, ``"default of --size, line 7"``,
         ``"mpirun -n 4, line 3"``, ``"assert, line 9"``; where `value` is None, why.
     span : Span or None
+    derived : Derived or None
+        How the program works it out from other sizes.
     """
 
     value: int | float | None
     origin: str
     span: Span | None = None
+    derived: Derived | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,117 @@
+"""Loops that look for a number: the first divisor below a root, the last one found.
+
+Programs choose the mesh of their ranks so. What such a loop finds is known once the number of
+ranks is; the loop itself is looked at, not run.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from advisor.frontend.spmd.expressions import evaluate
+from advisor.frontend.spmd.iteration import Iteration
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.values import Number, Value
+from advisor.ir.spmd.sizes import Search
+from costdb.expr import Expr, free_symbols, logical_not, num, sym
+from costdb.expr.nodes import Sym
+
+_LAST = "the last `{}` for which `{}`, line {}"
+_FIRST = "the first `{}` for which `{}`, line {}"
+
+
+def note_found(node: cst.For, made: Iteration, run: Run) -> dict[str, Value]:
+    """Note what a loop looks for; return the names that denote it behind the loop.
+
+    The loop consists of ``if CONDITION: return ...``, of which the first index counts, or of
+    ``if CONDITION: name = ...``, of which the last one does.
+    """
+    only = _only_statement(node.body)
+    if not isinstance(only, cst.If) or only.orelse is not None or made.variable == "":
+        return {}
+    inner = _simple(only.body)
+    if inner is None or made.stride is not None:
+        return {}
+    leaves = isinstance(inner[-1], cst.Return | cst.Break)
+    assigns = [small for small in inner if isinstance(small, cst.Assign)]
+    if len(assigns) + leaves != len(inner):
+        return {}
+    with run.block():
+        test = evaluate(only.test, run)
+        names = {
+            target.target.value: evaluate(small.value, run)
+            for small in assigns
+            for target in small.targets
+            if isinstance(target.target, cst.Name)
+        }
+    condition = test.expr if isinstance(test, Number) else None
+    if condition is None or made.variable not in free_symbols(condition):
+        return {}
+    rule = Search(made.variable, made.low, made.high, made.step, condition, last=not leaves)
+    shown = run.text(node.target)
+    text = (_FIRST if leaves else _LAST).format(
+        shown, run.text(only.test), f"{run.span(node.iter).start_line}{run.place}"
+    )
+    run.symbols.derive(made.variable, rule, text, run.span(node.iter))
+    return {name: value for name, value in names.items() if isinstance(value, Number)}
+
+
+def found_by_steps(node: cst.While, before: Value | None, run: Run) -> tuple[str, Value] | None:
+    """Return the name that ``while CONDITION: name -= 1`` changes, and what it finds."""
+    only = _simple(node.body)
+    if only is None or len(only) != 1 or not isinstance(only[0], cst.AugAssign):
+        return None
+    change = only[0]
+    if not isinstance(change.target, cst.Name) or not isinstance(change.value, cst.Integer):
+        return None
+    if change.value.evaluated_value != 1 or not isinstance(before, Number) or before.expr is None:
+        return None
+    down = isinstance(change.operator, cst.SubtractAssign)
+    if not down and not isinstance(change.operator, cst.AddAssign):
+        return None
+    name = change.target.value
+    symbol = run.symbols.unknown(name, f"`{name}` changes within a loop", run.span(node.test))
+    saved = run.frame.names[name]
+    run.frame.names[name] = Number(symbol)
+    with run.block():
+        test = evaluate(node.test, run)
+    run.frame.names[name] = saved
+    condition = test.expr if isinstance(test, Number) else None
+    if condition is None or not isinstance(symbol, Sym):
+        return None
+    if symbol.name not in free_symbols(condition):
+        return None
+    high: Expr = num(0) if down else before.expr + _MOST_STEPS
+    step = -1 if down else 1
+    rule = Search(symbol.name, before.expr, high, step, logical_not(condition))
+    text = _FIRST.format(name, f"not ({run.text(node.test)})", run.span(node.test).start_line)
+    run.symbols.derive(symbol.name, rule, text, run.span(node.test))
+    return name, Number(sym(symbol.name))
+
+
+def changed_name(body: cst.BaseSuite) -> str | None:
+    """Return the name that a block of one statement changes."""
+    only = _simple(body)
+    if only is None or len(only) != 1 or not isinstance(only[0], cst.AugAssign):
+        return None
+    return only[0].target.value if isinstance(only[0].target, cst.Name) else None
+
+
+_MOST_STEPS = 10_000
+
+
+def _only_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
+    return body.body[0] if len(body.body) == 1 else None
+
+
+def _simple(body: cst.BaseSuite) -> list[cst.BaseSmallStatement] | None:
+    """Return the small statements of a block that has no others."""
+    found: list[cst.BaseSmallStatement] = []
+    for statement in body.body:
+        if isinstance(statement, cst.SimpleStatementLine):
+            found += statement.body
+        elif isinstance(statement, cst.BaseSmallStatement):
+            found.append(statement)
+        else:
+            return None
+    return found or None
