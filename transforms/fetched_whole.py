@@ -30,7 +30,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Copy, Read, Value
 from advisor.source import Edit, Span
 from costdb.expr import to_text
-from transforms.element_loops import compiled, overlapping, with_statement
+from transforms.element_loops import compiled, with_statement
 from transforms.nest_source import first_line, span_of, statements_at
 from transforms.writing import fresh_name, stands_alone
 
@@ -149,7 +149,7 @@ def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
         " another rank owns; every rank then holds all of it",
         span=first_line(statement.span, kernel.context),
         variant=variant,
-        legality=_legality(statement, kernel),
+        legality=_legality(statement, array, kernel),
         edits=partial(_edits, statement, array, spec.name, kernel),
     )
 
@@ -184,16 +184,19 @@ def _put(node: object, array: str, name: str) -> object:
     return node
 
 
-def _legality(statement: Statement, kernel: Kernel) -> Legality:
+def _legality(statement: Statement, array: str, kernel: Kernel) -> Legality:
     left_alone = compiled(kernel)
     if left_alone is not None:
         return left_alone
-    nest = nest_of(statement) if isinstance(statement, Loop) else None
-    shared = None if nest is None else overlapping(nest, kernel)
-    if shared is not None:
+    stored = (
+        sorted(written(statement) & kernel.arrays.keys()) if isinstance(statement, Loop) else []
+    )
+    renamed = array in kernel.aliases or bool(kernel.aliases & written(statement))
+    if stored or renamed:
+        other = stored[0] if stored else array
         return Legality(
             Applicability.UNSAFE,
-            f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
+            f"results are equal bit for bit if `{array}` and `{other}` do not overlap in"
             " memory, which is up to the caller",
         )
     return Legality(

@@ -113,6 +113,29 @@ def _conditional(node: cst.If, resolve: Resolve) -> Combination | None:
     return Combination(inner.name, inner.operation, inner.value, node.test)
 
 
+def extreme_of(node: cst.If) -> tuple[cst.Subscript, str, cst.BaseExpression] | None:
+    """Return what ``if value < target: target = value`` stores to, by which operation, and what.
+
+    None for any other condition.
+    """
+    only = _only_statement(node.body) if node.orelse is None else None
+    match only, node.test:
+        case (
+            cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as target)], value=value),
+            cst.Comparison(left=left, comparisons=[cst.ComparisonTarget() as other]),
+        ):
+            operation = OPERATORS.get(type(other.operator), "")
+            one, two = left, other.comparator
+            if operation.startswith("less"):
+                one, two, operation = two, one, operation.replace("less", "greater")
+            if operation in ("greater", "greater_equal"):
+                if two.deep_equals(target) and one.deep_equals(value):
+                    return target, "maximum", value
+                if one.deep_equals(target) and two.deep_equals(value):
+                    return target, "minimum", value
+    return None
+
+
 def _only_statement(body: cst.BaseSuite) -> cst.BaseSmallStatement | None:
     if isinstance(body, cst.IndentedBlock):
         if len(body.body) != 1 or not isinstance(body.body[0], cst.SimpleStatementLine):

@@ -143,6 +143,10 @@ class Body(SimpleStatements):
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
         bounds = self._range(node.iter)
+        if bounds is not None and bounds[2] < 0 and trips is not None:
+            raise NotUnderstood("a loop that counts down, with a stated number of trips")
+        if bounds is not None and bounds[2] < 0 and variable is not None:
+            return (self._downwards(node, variable, bounds, span),)
         if bounds is not None and variable is not None:
             low, high, step = bounds
             if trips is not None:
@@ -158,6 +162,19 @@ class Body(SimpleStatements):
             raise NotUnderstood("a loop over something that may change while it runs")
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
 
+    def _downwards(
+        self, node: cst.For, variable: str, bounds: tuple[Expr, Expr, int], span: Span
+    ) -> Loop:
+        """Read a loop that counts down, as one over how far it has come."""
+        first, stop, _ = bounds
+        symbol = _symbol(variable, span)
+        self.scope.maxima[symbol] = first - stop - 1
+        made = self._looped(node, variable, num(0), first - stop, 1, span, first - sym(symbol))
+        self.scope.maxima.pop(symbol, None)
+        # the index is another number than what the loop counts
+        self.scope.loop_texts.pop(symbol, None)
+        return made
+
     def _while(self, node: cst.While, lines: range, span: Span) -> Sequence[Statement]:
         trips = spoken_of(self.pragmas.trips, lines)
         if trips is None:
@@ -170,6 +187,11 @@ class Body(SimpleStatements):
         if not isinstance(node, cst.Call):
             return None
         builtin = isinstance(node.func, cst.Name) and node.func.value == "range"
+        if self._function(node.func) == "builtins.reversed" and len(node.args) == 1:
+            inner = self._range(node.args[0].value)
+            if inner is None or inner[2] != 1:
+                return None
+            return inner[1] - 1, inner[0] - 1, -1
         if not builtin and resolve(node.func, self.scope.imports) != "numba.prange":
             return None
         if builtin and self.scope.not_builtin("range"):
@@ -178,8 +200,8 @@ class Body(SimpleStatements):
             raise NotUnderstood("a range that cannot be read")
         values = [argument.value for argument in node.args]
         step = literal_int(values[2]) if len(values) == 3 else 1
-        if step is None or step < 1:
-            raise NotUnderstood("a range whose step is not a positive literal")
+        if step is None or (step < 1 and step != -1):
+            raise NotUnderstood("a range whose step is neither a positive literal nor -1")
         if len(values) == 1:
             return num(0), scalar(values[0], self.scope), step
         return scalar(values[0], self.scope), scalar(values[1], self.scope), step
@@ -192,6 +214,7 @@ class Body(SimpleStatements):
         high: Expr,
         step: int,
         span: Span,
+        index: Expr | None = None,
     ) -> Loop:
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
@@ -213,7 +236,9 @@ class Body(SimpleStatements):
         carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}
 
         def once_around() -> tuple[Statement, ...]:
-            return self._once_around(node, variable, symbol, low, changed, {**carried, **totals})
+            return self._once_around(
+                node, variable, symbol, low, changed, {**carried, **totals}, index
+            )
 
         # what only the loop makes arrays of is none when it begins
         unknown = {name for name in changed if not scope.has_array(name)}
@@ -261,13 +286,14 @@ class Body(SimpleStatements):
         low: Expr,
         changed: frozenset[str],
         totals: Mapping[str, str],
+        index: Expr | None,
     ) -> tuple[Statement, ...]:
         scope = self.scope
         # what an earlier iteration assigned is not what the name denoted before the loop
         scope.unsettle(changed)
         scope.numbers.update(totals)
         if variable is not None:
-            scope.bind_scalar(variable, sym(symbol))
+            scope.bind_scalar(variable, sym(symbol) if index is None else index)
         scope.minima[symbol] = least_index(low, scope.minima)
         tested: Sequence[Statement] = ()
         if isinstance(node, cst.While):
@@ -284,6 +310,9 @@ class Body(SimpleStatements):
         found = None if probability is not None else self._combination(node)
         if found is not None:
             return self.combined(found, span)
+        extreme = None if probability is not None else self.extreme(node, span)
+        if extreme is not None:
+            return (extreme,)
         tested = self._tested(node.test)
         if _only_raises(node):
             # a run that gets past it did nothing but the test

@@ -131,7 +131,7 @@ def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:
 def _falls_short(value: Expr, extent: Expr, scope: Scope) -> bool:
     """Return whether a bound is written as the extent less something."""
     distance = extent - value
-    if not known_non_negative(distance, scope.minima):
+    if not non_negative_within(distance, scope.minima, scope.maxima):
         return False
     if free_symbols(extent):
         return not free_symbols(extent) & free_symbols(distance)

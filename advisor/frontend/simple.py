@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import libcst as cst
 
-from advisor.frontend.accumulations import Combination
+from advisor.frontend.accumulations import Combination, extreme_of
 from advisor.frontend.arrays import element_place, value_of, whole_read
 from advisor.frontend.bindings import names_in
 from advisor.frontend.conditions import evaluated, is_inert
@@ -33,6 +34,8 @@ from advisor.ir.values import (
 )
 from advisor.source import Span
 from costdb.expr import to_text
+
+_WORD = re.compile(r"[^\W\d]\w*")
 
 NEUTRAL = {"add": "0", "subtract": "0", "multiply": "1"}
 """What a combination leaves as it was."""
@@ -102,9 +105,11 @@ class SimpleStatements:
             return ()
         value = value_of(node, scope)
         if isinstance(value, Scalar):
+            of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
             scope.bind_number(name, value.dtype)
             scope.started[name] = value
-            return ()
+            # it may be another number in each iteration
+            return (ScalarBind(name, value, span),) if of_numbers else ()
         found = scope.type_of(value)
         if not found.extents and scope.by_element and is_of_elements(value):
             scope.bind_element(name, value)
@@ -280,7 +285,8 @@ class SimpleStatements:
         if found.extents:
             raise NotUnderstood(f"`{name}` becomes an array here")
         self.scope.bind_number(name, found.dtype)
-        return () if isinstance(added, Scalar) else (ScalarBind(name, added, span),)
+        known = isinstance(added, Scalar) and not self.scope.by_element
+        return () if known else (ScalarBind(name, added, span),)
 
     def combined(self, found: Combination, span: Span) -> Sequence[Statement]:
         """Read a statement that combines a number, which the loops only accumulate, with a value.
@@ -307,6 +313,17 @@ class SimpleStatements:
         scope.totals[name] = LocalArray(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))
         return (Store(name, (), combined, span, in_place=True),)
+
+    def extreme(self, node: cst.If, span: Span) -> Store | None:
+        """Read ``if value < array[i]: array[i] = value``; None for any other condition."""
+        found = extreme_of(node)
+        if found is None or not self.scope.by_element:
+            return None
+        target, operation, chosen = found
+        place, value = self._place(target), value_of(chosen, self.scope)
+        if not is_of_elements(place) or not is_of_elements(value):
+            return None
+        return self._store(place, Elementwise(operation, (place, value)), span, in_place=True)
 
     def _place(self, target: cst.Subscript) -> Read:
         if not isinstance(target.value, cst.Name) or not self.scope.is_array(target.value.value):

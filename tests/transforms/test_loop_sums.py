@@ -166,6 +166,9 @@ NOT_WRITTEN = {
     ],
     "a swap": ["for i in range(N):", "    t = v[i]", "    v[i] = w[i]", "    w[i] = t"],
     "something else beside it": ["n = 0", "for i in range(N):", "    n += 1", "    v[i] = w[i]"],
+    "a number that doubles": ["s = 0.5", "for i in range(N):", "    s *= 2", "    v[i] = s"],
+    "a number made of itself": ["s = 0.5", "for i in range(N):", "    v[i] = s", "    s = s * 2"],
+    "a loop that counts down": ["for i in range(N - 1, -1, -1):", "    v[i] = w[i]"],
     "an outer number between the loops": [
         "for i in range(N):",
         "    t = v[i]",
@@ -181,6 +184,12 @@ def test_nothing_is_written_where_results_may_differ(lines: list[str]) -> None:
     with_more = made.source.replace("N: int)", "N: int, K: int)")
     (kernel,) = read_kernels("program.py", with_more)
     assert [p.title for p in TRANSFORM.propose(kernel) if p.edits()] == []
+
+
+@pytest.mark.parametrize("name", ["a number that doubles", "a number made of itself"])
+def test_nothing_is_said_of_numbers_that_change(name: str) -> None:
+    made = program(NOT_WRITTEN[name], ARRAYS, "f8")
+    assert not list(TRANSFORM.propose(made.kernel))
 
 
 @pytest.mark.parametrize(
