@@ -126,11 +126,34 @@ def _section_problems(document: dict[str, Json]) -> Iterator[str]:
         if isinstance(ends, list) and _number(ends[0]) > _number(ends[1]):
             yield f"{place_of(('lines', 'range', name))}: the range is empty"
     yield from _every_grade_problem(document, ())
+    for key, by_type in _object(_object(document.get("arrays")).get("rates")).items():
+        for dtype, rates in _object(by_type).items():
+            for name, pieces in _object(rates).items():
+                yield from _piece_problems(_object(pieces), ("arrays", "rates", key, dtype, name))
     applications = _object(_object(document.get("phases")).get("applications"))
     for application, described in applications.items():
         for label, stated in _object(_object(described).get("ranges")).items():
             place = place_of(("phases", "applications", application, "ranges", label))
             yield from _range_problems(_object(stated), place)
+
+
+def _piece_problems(pieces: Mapping[str, Json], path: tuple[str, ...]) -> Iterator[str]:
+    """Check lines by how far they come from: a price must not fall when the bytes grow."""
+    if "value" in pieces:
+        return
+    nearest_first = sorted(pieces, key=_distance)
+    for near, far in pairwise(nearest_first):
+        before, then = (_number(_object(pieces[name])["value"]) for name in (near, far))
+        if then < before:
+            place = place_of((*path, far))
+            yield f"{place}: {then:g} is less than {before:g} of {near}, which is nearer"
+
+
+def _distance(piece: str) -> float:
+    """Return up to where a piece reaches: ``b1048576`` names its bytes."""
+    if piece.startswith("b") and piece[1:].isdecimal():
+        return float(piece[1:])
+    return float("inf") if piece == "beyond" else 0.0
 
 
 def _every_grade_problem(value: Json, path: tuple[str, ...]) -> Iterator[str]:

@@ -21,6 +21,7 @@ from costdb.arrays.amounts import (
     ELEMENT,
     FRESH,
     LINE,
+    NEAR,
     PAGE,
     ROWS_ELEMENT,
     amounts,
@@ -159,7 +160,7 @@ def fit_calls(
     coefficients: dict[Place, float] = {}
     for rows, model in ((by_elements, "call + elements in pieces"), (by_lines, "lines in pieces")):
         places, matrix = _matrix(rows)
-        solved = _solve(matrix[~held], times[~held])
+        solved = _solve(matrix[~held], times[~held], _growing(places, levels))
         coefficients = dict(zip(places, solved, strict=True))
         predicted = matrix @ np.array(list(coefficients.values()))
         if held.any():
@@ -168,13 +169,29 @@ def fit_calls(
             )
     places, matrix = _matrix(by_lines)
     # what is published is fitted to all points; the held-out ones have said how good it is
-    known = _solve(matrix, times)
+    growing = _growing(places, levels)
+    known = _solve(matrix, times, growing)
     kinds = [residual_key(row) for row in by_lines]
     elements = [float(evaluate(call.elements, {})) for call, _ in group]
-    left_out = _left_out(matrix, times, kinds, elements)
+    left_out = _left_out(matrix, times, growing, kinds, elements)
     residuals = _residuals(left_out, kinds, [timing for _, timing in group])
     kept = {p: float(v) for p, v in zip(places, known, strict=True) if v > 0 or p == (CALL,)}
-    return FittedClass(key, dtype, kept, residuals), qualities
+    return FittedClass(key, dtype, _reaching_far(kept, levels), residuals), qualities
+
+
+def _reaching_far(found: Mapping[Place, float], levels: Sequence[int]) -> dict[Place, float]:
+    """Return coefficients of lines for all levels beyond the nearest known one.
+
+    Where nothing was measured, lines cost what those from the level before do, not nothing.
+    """
+    reaching = dict(found)
+    for name in (LINE, APART_LINE, CONFLICT_LINE):
+        known = 0.0
+        for key in piece_keys(levels):
+            known = reaching.get((name, key), known)
+            if known > 0:
+                reaching[name, key] = known
+    return reaching
 
 
 def _row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place, float]:
@@ -209,7 +226,11 @@ def _matrix(rows: Iterable[Mapping[Place, float]]) -> tuple[list[Place], NDArray
 
 
 def _left_out(
-    matrix: NDArray[Any], times: NDArray[Any], kinds: Sequence[str], elements: Sequence[float]
+    matrix: NDArray[Any],
+    times: NDArray[Any],
+    growing: NDArray[Any],
+    kinds: Sequence[str],
+    elements: Sequence[float],
 ) -> dict[int, float]:
     """Return what fits without them predict of points, by their number.
 
@@ -232,7 +253,7 @@ def _left_out(
             continue
         known = np.ones(len(times), dtype=bool)
         known[out] = False
-        predicted = matrix[out] @ _solve(matrix[known], times[known])
+        predicted = matrix[out] @ _solve(matrix[known], times[known], growing)
         found |= {place: float(us) for place, us in zip(out, predicted, strict=True) if us > 0}
     return found
 
@@ -266,23 +287,40 @@ def _residuals(
     }
 
 
-def _solve(matrix: NDArray[Any], times: NDArray[Any]) -> NDArray[Any]:
-    """Return non-negative coefficients with least squared relative errors."""
+def _growing(places: Sequence[Place], levels: Sequence[int]) -> NDArray[Any]:
+    """Return what makes coefficients of steps from level to level: shape (places, steps).
+
+    Lines from farther away cost what nearer ones do and a step more, never less, so that a price
+    grows with the bytes; a level that few points tell of is no cheaper than the one before.
+    """
+    import numpy as np
+
+    order = {key: number for number, key in enumerate((NEAR, *piece_keys(levels)))}
+    steps = np.eye(len(places))
+    for row, place in enumerate(places):
+        for column, nearer in enumerate(places):
+            if len(place) == len(nearer) == 2 and place[0] == nearer[0]:
+                steps[row, column] = float(order[nearer[1]] <= order[place[1]])
+    return steps
+
+
+def _solve(matrix: NDArray[Any], times: NDArray[Any], growing: NDArray[Any]) -> NDArray[Any]:
+    """Return coefficients with least squared relative errors, none of their steps negative."""
     import numpy as np
     from scipy.optimize import nnls
 
-    weighted = matrix / times[:, None]
+    weighted = matrix @ growing / times[:, None]
     scale = np.linalg.norm(weighted, axis=0)
     scale[scale == 0] = 1.0
     target = np.ones(len(times))
     weight = np.ones(len(times))
-    solution = np.zeros(matrix.shape[1])
+    solution = np.zeros(growing.shape[1])
     for _ in range(8):
         # the median matters, so what lies far off counts less each time
         solution, _ = nnls(weighted / scale * weight[:, None], target * weight, maxiter=10_000)
         error = np.abs(weighted / scale @ solution - target)
         weight = 1 / np.sqrt(np.maximum(error, 0.02) / 0.02)
-    found: NDArray[Any] = solution / scale
+    found: NDArray[Any] = growing @ (solution / scale)
     return found
 
 

@@ -221,9 +221,15 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
         ("rows_element_us",): 0.0002,
         ("apart_element_us",): 0.0004,
         ("line_us", "b1048576"): 0.0003,
+        ("line_us", "b8388608"): 0.0004,
         ("line_us", "beyond"): 0.001,
         ("apart_line_us", "b1048576"): 0.0008,
+        ("apart_line_us", "b8388608"): 0.0008,
+        ("apart_line_us", "beyond"): 0.002,
         ("conflict_line_us", "b1048576"): 0.006,
+        # nothing was measured there: no less than where it was
+        ("conflict_line_us", "b8388608"): 0.006,
+        ("conflict_line_us", "beyond"): 0.006,
     }
     (fitted,), qualities, _ = fit_classes(
         made_up_timings(truth), (49_152, 1_048_576, 8_388_608), 64
@@ -236,6 +242,27 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
     )
     assert chosen.median_error < 1e-6 < standard.median_error
     assert chosen.r2 < standard.r2
+
+
+def test_what_comes_from_farther_never_costs_less_whatever_was_measured() -> None:
+    draw = Random(7)
+    timings = [
+        Timing(timing.point, ((timing.median_us * draw.uniform(0.3, 3.0),),))
+        for timing in made_up_timings({("call_us",): 0.4, ("element_us",): 1e-3})
+    ]
+    (fitted,), _, _ = fit_classes(timings, (49_152, 1_048_576, 8_388_608), 64)
+    for name in ("line_us", "apart_line_us", "conflict_line_us"):
+        rates = [
+            fitted.coefficients.get((name, key), 0.0) for key in ("b1048576", "b8388608", "beyond")
+        ]
+        assert rates == sorted(rates), name
+
+
+def test_a_profile_whose_far_lines_are_cheaper_than_near_ones_is_refused() -> None:
+    cheaper = {**BINARY, "line_us": {"b10000": 0.5, "beyond": 0.4}}
+    assert check_profile(document(binary=BINARY), "made-up.json") == []
+    (problem,) = check_profile(document(binary=cheaper), "made-up.json")
+    assert "/arrays/rates/binary/float64/line_us/beyond" in problem
 
 
 def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
