@@ -24,6 +24,7 @@ from advisor.ir.proposal import Legality
 from advisor.ranking.compare import Compared, Costed, where_it_pays
 from advisor.ranking.sizes import Sizes
 from advisor.source import Edit, Span
+from costdb.expr import ExprError
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
 
@@ -233,7 +234,11 @@ def _crossovers(
     before: Costed, after: Costed, sizes: Sizes, used: frozenset[str]
 ) -> Iterator[Crossover]:
     for variable in sorted(used):
-        found = where_it_pays(before, after, variable, sizes.values)
+        try:
+            found = where_it_pays(before, after, variable, sizes.values)
+        except ExprError:
+            # some values of it make no program, such as more columns of ranks than ranks
+            continue
         if found is not None:
             yield Crossover(variable, *found)
 
