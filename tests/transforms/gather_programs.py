@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 
+from advisor.edits import apply_edits
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Transform
+from tests.transforms.checks import without_places
 
 
 @dataclass(frozen=True)
@@ -81,3 +85,21 @@ def counting(draw: st.DrawFn) -> Placed:
         return placed(["np.add.at(h, k, 1)  # each"], dtype, dim)
     low, high = draw(st.sampled_from([("", "N"), ("1, ", "N"), ("0, ", "N - 1")]))
     return placed([f"for i in range({low}{high}):", "    h[k[i]] += 1  # each"], dtype, dim)
+
+
+def check_rewrites(made: Placed, rule: Transform, seed: int) -> None:
+    """Check everything that must hold of what a rule makes of a program."""
+    proposals = [p for p in rule.propose(made.kernel) if p.edits()]
+    assert proposals, made.source
+    dtype = "i4" if "h: i4" in made.source else "i8"
+    for proposal in proposals:
+        source = apply_edits(made.source, proposal.edits())
+        for size, places in ((0, 1), (1, 1), (7, 3), (40, 9)):
+            before = run(made.source, size, places, seed, dtype)
+            assert run(source, size, places, seed, dtype) == before, source
+        (again,) = read_kernels("program.py", source)
+        assert without_places(again.body) == without_places(proposal.variant.body), source
+        kept = re.findall("#.*", made.source)
+        assert [c for c in re.findall("#.*", source) if "_all" not in c] == kept
+        arrays = {p.title for p in rule.propose(again)}
+        assert proposal.title not in arrays, source

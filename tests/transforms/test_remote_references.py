@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 
 import pytest
@@ -14,32 +13,18 @@ from advisor.analysis.turns import works
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability
-from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Transform
 from costdb.expr import evaluate
 from costdb.work import Collective, CollectiveKind, RemoteElements
-from tests.transforms.checks import without_places
-from tests.transforms.gather_programs import Placed, counting, gathering, placed, run
+from tests.transforms.gather_programs import (
+    Placed,
+    check_rewrites,
+    counting,
+    gathering,
+    placed,
+    run,
+)
 from transforms.fetched_whole import TRANSFORM as FETCHED_WHOLE
 from transforms.private_counts import TRANSFORM as PRIVATE_COUNTS
-
-
-def check_rewrites(made: Placed, rule: Transform, seed: int) -> None:
-    """Check everything that must hold of what a rule makes of a program."""
-    proposals = [p for p in rule.propose(made.kernel) if p.edits()]
-    assert proposals, made.source
-    dtype = "i4" if "h: i4" in made.source else "i8"
-    for proposal in proposals:
-        source = apply_edits(made.source, proposal.edits())
-        for size, places in ((0, 1), (1, 1), (7, 3), (40, 9)):
-            before = run(made.source, size, places, seed, dtype)
-            assert run(source, size, places, seed, dtype) == before, source
-        (again,) = read_kernels("program.py", source)
-        assert without_places(again.body) == without_places(proposal.variant.body), source
-        kept = re.findall("#.*", made.source)
-        assert [c for c in re.findall("#.*", source) if "_all" not in c] == kept
-        arrays = {p.title for p in rule.propose(again)}
-        assert proposal.title not in arrays, source
 
 
 @settings(max_examples=40, deadline=None)

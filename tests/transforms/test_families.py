@@ -1,0 +1,69 @@
+"""Every family of generated programs, in short; ``benchmarks.many_programs`` is the long run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from advisor.transform_registry import program_transforms, transforms
+from tests.transforms.families import FAMILIES, check_exchanges
+from tests.transforms.message_programs import IDIOMS, Exchanging, exchanging
+
+SHOWN_ONLY = {"ADV203", "ADV605", "ADV606", "ADV609"}
+"""Rules that write no edit, so that there is nothing to run."""
+
+OF_KERNELS = {
+    *("ADV101", "ADV102", "ADV103", "ADV104", "ADV201", "ADV202"),
+    *("ADV401", "ADV402", "ADV403", "ADV501"),
+}
+
+EXAMPLES = {"accumulating loops": 12, "nests of floats": 12, "distributions": 8}
+"""Programs by family; the other families have tests of their own."""
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_rewrites_of_a_family_hold(name: str) -> None:
+    family = next(one for one in FAMILIES if one.name == name)
+    rewrites = Counter[str]()
+
+    @settings(
+        max_examples=EXAMPLES[name],
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(family.programs, st.integers(0, 2**32))
+    def run(made: Any, seed: int) -> None:
+        rewrites.update(family.check(made, seed))
+
+    run()
+    assert sum(rewrites.values()) >= EXAMPLES[name]
+
+
+def test_exchanges_give_equal_results_on_two_ranks(tmp_path: Path) -> None:
+    made: list[Exchanging] = []
+
+    @settings(
+        max_examples=40,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(exchanging())
+    def draw(one: Exchanging) -> None:
+        made.append(one)
+
+    draw()
+    assert sum(check_exchanges(tmp_path, made, ranks=2).values()) == len(made)
+
+
+def test_every_rule_with_an_edit_has_a_family() -> None:
+    known = {one.code for one in (*transforms(), *program_transforms())}
+    of_messages = {code for code, _, _ in IDIOMS.values()}
+    assert known == SHOWN_ONLY | of_messages | OF_KERNELS
