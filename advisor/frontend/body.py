@@ -19,7 +19,7 @@ from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import resolve
 from advisor.frontend.pragmas import Pragmas, spoken_of
 from advisor.frontend.private_totals import stored_totals
-from advisor.frontend.problems import NotUnderstood
+from advisor.frontend.problems import NotKnown, NotUnderstood
 from advisor.frontend.scalars import literal_int, scalar
 from advisor.frontend.scatters import scattered_at_once
 from advisor.frontend.scope import Scope
@@ -43,6 +43,8 @@ class Body(SimpleStatements):
         self.pragmas = pragmas
         self.loops_around = 0
         self.reasons: dict[Span, str] = {}
+        # for what a name no longer denotes: the line that is not understood, and why
+        self.causes: dict[str, tuple[int, str]] = {}
         self.starts: dict[Span, dict[str, Scalar]] = {}
 
     def block(self, node: cst.BaseSuite) -> tuple[Statement, ...]:
@@ -75,8 +77,14 @@ class Body(SimpleStatements):
         except NotUnderstood as unknown:
             self._forget_assigned(node)
             span = self.scope.span(node)
+            root = self.causes.get(unknown.name) if isinstance(unknown, NotKnown) else None
+            reason = unknown.reason
+            if root is not None and root[0] != span.start_line:
+                reason += f", since line {root[0]} is not understood: {root[1]}"
             # a loop may be read twice, and then for what followed from the first reason
-            reason = self.reasons.setdefault(span, unknown.reason)
+            reason = self.reasons.setdefault(span, reason)
+            for name in assigned_names(node):
+                self.causes.setdefault(name, root or (span.start_line, reason))
             return (Unknown(reason, mentions, span),)
 
     def _stated(self, node: cst.CSTNode, microseconds: Expr) -> Stated:

@@ -9,3 +9,11 @@ class NotUnderstood(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class NotKnown(NotUnderstood):
+    """A name whose meaning was lost, or that was never given one."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(reason)
+        self.name = name

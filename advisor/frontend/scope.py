@@ -9,7 +9,7 @@ from typing import TypeVar
 import libcst as cst
 
 from advisor.dtypes import UnknownDtype
-from advisor.frontend.problems import NotUnderstood
+from advisor.frontend.problems import NotKnown, NotUnderstood
 from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe
 from advisor.ir.values import Range, Read, Scalar, Subscript, Value, reads
@@ -114,7 +114,7 @@ class Scope:
                 return ArrayType(self.locals[name].dtype, self.locals[name].extents)
         if name in self.totals:
             return ArrayType(self.totals[name].dtype, ())
-        raise NotUnderstood(f"`{name}` is not known to be an array")
+        raise NotKnown(name, f"`{name}` is not known to be an array")
 
     def type_of(self, value: Value) -> ArrayType:
         """Return element type and shape of a value."""

@@ -14,7 +14,7 @@ from advisor.frontend.conditions import evaluated, is_inert
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import AUGMENTED
-from advisor.frontend.problems import NotUnderstood
+from advisor.frontend.problems import NotKnown, NotUnderstood
 from advisor.frontend.regions import region
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
@@ -278,7 +278,7 @@ class SimpleStatements:
     ) -> Sequence[Statement]:
         """Read ``number += value``."""
         if name not in self.scope.numbers:
-            raise NotUnderstood(f"`{name}` is not known here")
+            raise NotKnown(name, f"`{name}` is not known here")
         added = value_of(node, self.scope)
         before = Scalar(name, self.scope.numbers[name])
         found = self.scope.type_of(Elementwise(operation, (before, added)))

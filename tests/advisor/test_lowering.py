@@ -279,6 +279,16 @@ def test_a_number_that_becomes_an_array_is_not_known() -> None:
         lower(kernel_of(body))
 
 
+def test_what_is_no_longer_known_says_since_which_line() -> None:
+    body = ["w = u * 1", "for t in range(T):", "    v[:, :] = w", "    x = v * 2", "    w = odd(x)"]
+    with pytest.raises(Unpriced) as told:
+        lower(kernel_of(body))
+    assert "`w` is not known here, since line 10 is not understood: the call of `odd`" in str(
+        told.value
+    )
+    assert told.value.span.start_line == 8
+
+
 @pytest.mark.parametrize(
     ("body", "reason"),
     [
