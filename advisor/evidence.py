@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from advisor.finding import Finding
 from advisor.report.units import ratio
-from costdb.store import StoreError, stored_evidence
+from costdb.store import StoredEvidence, StoreError, stored_evidence
 
 if TYPE_CHECKING:
     from costdb.store.evidence import Evidence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_LINES = 2
 
 
-def known_of(machine: str) -> tuple[Evidence, ...]:
+def known_of(machine: str) -> tuple[StoredEvidence, ...]:
     """Return the stored evidence on a machine, oldest first; none where the store has no use."""
     try:
         return stored_evidence(machine)
@@ -27,21 +27,27 @@ def known_of(machine: str) -> tuple[Evidence, ...]:
 
 def with_evidence(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return findings with what was measured of them on their machine."""
-    known: dict[str, tuple[Evidence, ...]] = {}
+    known: dict[str, tuple[StoredEvidence, ...]] = {}
     made = []
     for finding in findings:
         machine = finding.evidence.machine
         if machine not in known:
             known[machine] = known_of(machine)
-        lines = _lines(finding, known[machine])
+        try:
+            lines = _lines(finding, known[machine])
+        except StoreError:
+            lines = ()  # altered by somebody else: no reason to say nothing of the kernel
         evidence = replace(finding.evidence, measured=lines) if lines else finding.evidence
         made.append(replace(finding, evidence=evidence) if lines else finding)
     return tuple(made)
 
 
-def _lines(finding: Finding, known: Sequence[Evidence]) -> tuple[str, ...]:
+def _lines(finding: Finding, known: Sequence[StoredEvidence]) -> tuple[str, ...]:
     """Return the newest runs at the sizes of a finding; where there are none, at other sizes."""
-    own = [one for one in reversed(known) if _is_about(one, finding)]
+    subject = finding.kernel, finding.code
+    # of all others the numbers need not be read
+    read = [one.read() for one in reversed(known) if one.subject == subject]
+    own = [one for one in read if _is_about(one, finding)]
     same = [one for one in own if _same_sizes(one, finding)]
     if same:
         return tuple(map(_told, same[:MOST_LINES]))
@@ -51,9 +57,7 @@ def _lines(finding: Finding, known: Sequence[Evidence]) -> tuple[str, ...]:
 def _is_about(one: Evidence, finding: Finding) -> bool:
     file, title = (one.circumstances.get(name, "") for name in ("file", "title"))
     return (
-        one.kernel == finding.kernel
-        and one.code == finding.code
-        and file in ("", Path(finding.path).name)
+        file in ("", Path(finding.path).name)
         # a rule may have several suggestions for one kernel
         and finding.message.endswith(title)
     )

@@ -5,6 +5,7 @@ machine that is not built in stays cheap.
 """
 
 from costdb.store.lookup import (
+    StoredEvidence,
     stored_evidence,
     stored_functions,
     stored_profile,
@@ -14,6 +15,7 @@ from costdb.store.place import StoreError, store_path
 
 __all__ = [
     "StoreError",
+    "StoredEvidence",
     "store_path",
     "stored_evidence",
     "stored_functions",

@@ -5,6 +5,7 @@ They read the extract beside the store, so that a lint run opens no database.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from costdb.store.extract import NOTHING, Extract, State, read, state_of
@@ -15,6 +16,31 @@ if TYPE_CHECKING:
 
     from costdb.machines.documents import Json
     from costdb.store.evidence import Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvidence:
+    """Evidence as it is stored: whoever only looks which there is need not read its numbers."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def subject(self) -> tuple[str, str]:
+        """The kernel and the code of the rule."""
+        return self.columns[1], self.columns[2]
+
+    def read(self) -> Evidence:
+        """Return it with its numbers.
+
+        Raises
+        ------
+        StoreError
+            A value was altered since.
+        """
+        from costdb.store.evidence import evidence_in
+
+        return evidence_in(self.columns)
+
 
 # The last one used, by path and state: a run asks for a machine more than once.
 _last: list[tuple[Path, State, Extract]] = []
@@ -42,17 +68,12 @@ def stored_profile_names() -> tuple[str, ...]:
     return tuple(sorted(_extract().profiles))
 
 
-def stored_evidence(machine: str) -> tuple[Evidence, ...]:
+def stored_evidence(machine: str) -> tuple[StoredEvidence, ...]:
     """Return the newest evidence on a machine of each kernel, rule, sizes and number of ranks.
 
     Raises as :func:`stored_profile`; oldest first.
     """
-    rows = [row for row in _extract().evidence if row[0] == machine]
-    if not rows:
-        return ()
-    from costdb.store.evidence import evidence_in
-
-    return tuple(evidence_in(row) for row in rows)
+    return tuple(StoredEvidence(tuple(row)) for row in _extract().evidence if row[0] == machine)
 
 
 def stored_functions() -> list[tuple[str, Any]]:

@@ -27,9 +27,10 @@ def _bucket(key: int, digit: int, limits: Keys) -> int:
     """Return the digit of a key, or where there are limits the bucket between them."""
     if digit >= 0:
         return (key >> digit) & (limits.size - 1)
+    # without branches, which random keys would have mispredicted
     found = 0
-    while found < limits.size - 1 and key >= limits[found]:
-        found += 1
+    for place in range(limits.size - 1):
+        found += int(key >= limits[place])
     return found
 
 

@@ -125,6 +125,15 @@ def test_a_lint_run_for_a_calibrated_machine_opens_no_database(folder: Path) -> 
     assert second[-1] == "not opened"
 
 
+def test_altered_evidence_costs_no_finding(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store(1000, 2.1)
+    with writing(store_path()) as connection:
+        connection.execute("UPDATE evidence SET measured = 'no ratio'")
+    assert measured_lines(capsys) == []
+
+
 def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     store(1000, 2.1)
     store_path().write_text("no database\n" * 900)

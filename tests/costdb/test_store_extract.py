@@ -92,7 +92,8 @@ def test_readers_see_what_was_written_last(
             store_path().with_name(store_path().name + SUFFIX).unlink(missing_ok=True)
         assert set(stored_profile_names()) == profiles
         assert [path for path, _ in stored_functions()] == functions
-        found = {int(one.bindings["N"]): one.measured.mid for one in stored_evidence("here")}
+        known = [one.read() for one in stored_evidence("here")]
+        found = {int(one.bindings["N"]): one.measured.mid for one in known}
         assert found == measured and list(found) == list(measured)
 
 
@@ -144,6 +145,6 @@ def test_of_equal_runs_the_newest_is_kept_and_others_stay_apart() -> None:
     with writing(store_path()) as connection:
         for one in given_rows:
             add_evidence(connection, one)
-    assert stored_evidence("here") == (given_rows[1], given_rows[2])
+    assert [one.read() for one in stored_evidence("here")] == [given_rows[1], given_rows[2]]
     with reading(store_path()) as connection:
         assert evidence_on(connection, "here") == tuple(given_rows[:3])
