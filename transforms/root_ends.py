@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Visit
-from costdb.expr import Expr, equal, logical_not, num, substitute, sym
+from costdb.expr import Expr, ExprError, equal, logical_not, num, substitute, sym
 from costdb.expr.nodes import Num
 from transforms.rank_facts import only_communication, root_arms, same_communicator
 
@@ -108,4 +108,7 @@ def _same_tag(root: Communicate, other: Communicate, loop: Loop, partner: Expr) 
         return False
     # as the other end sees it: it is the partner
     index = root.communicator.rank - (partner - sym(loop.variable))
-    return substitute(root.tag, {loop.variable: index}) == other.tag
+    try:
+        return substitute(root.tag, {loop.variable: index}) == other.tag
+    except ExprError:
+        return False  # no such tag on some rank

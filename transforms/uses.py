@@ -18,7 +18,7 @@ from advisor.ir.spmd.steps import (
     Visit,
 )
 from advisor.source import Span
-from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from transforms.rank_facts import root_arms
 
 _TRIED_BLOCKS = 9
@@ -83,7 +83,7 @@ def block_of(index: Index, visit: Visit, communicator: Communicator) -> Expr | N
             return own_block(low, high, communicator.rank)
         case At(index=place):
             for loop in visit.loops:
-                if place == sym(loop.variable) and _is_plain(loop):
+                if loop.variable and place == sym(loop.variable) and _is_plain(loop):
                     return own_block(loop.low, loop.high, communicator.rank)
     return None
 
@@ -101,13 +101,16 @@ def own_block(low: Expr, high: Expr, rank: Expr) -> Expr | None:
     if others or own not in free_symbols(low):
         return None
     # products are not multiplied out, so ranks are tried one by one, with all sizes left open
-    length = substitute(high, {own: num(0)})
-    for tried in range(_TRIED_BLOCKS):
-        place = {own: num(tried)}
-        if substitute(low, place) != length * tried:
-            return None
-        if substitute(high, place) != length * (tried + 1):
-            return None
+    try:
+        length = substitute(high, {own: num(0)})
+        for tried in range(_TRIED_BLOCKS):
+            place = {own: num(tried)}
+            if substitute(low, place) != length * tried:
+                return None
+            if substitute(high, place) != length * (tried + 1):
+                return None
+    except ExprError:
+        return None  # no such bounds on some rank
     return length
 
 

@@ -1,4 +1,4 @@
-"""Mutated programs never crash the front end or the lowering."""
+"""Mutated programs never crash the front end, the lowering or a rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,70 @@ from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.guard import deep_nesting_refused
 from advisor.frontend.spmd.reader import read_program
 from advisor.source import SourceProblem
+from advisor.transform_registry import program_transforms
 
+SETTING = (
+    HEAD
+    + """\
+n = 960
+nb = n // size
+a, b, u = np.zeros(n), np.zeros(nb), np.zeros((size, nb))
+left, right = (rank - 1) % size, (rank + 1) % size
+cart = comm.Create_cart((4, 2))
+west, east = cart.Shift(1, 1)
+north, south = cart.Shift(0, 1)
+for step in range(9):
+"""
+)
+IDIOMS = [
+    """
+    comm.Bcast(a, root=0)
+    for i in range(rank * nb, (rank + 1) * nb):
+        b[i - rank * nb] = a[i]
+    b += a[rank * nb:(rank + 1) * nb]
+""",
+    """
+    full = np.zeros(n)
+    full[rank * nb:(rank + 1) * nb] = b
+    comm.Allreduce(MPI.IN_PLACE, full)
+    comm.Gather(b, a, root=0)
+    if rank == 0:
+        worst = np.max(a)
+""",
+    """
+    if rank == 0:
+        for k in range(1, size):
+            comm.Recv(u[k], source=k, tag=k)
+            b += u[k]
+    else:
+        comm.Send(b, dest=0, tag=rank)
+    for k in range(size):
+        comm.Sendrecv(u[k, :], dest=k, recvbuf=a[k * nb:(k + 1) * nb], source=k)
+""",
+    """
+    if rank == 0:
+        comm.Send(b, dest=right)
+        comm.Recv(u[0], source=left)
+    else:
+        comm.Recv(u[0], source=left)
+        comm.Send(b, dest=right)
+    if rank > 0:
+        comm.Recv(u[step, :1], source=rank - 1)
+    u[step] += 1
+    if rank < size - 1:
+        comm.Send(u[step, -1:], dest=rank + 1)
+""",
+    """
+    cart.Sendrecv(u[1, :], dest=north, recvbuf=u[0, :], source=south)
+    cart.Sendrecv(u[:, 1].copy(), dest=west, recvbuf=b, source=east)
+    part = u.T @ u[:, 0]
+    comm.Allreduce(part, b)
+    for i in range(rank * nb, (rank + 1) * nb):
+        for j in range(i, n):
+            a[i] += a[j]
+    b[0] += np.sum(a[rank::size])
+""",
+]
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "mpi").glob("*.py"))
 SEEDS = [
     *(path.read_text() for path in EXAMPLES),
@@ -25,6 +88,7 @@ SEEDS = [
     *(HEAD + text for text, _ in COMMUNICATE.values()),
     *QUIET.values(),
     PARALLEL,
+    *(SETTING + text for text in IDIOMS for _ in range(3)),
 ]
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 VALUES = [
@@ -59,7 +123,7 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 def survive(text: str) -> bool:
-    """Read and lower a text; return whether it was a program."""
+    """Read and lower a text, ask all rules about it; return whether it was a program."""
     try:
         with deep_nesting_refused("f.py"):
             read = read_program("f.py", text)
@@ -69,6 +133,11 @@ def survive(text: str) -> bool:
         return False
     for function in read.functions:
         lower_steps(function.body)
+    for rule in program_transforms():
+        for proposal in rule.propose_program(read):
+            proposal.edits()
+            lower_steps(proposal.before, proposal.loops)
+            lower_steps(proposal.after, proposal.loops)
     return True
 
 
