@@ -8,6 +8,7 @@ from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
+    Comm,
     External,
     NeighbourRank,
     Nothing,
@@ -43,6 +44,15 @@ def combine(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
         if operator == "MatrixMultiply":
             return elementwise.product(left, right, run, span)
         return elementwise.elementwise((left, right), run, span, operator)
+    if operator == "Or":
+        # ``comm or MPI.COMM_WORLD``
+        match left, right:
+            case (Nothing(), _):
+                return right
+            case (Comm(), _):
+                return left
+            case (Opaque(expr=None), Comm()):
+                return right
     match left, right:
         case (Number(), Number()):
             return _numbers(operator, left, right, run)
@@ -108,7 +118,7 @@ def _arithmetic(operator: str, left: Expr, right: Expr) -> Expr | None:
             case "Modulo":
                 return left % right
             case "Power":
-                return left**right if _small(right) else None
+                return left**right if _small(right) or _literal(left, right) else None
             case "And":
                 return logical_and(left, right)
             case "Or":
@@ -120,6 +130,12 @@ def _arithmetic(operator: str, left: Expr, right: Expr) -> Expr | None:
 
 def _small(expr: Expr) -> bool:
     return isinstance(expr, Num) and abs(Fraction(expr.value)) <= 8
+
+
+def _literal(left: Expr, right: Expr) -> bool:
+    """Return whether a power is of two numbers, such as ``2 ** 20``."""
+    both = isinstance(left, Num) and isinstance(right, Num)
+    return both and abs(Fraction(left.value)) <= 1024 and 0 <= right.value <= 64
 
 
 def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:

@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterator
 from collections.abc import Sequence as Many
 from contextlib import contextmanager
+from dataclasses import replace
 
 import libcst as cst
 
@@ -42,6 +43,7 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.ir.spmd.ranks import CommKind
+from advisor.ir.spmd.steps import LoopKind
 from advisor.source import Span
 from costdb.expr import Expr, conditional, num
 
@@ -100,6 +102,11 @@ def evaluate(node: cst.BaseExpression, run: Run) -> Value:
             return _call(node, run)
         case cst.BinaryOperation():
             left, right = evaluate(node.left, run), evaluate(node.right, run)
+            own = _own_operator(type(node.operator).__name__, left)
+            if own is not None:
+                span = run.span(node.right)
+                given = [Argument(right, None, span, span, run.text_of(span))]
+                return run.functions.enter(run, own, given, run.span(node))
             return combine(type(node.operator).__name__, left, right, run, run.span(node))
         case cst.UnaryOperation():
             operand = evaluate(node.expression, run)
@@ -120,6 +127,27 @@ def evaluate(node: cst.BaseExpression, run: Run) -> Value:
         case cst.StarredElement():
             return evaluate(node.value, run)
     return Opaque("this kind of expression is not followed")
+
+
+_OPERATORS = {
+    "MatrixMultiply": "__matmul__",
+    "Add": "__add__",
+    "Subtract": "__sub__",
+    "Multiply": "__mul__",
+    "Divide": "__truediv__",
+}
+
+
+def _own_operator(operator: str, left: Value) -> Function | None:
+    """Return the method by which an instance of a class of the file defines an operator."""
+    return _own_method(_OPERATORS.get(operator, ""), left)
+
+
+def _own_method(name: str, owner: Value) -> Function | None:
+    if not isinstance(owner, Record) or owner.cls is None:
+        return None
+    method = owner.cls.method(name)
+    return None if method is None else replace(method, owner=owner)
 
 
 def _whole(node: cst.Float) -> Expr | None:
@@ -208,8 +236,18 @@ def _comprehension(node: cst.ListComp | cst.GeneratorExp | cst.SetComp, run: Run
     while loops[-1].inner_for_in is not None:
         loops.append(loops[-1].inner_for_in)
     element, length = _rounds(loops, node.elt, run)
+    index = None
+    if len(loops) == 1 and not node.for_in.ifs and isinstance(element, Number):
+        index = _index_of(node.for_in, run)
     run.frame.names = saved
-    return Sequence(None, element, length)
+    return Sequence(None, element, length, index=index)
+
+
+def _index_of(loop: cst.CompFor, run: Run) -> tuple[str, Expr] | None:
+    """Return the symbol that counts the entries of a comprehension, and where it begins."""
+    made = iteration(evaluate(loop.iter, run), loop.target, run, run.text(loop.iter))
+    counted = made.kind is LoopKind.COUNTED and made.step == 1 and made.stride is None
+    return (made.variable, made.low) if counted else None
 
 
 def _rounds(
@@ -387,6 +425,8 @@ def _call(node: cst.Call, run: Run) -> Value:
             return run.functions.enter(run, function, given, span)
         case Class():
             return run.functions.instantiate(run, function, given, span)
+        case Record() if (called := _own_method("__call__", function)) is not None:
+            return run.functions.enter(run, called, given, span)
         case ArrayMethod(view, name):
             return array_members.method(view, name, given, run, span)
         case Method(owner, name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -17,7 +19,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.memory import At, Index, Origin, Part, View, Whole
 from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span
-from costdb.expr import Expr, num, to_text
+from costdb.expr import Expr, num, substitute, to_text
 from costdb.expr.nodes import Num
 
 WHOLE_SLICE = Sequence((External("slice"), Nothing(), Nothing(), Nothing()), is_list=False)
@@ -55,6 +57,11 @@ def _of_sequence(owner: Sequence, index: Value, run: Run) -> Value:
         for item in owner.items[1:]:
             found = join(found, item, "element", run)
         return found
+    if isinstance(owner.element, Number) and owner.index is not None and isinstance(index, Number):
+        name, first = owner.index
+        if index.expr is not None and owner.element.expr is not None:
+            there = substitute(owner.element.expr, {name: first + index.expr})
+            return replace(owner.element, expr=there)
     return owner.element or Opaque("an element of a list")
 
 

@@ -74,12 +74,16 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A list or tuple: its items, or where these are not known one for all and a length."""
+    """A list or tuple: its items, or where these are not known one for all and a length.
+
+    `index` is the symbol that stands for the place of an entry in `element`, and the first place.
+    """
 
     items: tuple[Value, ...] | None
     element: Value | None = None
     length: Expr | None = None
     is_list: bool = True
+    index: tuple[str, Expr] | None = None
 
 
 @dataclass(frozen=True, slots=True)
