@@ -134,8 +134,9 @@ def _small(expr: Expr) -> bool:
 
 def _literal(left: Expr, right: Expr) -> bool:
     """Return whether a power is of two numbers, such as ``2 ** 20``."""
-    both = isinstance(left, Num) and isinstance(right, Num)
-    return both and abs(Fraction(left.value)) <= 1024 and 0 <= right.value <= 64
+    if not isinstance(left, Num) or not isinstance(right, Num):
+        return False
+    return abs(Fraction(left.value)) <= 1024 and 0 <= right.value <= 64
 
 
 def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:

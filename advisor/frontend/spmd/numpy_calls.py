@@ -132,10 +132,14 @@ def _norm(arguments: Arguments, run: Run, span: Span) -> Value:
     return reduction("sum", first.view, rest, run, span)
 
 
+def _stated_more(arguments: Arguments) -> bool:
+    return len(arguments.values()) > 1 or bool(arguments.keywords)
+
+
 def _differences(arguments: Arguments, run: Run, span: Span) -> Value:
     first = arguments.at(0)
     shape = first.view.shape if isinstance(first, Array) else None
-    if not isinstance(first, Array) or not shape or len(arguments.values()) > 1:
+    if not isinstance(first, Array) or not shape or _stated_more(arguments):
         return unknown_function("diff", arguments, run, span)
     made = run.fresh(
         run.text_of(span), first.view.dtype, (*shape[:-1], shape[-1] - 1), Origin.COMPUTED, span
