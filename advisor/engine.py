@@ -12,7 +12,7 @@ from advisor.frontend.beside import may_be_given_communicator
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
-    from advisor.observed import Seen
+    from advisor.observed import Seen, SeenMessages
 
 PLAIN_GAIN = 1.05
 """Predicted speed-up from which on a finding is reported."""
@@ -42,6 +42,8 @@ class Options:
         Goes over `min_speedup` for single rules, by code.
     observed : tuple of Seen
         What runs showed of the functions of the file; sizes go over those of the source.
+    messages : tuple of SeenMessages
+        Likewise of its messages.
     details : bool
         Whether findings tell what they rest on and where else they pay; an editor asks for that
         when somebody looks at one of them.
@@ -55,6 +57,7 @@ class Options:
     size_origins: Mapping[str, str] = field(default_factory=dict)
     rule_min_speedup: Mapping[str, float] = field(default_factory=dict)
     observed: tuple[Seen, ...] = ()
+    messages: tuple[SeenMessages, ...] = ()
     details: bool = True
 
     def reports(self, code: str, speedup: float, low: float) -> bool:
@@ -159,11 +162,13 @@ def rank_program_in(path: str, source: str, options: Options) -> Ranked:
         return nothing
     from advisor.frontend.spmd.reader import read_program
     from advisor.ranking.programs import bind_program, rank_program
+    from advisor.ranking.seen_messages import as_observed
     from costdb.machines import load_machine
 
     program = read_program(path, source)
     if program is None:
         return nothing
+    program = as_observed(program, options.messages)
     machine = load_machine(options.machine or "")
     sizes = bind_program(program, options.sizes, options.size_origins)
     ranked = rank_program(program, machine, sizes, wanted, options.reports)

@@ -27,6 +27,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     from advisor.frontend.spmd.reader import read_program
     from advisor.ranking.programs import bind_program, rank_program
     from advisor.ranking.rank import rank
+    from advisor.ranking.seen_messages import as_observed
     from advisor.ranking.sizes import bind_sizes
     from advisor.transform_registry import program_transforms, transforms
     from costdb.machines import load_machine
@@ -40,6 +41,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
         found += rank(path, kernel, machine, sizes, transforms(), formulas=True).judged
     program = read_program(path, source)
     if program is not None:
+        program = as_observed(program, options.messages)
         sizes = bind_program(program, options.sizes, options.size_origins)
         found += rank_program(program, machine, sizes, program_transforms()).judged
     found.sort(key=lambda one: (one.finding.span, one.finding.code))

@@ -133,6 +133,74 @@ class Seen:
         return OBSERVED if self.ranks == 1 else f"{OBSERVED} on {self.ranks} ranks"
 
 
+@dataclass(frozen=True, slots=True)
+class SeenMessages:
+    """All calls of one method of mpi4py in one line, with buffers of one kind.
+
+    Attributes
+    ----------
+    line : int
+        Where it stood then.
+    text : str
+        The line, without what surrounds it: lines move.
+    method : str
+        ``Send``, ``allreduce`` and so on.
+    dtype : str
+        NumPy's name; ``"object"`` for what was pickled, empty where nothing told.
+    shape : tuple of int or None
+        Of the largest buffer.
+    whole : tuple of int or None
+        Of the array that it is a part of, or is.
+    least_bytes, most_bytes : int
+    calls : int
+        By all ranks together.
+    ranks : int
+        Of the communicator.
+    world : int
+        Processes that took part in the run.
+    """
+
+    line: int
+    text: str
+    method: str
+    dtype: str
+    shape: tuple[int, ...] | None
+    whole: tuple[int, ...] | None
+    least_bytes: int
+    most_bytes: int
+    calls: int
+    ranks: int
+    world: int
+
+    @property
+    def origin(self) -> str:
+        """What a report names as having bound a size."""
+        return f"{OBSERVED} on {self.world} ranks" if self.world > 1 else OBSERVED
+
+
+def messages_from(document: Mapping[str, Any]) -> SeenMessages:
+    """Return messages from the document that a run stored.
+
+    Raises
+    ------
+    KeyError, TypeError, ValueError
+        The document has another form.
+    """
+    return SeenMessages(
+        line=int(document["line"]),
+        text=str(document["text"]),
+        method=str(document["method"]),
+        dtype=str(document["dtype"]),
+        shape=_extents(document["shape"]),
+        whole=_extents(document["whole"]),
+        least_bytes=int(document["least_bytes"]),
+        most_bytes=int(document["most_bytes"]),
+        calls=int(document["calls"]),
+        ranks=int(document["ranks"]),
+        world=int(document["world"]),
+    )
+
+
 def by_signature(observed: Iterable[Seen]) -> tuple[Seen, ...]:
     """Return for each signature the one that weighs most: the sizes that advice is for."""
     heaviest: dict[Seen, Seen] = {}

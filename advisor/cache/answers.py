@@ -74,6 +74,7 @@ def _name(question: Question) -> str:
             options.min_speedup,
             sorted(options.rule_min_speedup.items()),
             [repr(seen) for seen in options.observed],
+            [repr(seen) for seen in options.messages],
         ]
     )
     return digest(str(Path.cwd()), question.path, described)[:40]

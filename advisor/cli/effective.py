@@ -90,10 +90,14 @@ class Resolver:
         if id(settings) not in self._done:
             self._done[id(settings)] = self._resolved(settings)
         effective = self._done[id(settings)]
-        seen = () if self.observations is None else self.observations.of_file(path)
-        if not seen:
+        if self.observations is None:
             return effective
-        return replace(effective, options=replace(effective.options, observed=seen))
+        seen = self.observations.of_file(path)
+        messages = self.observations.messages_of_file(path)
+        if not seen and not messages:
+            return effective
+        options = replace(effective.options, observed=seen, messages=messages)
+        return replace(effective, options=options)
 
     def _resolved(self, settings: Settings) -> Effective:
         machine, machine_digest = self._machine(settings)

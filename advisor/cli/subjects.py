@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.cli.common import CommandError, choose_machine, system_error, wrong_use
+from advisor.cli.common import CommandError, choose_machine, complain, system_error, wrong_use
+from advisor.observations import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, MachineError, load_machine
@@ -101,15 +102,16 @@ def _open_python(path: str, name: str | None, machine: Machine) -> Opened:
         source = read_source(path).text
     except OSError as error:
         raise system_error(error, path) from error
+    runs = Observations(complain)
     with deep_nesting_refused(path):
         if may_hold_kernels(source):
             from advisor.frontend.kernels import read_kernels
 
             kernels = {kernel.name for kernel in read_kernels(path, source)}
             if kernels and (name is None or name in kernels):
-                found = load_kernel(path, name)
+                found = load_kernel(path, name, runs.of_file(path))
                 return Opened(kernel_subject(path, found, machine), machine)
-        loaded = load_function(path, source, name)
+        loaded = load_function(path, source, name, runs.messages_of_file(path))
     if loaded is None:
         # says what is lacking
         return Opened(kernel_subject(path, load_kernel(path, name), machine), machine)
@@ -134,10 +136,13 @@ def _open_alternatives(files: Sequence[str], machine: str | None, names: str | N
 
 
 def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what bound the sizes of a program that were not given; nothing for other subjects."""
+    """Return what bound the sizes of a Python file that were not given, as far as that is told."""
     from advisor.ranking.program_subject import ProgramSubject
+    from advisor.ranking.subject import KernelSubject
 
-    return opened.subject.origins(given) if isinstance(opened.subject, ProgramSubject) else ()
+    if isinstance(opened.subject, ProgramSubject | KernelSubject):
+        return opened.subject.origins(given)
+    return ()
 
 
 def with_ranks(given: Mapping[str, str], ranks: int | None) -> Mapping[str, str]:

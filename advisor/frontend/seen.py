@@ -173,8 +173,8 @@ def seen_sizes(
         if array.shape is None or declared is None or len(declared.extents) != array.ndim:
             continue
         for extent, value in zip(declared.extents, array.shape, strict=True):
-            for name, solved in _solved(extent, value):
-                values.setdefault(name, set()).add(solved)
+            for name, size in solved(extent, value):
+                values.setdefault(name, set()).add(size)
     for number in seen.numbers:
         if number.name in scalars and number.value is not None:
             values.setdefault(number.name, set()).add(number.value)
@@ -187,7 +187,7 @@ def seen_sizes(
     }
 
 
-def _solved(extent: Expr, value: int) -> Iterable[tuple[str, int]]:
+def solved(extent: Expr, value: int) -> Iterable[tuple[str, int]]:
     """Yield the size that an extent linear in a single one determines."""
     names = free_symbols(extent)
     if len(names) != 1:
@@ -198,9 +198,9 @@ def _solved(extent: Expr, value: int) -> Iterable[tuple[str, int]]:
         slope = evaluate(extent, {name: 1}) - start
         if slope == 0:
             return
-        solved = int((value - start) / slope)
-        if evaluate(extent, {name: solved}) == value:
-            yield name, solved
+        size = int((value - start) / slope)
+        if evaluate(extent, {name: size}) == value:
+            yield name, size
     except ExprError:
         return
 

@@ -5,16 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from advisor import engine
+from advisor.compiler.facts import is_of_interest
 from advisor.engine import FileResult
 from advisor.files import read_source
 from advisor.finding import Finding, Remark
-from advisor.observed import Seen, to_document
+from advisor.observed import Seen, SeenMessages, to_document
 from advisor.source import SourceProblem
+from advisor.transform_registry import program_transforms
 
 Facts = Sequence[tuple[str, Seen]]
 """Functions that were seen, with their files."""
+Traffic = Sequence[tuple[str, SeenMessages]]
+"""Messages that were seen, with the files whose lines send or receive them."""
+
+_Fact = TypeVar("_Fact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +53,16 @@ class Advice:
         return tuple(remark for result in self.results for remark in result.remarks)
 
 
-def advise_on(facts: Facts, machine: str | None = None) -> Advice:
-    """Return the advice on functions that were seen, by the configuration near their files.
+def advise_on(facts: Facts, machine: str | None = None, traffic: Traffic = ()) -> Advice:
+    """Return the advice on what was seen, by the configuration near its files.
 
     Parameters
     ----------
     facts : sequence of (str, Seen)
     machine : str, optional
         Goes over the configuration and ``ADVISE_MACHINE``.
+    traffic : sequence of (str, SeenMessages)
+        Of files with messages everything that communicates is advised on.
     """
     from advisor.cli.common import CommandError
     from advisor.cli.effective import Resolver
@@ -66,33 +75,41 @@ def advise_on(facts: Facts, machine: str | None = None) -> Advice:
     problems: list[str] = []
     machines: dict[str, None] = {}
     resolver: Resolver | None = None
-    for file, seen in by_file(facts).items():
+    functions, messages = by_file(facts), by_file(traffic)
+    for file in dict.fromkeys((*functions, *messages)):
+        seen, sent = functions.get(file, ()), messages.get(file, ())
+        if not seen and not is_of_interest(file):
+            continue
         shown = min(os.path.relpath(file), file, key=len)
         try:
             resolver = resolver or Resolver(configurations(Layer(machine=chosen)), None)
-            options = replace(resolver.effective(file).options, observed=seen)
+            options = resolver.effective(file).options
+            options = replace(options, observed=seen, messages=sent)
             machines[options.machine or ""] = None
             result = engine.check_source(shown, read_source(file).text, options)
         except (SourceProblem, MachineError, CommandError, ConfigError, OSError) as problem:
             problems.append(str(problem))
             continue
-        results.append(_only(result, {one.function.rpartition(".")[2] for one in seen}))
+        names = {one.function.rpartition(".")[2] for one in seen}
+        results.append(_only(result, names, programs=bool(sent)))
     return Advice(", ".join(machines), tuple(results), tuple(dict.fromkeys(problems)))
 
 
-def by_file(facts: Facts) -> Mapping[str, tuple[Seen, ...]]:
+def by_file(facts: Iterable[tuple[str, _Fact]]) -> Mapping[str, tuple[_Fact, ...]]:
     """Return facts by the real path of their files."""
-    found: dict[str, list[Seen]] = {}
+    found: dict[str, list[_Fact]] = {}
     for file, seen in facts:
         found.setdefault(os.path.realpath(file), []).append(seen)
     return {file: tuple(many) for file, many in found.items()}
 
 
-def _only(result: FileResult, names: Iterable[str]) -> FileResult:
+def _only(result: FileResult, names: Iterable[str], *, programs: bool) -> FileResult:
+    """Return what is said of some kernels; with `programs` also what rules for them say."""
     wanted = frozenset(names)
+    codes = {rule.code for rule in program_transforms()} if programs else frozenset[str]()
     return replace(
         result,
-        findings=tuple(f for f in result.findings if f.kernel in wanted),
+        findings=tuple(f for f in result.findings if f.kernel in wanted or f.code in codes),
         remarks=tuple(r for r in result.remarks if r.kernel in wanted),
     )
 

@@ -134,6 +134,8 @@ class Traffic:
         Of the buffer that was given; 0 where it did not tell.
     shape, strides_bytes : tuple of int or None
         Of the largest.
+    whole : tuple of int or None
+        Shape of the array that the largest is a part of, or is.
     """
 
     calls: int = 0
@@ -142,12 +144,14 @@ class Traffic:
     most_bytes: int = 0
     shape: tuple[int, ...] | None = None
     strides_bytes: tuple[int, ...] | None = None
+    whole: tuple[int, ...] | None = None
 
-    def add(self, size: int, shape: Any, strides: Any) -> None:
+    def add(self, size: int, shape: Any, strides: Any, whole: Any) -> None:
         """Count one call."""
         self.least_bytes = min(self.least_bytes, size) if self.calls else size
         if not self.calls or size > self.most_bytes:
             self.most_bytes, self.shape, self.strides_bytes = size, shape, strides
+            self.whole = whole
         self.calls += 1
         self.bytes_in_all += size
 
@@ -156,7 +160,7 @@ class Traffic:
         self.least_bytes = min(self.least_bytes, other.least_bytes)
         if other.most_bytes > self.most_bytes:
             self.most_bytes, self.shape = other.most_bytes, other.shape
-            self.strides_bytes = other.strides_bytes
+            self.strides_bytes, self.whole = other.strides_bytes, other.whole
         self.calls += other.calls
         self.bytes_in_all += other.bytes_in_all
 
@@ -171,16 +175,16 @@ class Messages:
     def note(self, communicator: Any, method: str, args: tuple[Any, ...], named: Any) -> None:
         """Count a call that the frame above the caller's makes."""
         frame = sys._getframe(2)
-        size, dtype, layout, shape, strides = _described(args, named, pickled=method in OBJECTS)
+        size, dtype, layout, *shapes = _described(args, named, pickled=method in OBJECTS)
         place = Place(
             frame.f_code.co_filename, frame.f_lineno, method, dtype, layout, communicator.size
         )
         with self._lock:
-            self.by_place.setdefault(place, Traffic()).add(size, shape, strides)
+            self.by_place.setdefault(place, Traffic()).add(size, *shapes)
 
 
 def _described(args: tuple[Any, ...], named: Any, *, pickled: bool) -> tuple[Any, ...]:
-    """Return bytes, element type, layout, shape and strides of the first buffer that tells."""
+    """Return bytes, element type, layout and shapes of the first buffer that tells."""
     for given in (*args, *named.values()):
         buffer = given
         if isinstance(given, list | tuple) and given and not pickled:
@@ -195,8 +199,10 @@ def _described(args: tuple[Any, ...], named: Any, *, pickled: bool) -> tuple[Any
             size = count * dtype.itemsize
         flags = getattr(buffer, "flags", None)
         layout = "A" if flags is None else layout_of(flags)
-        return size, str(dtype), layout, tuple(buffer.shape), getattr(buffer, "strides", None)
-    return 0, "object" if pickled else "", "", None, None
+        shape = tuple(buffer.shape)
+        whole = getattr(getattr(buffer, "base", None), "shape", shape)
+        return size, str(dtype), layout, shape, getattr(buffer, "strides", None), whole
+    return 0, "object" if pickled else "", "", None, None, None
 
 
 def install(mpi: Any, messages: Messages) -> None:

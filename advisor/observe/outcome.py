@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 from dataclasses import asdict
+from typing import Any
 
 from advisor.observe.advice import Advice, advise_on, store
 from advisor.observe.ranks import Record
+from advisor.observed import messages_from
 from costdb.store.place import StoreError
 
 
@@ -28,15 +31,17 @@ def conclude(
         Whether it goes into the store.
     """
     lines = [_summary(record, program)]
+    messages = _documents(record)
     if keep:
         try:
             store(record.facts, program)
-            _store_messages(record, program)
+            _store_messages(messages, program)
         except StoreError as error:
             lines.append(f"advise: not kept: {error}")
-    if output_format == "none" or not record.facts:
+    if output_format == "none" or not (record.facts or messages):
         return lines, ""
-    advice = advise_on(record.facts, machine)
+    seen = [(file, messages_from(document)) for file, _, document in messages]
+    advice = advise_on(record.facts, machine, seen)
     lines += advice.problems
     return lines, _rendered(advice, output_format) if advice.results else ""
 
@@ -51,25 +56,35 @@ def _summary(record: Record, program: str) -> str:
     return f"advise: observed {' and '.join(counted)} in a run of {program}{ranks}"
 
 
-def _store_messages(record: Record, program: str) -> None:
+def _documents(record: Record) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return file, name and document of the messages at each place."""
+    return [
+        (
+            os.path.realpath(place.file),
+            f"{place.line}:{place.method}",
+            {
+                **asdict(place),
+                **asdict(traffic),
+                "text": linecache.getline(place.file, place.line).strip(),
+                "world": record.ranks,
+            },
+        )
+        for place, traffic in record.messages
+    ]
+
+
+def _store_messages(messages: list[tuple[str, str, dict[str, Any]]], program: str) -> None:
     from advisor.observations import MESSAGE
     from costdb.store.database import writing
     from costdb.store.observations import Observation, add_observations
     from costdb.store.place import store_path
 
     rows = [
-        Observation(
-            os.path.realpath(place.file),
-            MESSAGE,
-            f"{place.line}:{place.method}",
-            {**asdict(place), **asdict(traffic)},
-            program,
-        )
-        for place, traffic in record.messages
+        Observation(file, MESSAGE, name, document, program) for file, name, document in messages
     ]
     if rows:
         with writing(store_path()) as connection:
-            add_observations(connection, rows)
+            add_observations(connection, rows, whole=True)
 
 
 def _rendered(advice: Advice, output_format: str) -> str:

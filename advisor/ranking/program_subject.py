@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import MODULE, Program, SpmdFunction
 from advisor.ir.spmd.sizes import with_derived
+from advisor.observed import SeenMessages
 from advisor.ranking.programs import LoweredCost, cost_steps
+from advisor.ranking.seen_messages import as_observed
 from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
 from costdb.subject import Bound, Chosen, Number, RefusedError, Subject, SubjectError
@@ -19,7 +21,9 @@ PROGRAM = "program"
 """The parameter that tells alternatives apart."""
 
 
-def load_function(path: str, source: str, name: str | None) -> tuple[Program, SpmdFunction] | None:
+def load_function(
+    path: str, source: str, name: str | None, messages: Sequence[SeenMessages] = ()
+) -> tuple[Program, SpmdFunction] | None:
     """Return a function of an SPMD program; None where the file holds no such program.
 
     Without a name it is the only function that communicates, or all that the file does when it
@@ -35,6 +39,7 @@ def load_function(path: str, source: str, name: str | None) -> tuple[Program, Sp
     program = read_program(path, source)
     if program is None:
         return None
+    program = as_observed(program, messages)
     names = tuple(function.name for function in program.functions)
     if name is None:
         own = [f for f in program.functions if f.name != MODULE]

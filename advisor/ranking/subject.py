@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 from advisor.analysis.lower import Unpriced
 from advisor.files import read_source
+from advisor.finding import OBSERVED
 from advisor.frontend.guard import deep_nesting_refused
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
+from advisor.observed import Seen, by_signature
 from advisor.ranking.compare import Costed, cost
 from advisor.source import SourceProblem
 from costdb.estimate import Missing, Priced
@@ -20,8 +22,15 @@ from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
 
 
-def load_kernel(path: str, name: str | None) -> Kernel:
+def load_kernel(path: str, name: str | None, observed: Sequence[Seen] = ()) -> Kernel:
     """Return a kernel of a file: the one called `name`, or the only one.
+
+    Parameters
+    ----------
+    path : str
+    name : str or None
+    observed : sequence of Seen
+        What runs showed of it. Functions that are no kernels without that are none with it.
 
     Raises
     ------
@@ -33,7 +42,10 @@ def load_kernel(path: str, name: str | None) -> Kernel:
         It cannot be read.
     """
     with deep_nesting_refused(path):
-        kernels = read_kernels(path, read_source(path).text)
+        source = read_source(path).text
+        kernels = read_kernels(path, source)
+        if observed and kernels:
+            kernels = read_kernels(path, source, _heaviest(observed, kernels))
     names = tuple(kernel.name for kernel in kernels)
     if not kernels:
         raise SubjectError(f"{path}: there is no kernel: mark a function with @kernel")
@@ -45,6 +57,17 @@ def load_kernel(path: str, name: str | None) -> Kernel:
     if len(found) > 1:
         raise SubjectError(f"{path}: {len(found)} kernels are named {found[0].name}")
     return found[0]
+
+
+def _heaviest(observed: Sequence[Seen], kernels: Sequence[Kernel]) -> tuple[Seen, ...]:
+    """Return of each kernel the kind of call that weighed most."""
+    found: dict[str, Seen] = {}
+    names = {kernel.name for kernel in kernels}
+    for seen in by_signature(observed):
+        name = seen.function.rpartition(".")[2]
+        if name in names and (name not in found or seen.weight > found[name].weight):
+            found[name] = seen
+    return tuple(found.values())
 
 
 def kernel_subject(path: str, kernel: Kernel, machine: Machine) -> KernelSubject:
@@ -92,6 +115,14 @@ class KernelSubject:
     def about(self, name: str) -> str:
         """Return nothing: the source says nothing that could be shown."""
         return ""
+
+    def origins(self, given: Mapping[str, Chosen]) -> tuple[str, ...]:
+        """Return which sizes a run bound, and none was given for."""
+        return tuple(
+            f"{name} = {binding.value:g}: {binding.origin}"
+            for name, binding in self.kernel.sizes.items()
+            if name not in given and binding.origin.startswith(OBSERVED)
+        )
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are sizes of the kernel; the others are as the source says."""

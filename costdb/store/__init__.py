@@ -8,6 +8,7 @@ from costdb.store.lookup import (
     StoredEvidence,
     stored_evidence,
     stored_functions,
+    stored_messages,
     stored_profile,
     stored_profile_names,
 )
@@ -19,6 +20,7 @@ __all__ = [
     "store_path",
     "stored_evidence",
     "stored_functions",
+    "stored_messages",
     "stored_profile",
     "stored_profile_names",
 ]

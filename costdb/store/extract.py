@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import sqlite3
 
 SUFFIX = ".extract.json"
-_VERSION = [1, SCHEMA_VERSION]
+_VERSION = [2, SCHEMA_VERSION]
 _LOG = "-wal"
 _COARSE_NS = 50_000_000
 
@@ -41,14 +41,17 @@ class Extract:
         Rows of the table, without their numbers, oldest first.
     functions : list of (path, document)
         What runs showed of functions, in the order in which it was stored.
+    messages : list of (path, document)
+        Likewise of messages.
     """
 
     profiles: Mapping[str, str]
     evidence: list[list[str]]
     functions: list[tuple[str, Any]]
+    messages: list[tuple[str, Any]]
 
 
-NOTHING = Extract({}, [], [])
+NOTHING = Extract({}, [], [], [])
 
 
 def state_of(path: Path) -> State | None:
@@ -79,8 +82,11 @@ def read(path: Path, state: State) -> Extract | None:
         stated = json.loads(file.read_bytes())
         if stated["version"] != _VERSION or stated["state"] != state:
             return None
-        functions = [(str(file), document) for file, document in stated["functions"]]
-        return Extract(dict(stated["profiles"]), list(stated["evidence"]), functions)
+        functions, messages = (
+            [(str(file), document) for file, document in stated[kind]]
+            for kind in ("functions", "messages")
+        )
+        return Extract(dict(stated["profiles"]), list(stated["evidence"]), functions, messages)
     except (OSError, KeyError, TypeError, ValueError):
         return None
 
@@ -92,16 +98,17 @@ def taken(connection: sqlite3.Connection) -> Extract:
         "SELECT machine, kernel, code, bindings, predicted, measured, circumstances "
         "FROM evidence ORDER BY id"
     )
-    return Extract(dict(profiles.fetchall()), _newest(evidence), _functions(connection))
+    observed = [_observed(connection, kind) for kind in ("function", "message")]
+    return Extract(dict(profiles.fetchall()), _newest(evidence), *observed)
 
 
-def _functions(connection: sqlite3.Connection) -> list[tuple[str, Any]]:
+def _observed(connection: sqlite3.Connection, kind: str) -> list[tuple[str, Any]]:
     # a store of an older version has none
     there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'observations'"
     if not connection.execute(there).fetchone()[0]:
         return []
     rows = connection.execute(
-        "SELECT path, document FROM observations WHERE kind = 'function' ORDER BY id"
+        "SELECT path, document FROM observations WHERE kind = ? ORDER BY id", (kind,)
     )
     return [(path, from_text(document)) for path, document in rows]
 
@@ -125,6 +132,7 @@ def write(path: Path, state: State, found: Extract) -> None:
         "profiles": found.profiles,
         "evidence": found.evidence,
         "functions": found.functions,
+        "messages": found.messages,
     }
     import tempfile
 

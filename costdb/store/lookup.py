@@ -84,6 +84,14 @@ def stored_functions() -> list[tuple[str, Any]]:
     return _extract().functions
 
 
+def stored_messages() -> list[tuple[str, Any]]:
+    """Return what runs showed of messages, as paths and documents, in the order it was stored.
+
+    Raises as :func:`stored_profile`.
+    """
+    return _extract().messages
+
+
 def _extract() -> Extract:
     path = store_path()
     state = state_of(path)

@@ -44,8 +44,18 @@ class Observation:
     stored_at: str = ""
 
 
-def add_observations(connection: sqlite3.Connection, observed: Iterable[Observation]) -> None:
+def add_observations(
+    connection: sqlite3.Connection, observed: Iterable[Observation], *, whole: bool = False
+) -> None:
     """Store what one run showed, in place of what earlier runs did; all of it or nothing.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    observed : iterable of Observation
+    whole : bool
+        Drop everything of the same kinds that was known of these files, whatever its name: for
+        names that hold line numbers, which move.
 
     Raises
     ------
@@ -55,10 +65,11 @@ def add_observations(connection: sqlite3.Connection, observed: Iterable[Observat
     now = datetime.now(UTC).isoformat(timespec="seconds")
     rows = [(o.path, o.kind, o.name, to_text(dict(o.document)), o.program, now) for o in observed]
     with transaction(connection):
-        connection.executemany(
-            "DELETE FROM observations WHERE path = ? AND kind = ? AND name = ?",
-            {row[:3] for row in rows},
-        )
+        known = "DELETE FROM observations WHERE path = ? AND kind = ?"
+        if whole:
+            connection.executemany(known, {row[:2] for row in rows})
+        else:
+            connection.executemany(f"{known} AND name = ?", {row[:3] for row in rows})
         connection.executemany(
             "INSERT INTO observations (path, kind, name, document, program, stored_at) "
             "VALUES (?, ?, ?, ?, ?, ?)",

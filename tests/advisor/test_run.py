@@ -96,6 +96,88 @@ def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: She
     assert "Sendrecv" in text.splitlines()[exchanged["line"] - 1]
 
 
+ROWS = """\
+import sys
+import numpy as np
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+outside = np.load(sys.argv[3])
+
+
+def give(size, width):
+    field = np.zeros((size, width))
+    if world.rank == 0:
+        for i in range(size):
+            world.Send(field[i], dest=1)
+    elif world.rank == 1:
+        for i in range(size):
+            world.Recv(field[i], source=0)
+    return field.sum()
+
+
+def share():
+    world.Bcast(outside, root=0)
+
+
+give(int(sys.argv[1]), int(sys.argv[2]))
+share()
+"""
+
+
+def test_messages_of_a_run_bind_sizes_and_ranks_of_a_program(advise: Shell) -> None:
+    import numpy as np
+
+    np.save(advise.folder / "outside.npy", np.zeros(700))
+    file = advise.write("rows.py", ROWS)
+    before = flat(advise(file, code=1).stdout)
+    assert "nothing binds argv1, argv2, so no time is predicted" in before
+    unbound = advise("predict", file, "--kernel", "share", "-P", "2", code=2)
+    assert "outside.size is not bound" in unbound.stderr
+
+    done = advise("run", file, "300", "50", "outside.npy", ranks=2)
+    assert "observed 0 functions and 3 places with messages" in done.stderr
+    assert "rows.py:13:13: ADV603 [+] 4." in done.stderr
+
+    after = advise(file, code=1).stdout
+    assert "rests on observed: argv1 = 300, argv2 = 50 on 2 ranks" in flat(after)
+    assert "faster on t3e" in after
+    # the answer is kept by what was seen, and what is given goes over it
+    assert advise(file, code=1).stdout == after
+    assert "argv1 = 7 (-D)" in flat(advise(file, "-D", "argv1=7", code=1).stdout)
+    assert "nothing binds" in advise(file, "--isolated", code=1).stdout
+    explained = flat(advise("explain", f"{file}:13").stdout)
+    assert "argv1 = 300" in explained
+    foretold = advise("predict", file, "--kernel", "give").stdout
+    assert "with P=2 argv1=300 argv2=50" in foretold
+    assert "P = 2: observed on 2 ranks" in foretold
+    given = advise("predict", file, "--kernel", "give", "-D", "argv1=20").stdout
+    assert "argv1=20" in given
+    assert "argv1 = " not in given
+    assert "with P=2 outside.size=700" in advise("predict", file, "--kernel", "share").stdout
+
+    # lines that moved are known by their text; a number that the source states is newer
+    advise.write(file, "# moved\n\n" + ROWS)
+    assert "observed: argv1 = 300" in flat(advise(file, code=1).stdout)
+    stated = ROWS.replace("give(int(sys.argv[1]), int(", "give(40, int(")
+    advise.write(file, stated)
+    assert "= 300" not in advise(file, code=1).stdout
+
+
+def test_predictions_take_sizes_that_a_run_showed(advise: Shell) -> None:
+    file = advise.write("smoothing.py", (EXAMPLES / "observed_smoothing.py").read_text())
+    assert "N is not bound" in advise("predict", file, code=2).stderr
+    advise("run", file, "600", "5", ranks=2)
+    found = advise("predict", file).stdout
+    assert "with N=600 b=5 P=2" in found
+    assert "N = 600: observed on 2 ranks" in found
+    given = advise("predict", file, "-D", "N=100").stdout
+    assert "N = 600" not in given
+    assert "b = 5: observed on 2 ranks" in given
+    chosen = advise("choose", file, "--over", "N=10..12").stdout
+    assert len([line for line in chosen.splitlines() if line.startswith(("10", "11", "12"))]) == 3
+
+
 CORNERS = """\
 import sys
 from mpi4py import MPI
