@@ -55,7 +55,10 @@ def as_observed(program: Program, messages: Sequence[SeenMessages]) -> Program:
 
 def _is_open(program: Program, name: str) -> bool:
     fact = program.sizes.get(name)
-    return fact is None or fact.value is None or not fact.origin.startswith(_LITERAL)
+    if fact is None:
+        return True
+    # what follows from other sizes goes on following from them
+    return fact.derived is None and (fact.value is None or not fact.origin.startswith(_LITERAL))
 
 
 def _known(program: Program, found: Mapping[str, set[int]]) -> dict[str, Expr]:
