@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import MappingProxyType
 
+from costdb.calibration.bystanders import Bystanders
 from costdb.machines import Machine
 from costdb.validation.results import CannotValidateError, Section
 
@@ -21,6 +22,8 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
     }
 )
 """In the order of a report: module and function."""
+
+_NOTICEABLE_CORES = 0.15
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class Context:
 def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
     """Yield the sections; one that cannot be made is skipped, with the reason."""
     for name in names or SECTIONS:
+        others = Bystanders()
         module, _, function = SECTIONS[name].partition(":")
         try:
             made: Section = getattr(import_module(module), function)(context)
@@ -53,4 +57,14 @@ def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
             # whatever is wrong with one section, the others are worth having
             reason = str(error) if isinstance(error, ValueError) else repr(error)
             made = Section(name, name, skipped=f"failed: {' '.join(reason.split())}")
-        yield made
+        yield replace(made, notes=(*made.notes, *_disturbed(others.busy_cores())))
+
+
+def _disturbed(busy_cores: float | None) -> tuple[str, ...]:
+    """Return what is to be said of other processes that ran meanwhile."""
+    if busy_cores is None or busy_cores < _NOTICEABLE_CORES:
+        return ()
+    return (
+        f"Other processes kept {busy_cores:.1f} cores busy meanwhile: what was measured may be too "
+        "long, validate again on a machine at rest.",
+    )

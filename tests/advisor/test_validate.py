@@ -102,6 +102,14 @@ def test_a_section_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch
     assert not made[1].skipped
 
 
+@pytest.mark.parametrize("cores", [None, 0.1, 0.9])
+def test_a_disturbed_section_says_so(monkeypatch: pytest.MonkeyPatch, cores: float | None) -> None:
+    monkeypatch.setattr("advisor.validation.fits.lines", lambda context: Section("lines", "L"))
+    monkeypatch.setattr("advisor.validation.sections.Bystanders.busy_cores", lambda self: cores)
+    (made,) = make_sections(("lines",), Context(load_machine("t3e")))
+    assert ["0.9 cores busy" in note for note in made.notes] == ([True] if cores == 0.9 else [])
+
+
 def test_every_section_can_be_found() -> None:
     from importlib import import_module
 
