@@ -42,7 +42,17 @@ from advisor.ir.values import (
     operands,
     reads,
 )
-from costdb.expr import Expr, ceil_div, free_symbols, maximum, sym, to_text
+from costdb.expr import (
+    Expr,
+    ceil_div,
+    evaluate,
+    free_symbols,
+    maximum,
+    num,
+    substitute,
+    sym,
+    to_text,
+)
 from costdb.expr.nodes import Num
 from costdb.pgas.partition import remote_groups
 from costdb.pgas.references import Affine, Interval, Irregular, SharedArray, Spread
@@ -65,6 +75,9 @@ from costdb.work import (
 )
 
 LABEL = "element loops"
+MOST_DISTANCES = 64
+"""Distances of one reference, along a distributed dimension, that are followed one by one."""
+
 NOWHERE = Placement((), (), (), MeshSpec(()), "C")
 
 
@@ -298,26 +311,32 @@ class _Owned:
 
     def _remote(self, trips: Mapping[str, Expr]) -> list[Process]:
         """Return the references that other ranks serve, of all iterations."""
-        away: dict[tuple[str, int, str], list[SharedReference]] = {}
+        away: dict[tuple[str, int, str, str], list[SharedReference]] = {}
         for read in self._touched():
             placement = self.arrays.placement(read.array)
             found = [
                 (dimension, served)
                 for dimension in range(len(read.region))
                 if placement.is_spread(dimension)
-                and (served := self._owner(read, dimension)) is not None
+                for served in self._owners(read, dimension)
             ]
-            if len(found) > 1:
+            if len({dimension for dimension, _ in found}) > 1:
                 raise NotPriced("an element that other ranks own along two dimensions")
-            for dimension, (owner, affinity) in found:
+            for dimension, (owner, affinity, followed) in found:
                 subscripts = [self._subscript(part) for part in read.region]
                 subscripts[dimension] = owner
                 reference = SharedReference(read.array, tuple(subscripts), "store")
-                away.setdefault((read.array, dimension, affinity), []).append(reference)
+                away.setdefault((read.array, dimension, affinity, followed), []).append(reference)
         grouped = [
             process
-            for (array, dimension, affinity), references in away.items()
-            for process in self._groups(array, dimension, affinity, references, trips)
+            for (array, dimension, affinity, followed), references in away.items()
+            for process in self._groups(
+                array,
+                dimension,
+                affinity,
+                references,
+                {v: count for v, count in trips.items() if v != followed},
+            )
         ]
         return [*grouped, *self._anywhere(trips)]
 
@@ -370,7 +389,37 @@ class _Owned:
                 if isinstance(dim, CyclicDim) and dim.k != 1:
                     raise NotPriced("references from one cyclic piece to the next")
                 return Affine(((index, 1),), int(offset.value)), index
+            inner = frozenset(self.nest.variables)
+            if free_symbols(part.at) - inner and free_symbols(offset) <= inner and not index:
+                # it is remote at the edges of blocks only, which loops further out come to
+                raise NotPriced("a reference at a distance from the index of a loop further out")
         return self._subscript(part), ""
+
+    def _owners(self, read: Read, dimension: int) -> list[tuple[SharedSubscript, str, str]]:
+        """Return whose elements are read: as `_owner`, and the loop that is followed.
+
+        A loop that goes through distances from the index that is shared out is followed step by
+        step, so that each of its references is one of its own.
+        """
+        part = read.region[dimension]
+        assert isinstance(part, Point)
+        slope = slopes(part, self.nest.variables) or {}
+        shared = [v for v in slope if v in self.driven and slope[v] == 1]
+        loops = [loop for loop in self.nest.loops if loop.variable in slope.keys() - {*shared}]
+        if len(shared) != 1 or len(loops) != 1 or not _is_known(loops[0]):
+            served = self._owner(read, dimension)
+            return [] if served is None else [(*served, "")]
+        (loop,) = loops
+        indices = range(int(evaluate(loop.low, {})), int(evaluate(loop.high, {})), loop.step)
+        if len(indices) > MOST_DISTANCES:
+            raise NotPriced("references at more distances than are followed")
+        found: list[tuple[SharedSubscript, str, str]] = []
+        for index in indices:
+            at = Point(substitute(part.at, {loop.variable: num(index)}))
+            region = (*read.region[:dimension], at, *read.region[dimension + 1 :])
+            served = self._owner(Read(read.array, region), dimension)
+            found += [] if served is None else [(*served, loop.variable)]
+        return found
 
     def _subscript(self, part: Subscript) -> SharedSubscript:
         slope = slopes(part, self.nest.variables)
@@ -396,7 +445,7 @@ class _Owned:
         fastest = 0 if placement.order == "F" else len(found.extents) - 1
         used = frozenset().union(*map(free_symbols, trips.values()))
         outside = [loop for loop in self.nest.loops if loop.variable in used]
-        inside = [loop.variable for loop in self.nest.loops if loop not in outside]
+        inside = [v for v in trips if v not in {loop.variable for loop in outside}]
         interval = Interval(
             threads=ranks,
             arrays=(SharedArray(array, spread, dimension, fastest),),
@@ -419,6 +468,10 @@ class _Owned:
                 process = SeqLoop(loop.variable, loop.low, loop.high - 1, process)
             made.append(process)
         return made
+
+
+def _is_known(loop: Loop) -> bool:
+    return isinstance(loop.low, Num) and isinstance(loop.high, Num)
 
 
 def _operations(value: Value) -> int:
