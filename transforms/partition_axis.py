@@ -15,6 +15,7 @@ from advisor.ir.spmd.memory import (
     Index,
     Order,
     Origin,
+    Part,
     View,
     Whole,
     contiguity,
@@ -22,12 +23,12 @@ from advisor.ir.spmd.memory import (
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.ranks import Communicator, PartnerKind
+from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num
-from transforms.rank_facts import follow, places
 from transforms.spmd_calls import is_name
+from transforms.staged_faces import Face, dimension_of, faces_of
 from transforms.views import same_memory
 
 DOCUMENTATION = """\
@@ -58,8 +59,13 @@ u = np.zeros((n // size + 2, m))
 comm.Sendrecv(u[1, :], dest=left, recvbuf=u[-1, :], source=right)
 ```
 
-**When it stays quiet.** Arrays whose extents do not show along which axis they are split; meshes
-with more than one rank along several axes; faces that go by derived datatypes, or once.
+Faces are followed through copies of any kind and through buffers that are filled, whatever these
+are called (names, attributes, entries), and into functions that send.
+
+**When it stays quiet.** Arrays whose extents do not show along which axis they are split; arrays
+that are split along both, or whose faces go along both; arrays of three dimensions; meshes with
+more than one rank along several axes; faces that go by derived datatypes, or once. Where something
+is summed or multiplied along whole lines of the other axis, only the other order is proposed.
 
 **Fix safety.** Shown only: the split is in the whole program. The other storage order
 (`order="F"`) keeps all indices as they are, but what is done along rows gets slower.
@@ -70,9 +76,6 @@ with more than one rank along several axes; faces that go by derived datatypes, 
 effects for ZPL and MPI programs. Row-wise and column-wise products of a matrix and a vector: any
 text on parallel algorithms.
 """
-
-_SENDS = frozenset({Op.SEND, Op.SENDRECV})
-_PLANE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,8 @@ class PartitionAxis:
 
     def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
         """Yield other splits of stencils and of products of matrix and vector."""
+        yield from _stencils(program)
         for function in program.functions:
-            yield from _stencils(function)
             for visit, step in function.operations():
                 if step.op is Op.ALLREDUCE and function.weight(visit) > 0:
                     yield from _product(function, visit, step)
@@ -95,108 +98,76 @@ class PartitionAxis:
 # --- stencils -----------------------------------------------------------------------------------
 
 
-def _stencils(function: SpmdFunction) -> Iterator[ProgramProposal]:
-    found: dict[tuple[Buffer, tuple[Loop, ...]], list[tuple[Visit, Communicate, View]]] = {}
-    for visit, step in function.operations():
-        view = _face(step)
-        if view is not None and function.weight(visit) > 0:
-            found.setdefault((view.buffer, visit.loops), []).append((visit, step, view))
-    for faces in found.values():
-        dimension = _split_dimension([(step, view) for _, step, view in faces])
-        if dimension is not None:
-            yield from _other_split(function, faces[0][0], faces, dimension)
+def _stencils(program: Program) -> Iterator[ProgramProposal]:
+    found: dict[tuple[Buffer, str, tuple[Loop, ...]], list[Face]] = {}
+    dimensions: dict[Buffer, set[int | None]] = {}
+    for face in faces_of(program):
+        buffer = face.view.buffer
+        found.setdefault((buffer, face.function.name, face.visit.loops), []).append(face)
+        dimensions.setdefault(buffer, set()).add(dimension_of(face.view))
+    for (buffer, _, _), faces in found.items():
+        (dimension, *others) = dimensions[buffer]
+        if dimension is not None and not others and _is_split(faces[0], dimension):
+            yield from _other_split(program, faces, dimension)
 
 
-def _face(step: Communicate) -> View | None:
-    """Return the face of a matrix that a message to a neighbour carries."""
-    sent = step.send
-    if step.op not in _SENDS or step.pickled or sent is None or sent.view is None:
-        return None
-    if sent.datatype is not None or not _is_neighbour(step):
-        return None
-    copied = sent.view.buffer.allocation.copied
-    view = sent.view if copied is None else copied
-    if view.region is None or view.buffer.extents is None or view.buffer.order is Order.UNKNOWN:
-        return None
-    flags = [isinstance(index, At) for index in view.region]
-    plain = not (view.transposed or view.flat) and len(flags) == _PLANE
-    return view if plain and sum(flags) == 1 else None
+def _is_split(face: Face, dimension: int) -> bool:
+    """Return whether ranks share out the dimension that faces are indices of, and no other."""
+    size = free_symbols(face.step.communicator.size)
+    shared = [bool(free_symbols(extent) & size) for extent in face.view.buffer.extents or ()]
+    return shared == [k == dimension for k in range(len(shared))]
 
 
-def _is_neighbour(step: Communicate) -> bool:
-    """Return whether a message goes to the rank before or behind, or around the ends."""
-    partner, communicator = step.dest, step.communicator
-    if partner is None:
-        return False
-    if partner.kind is PartnerKind.NEIGHBOUR:
-        dims = communicator.dims
-        return dims is not None and sum(extent != num(1) for extent in dims) == 1
-    if partner.kind is not PartnerKind.RANK:
-        return False
-    whom = follow(partner.rank, communicator)
-    if whom is None:
-        return False
-    for place, rank in zip(places(communicator), whom, strict=True):
-        own, size = place.values()
-        if (rank - own) % size not in (1 % size, -1 % size):
-            return False
-    return True
-
-
-def _split_dimension(faces: list[tuple[Communicate, View]]) -> int | None:
-    """Return the one dimension that all faces are indices of, if ranks share that one out."""
-    found = {k for _, view in faces for k, i in enumerate(view.region or ()) if isinstance(i, At)}
-    if len(found) != 1:
-        return None
-    (dimension,) = found
-    step, view = faces[0]
-    size = free_symbols(step.communicator.size)
-    extents = view.buffer.extents or ()
-    shared = [bool(free_symbols(extent) & size) for extent in extents]
-    return dimension if shared == [k == dimension for k in range(_PLANE)] else None
-
-
-def _other_split(
-    function: SpmdFunction,
-    first: Visit,
-    faces: list[tuple[Visit, Communicate, View]],
-    dimension: int,
-) -> Iterator[ProgramProposal]:
-    if contiguity(faces[0][2]) is not Contiguity.NO:
+def _other_split(program: Program, faces: list[Face], dimension: int) -> Iterator[ProgramProposal]:
+    first = faces[0]
+    view = first.view
+    if contiguity(view) is not Contiguity.NO:
         return
-    before = _exchange([(step, view) for _, step, view in faces])
-    turned = [(step, _turned(view, dimension, step.communicator)) for _, step, view in faces]
-    ordered = [(step, _reordered(view)) for _, step, view in faces]
-    view = faces[0][2]
     name = _called(view, "the array")
-    ways = (
-        (
-            turned,
-            f"split {name} along its {_ORDINALS[1 - dimension]} dimension: its faces are one"
-            " stretch of memory",
-            "the indices of the array change with the split, throughout the program",
-        ),
-        (
-            ordered,
-            f"store {name} in {_other(view.buffer.order)} order: its faces are one stretch of"
-            " memory",
-            "indices stay as they are; what is done along the other dimension gets slower",
-        ),
+    turned = (
+        [replace(f, view=_turned(f.view, dimension, f.step.communicator)) for f in faces],
+        f"split {name} along its {_ORDINALS[1 - dimension]} dimension: its faces are one"
+        " stretch of memory",
+        "the indices of the array change with the split, throughout the program",
     )
+    ordered = (
+        [replace(f, view=_reordered(f.view)) for f in faces],
+        f"store {name} in {_other(view.buffer.order)} order: its faces are one stretch of memory",
+        "indices stay as they are; what is done along the other dimension gets slower",
+    )
+    ways = (ordered,) if _goes_along(program, view.buffer, 1 - dimension) else (turned, ordered)
     for after, title, words in ways:
         yield ProgramProposal(
             title=title,
             reason="its faces lie across the storage order: each is copied element by element"
             " before it is sent and after it came",
-            span=faces[0][1].span,
-            function=function,
-            before=before,
+            span=first.span,
+            function=first.function,
+            before=_exchange(faces),
             after=_exchange(after),
             legality=Legality(Applicability.DISPLAY, words),
-            loops=first.loops,
+            loops=first.visit.loops,
         )
 
 
+def _goes_along(program: Program, buffer: Buffer, dimension: int) -> bool:
+    """Return whether anything needs a whole line of an array along a dimension at once.
+
+    Splitting it along that one would take messages that are not there now.
+    """
+    for function in program.functions:
+        for visit in function.visits():
+            step = visit.step
+            if not isinstance(step, Compute) or step.what not in _WHOLE_LINES:
+                continue
+            everything = step.what == "reduction" and step.axis_from_last is None
+            along = step.axis_from_last is None or step.axis_from_last == 1 - dimension
+            if not everything and along and any(view.buffer == buffer for view in step.reads):
+                return True
+    return False
+
+
+_WHOLE_LINES = frozenset({"reduction", "product", "call"})
 _ORDINALS = ("first", "last")
 
 
@@ -212,8 +183,10 @@ def _turned(view: View, dimension: int, communicator: Communicator) -> View:
         extent * size if k == dimension else extent / size
         for k, extent in enumerate(view.buffer.extents)
     )
+    layers = view.region[dimension].count
+    thin: Index = At(num(0)) if layers == num(1) else Part(num(0), layers)
     region: tuple[Index, ...] = tuple(
-        Whole(extent) if k == dimension else At(num(0)) for k, extent in enumerate(extents)
+        Whole(extent) if k == dimension else thin for k, extent in enumerate(extents)
     )
     return replace(view, buffer=replace(view.buffer, extents=extents), region=region)
 
@@ -223,16 +196,17 @@ def _reordered(view: View) -> View:
     return replace(view, buffer=replace(view.buffer, order=order))
 
 
-def _exchange(faces: list[tuple[Communicate, View]]) -> tuple[Step, ...]:
-    """Return the exchange of faces, with their copies where they are not one stretch."""
+def _exchange(faces: list[Face]) -> tuple[Step, ...]:
+    """Return the exchange of faces, with their copies where they are needed."""
     steps: list[Step] = []
-    for step, view in faces:
-        sent = view
-        if contiguity(view) is Contiguity.NO:
-            sent = _fresh(view.shape or (), view.dtype, step.span)
-            steps.append(Copy(sent, view, step.span, allocates=True))
+    for face in faces:
+        step, view, sent = face.step, face.view, face.view
+        across = contiguity(view) is Contiguity.NO
+        if across or face.protected:
+            sent = face.staging or _fresh(view.shape or (), view.dtype, step.span)
+            steps.append(Copy(sent, view, step.span, allocates=face.staging is None))
         steps.append(replace(step, op=Op.SEND, send=_payload(sent, step.span), receive=None))
-        if sent != view:
+        if across:
             steps.append(Copy(view, sent, step.span))
     return tuple(steps)
 
@@ -309,7 +283,7 @@ def _product(function: SpmdFunction, visit: Visit, step: Communicate) -> Iterato
 def _called(view: View, otherwise: str) -> str:
     """Return how to speak of an array: by its name, where it has one of its own."""
     name = view.buffer.name
-    return f"`{name}`" if is_name(name) else otherwise
+    return f"`{name}`" if all(map(is_name, name.split("."))) else otherwise
 
 
 def _made_by(visit: Visit, view: View) -> Compute | None:
