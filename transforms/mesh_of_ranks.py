@@ -25,9 +25,10 @@ from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
+from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
 from advisor.source import Span
-from costdb.expr import ExprError, evaluate, free_symbols, num
+from costdb.expr import ExprError, evaluate, num
 from transforms.factors import factorisations
 
 DOCUMENTATION = """\
@@ -71,7 +72,6 @@ communication costs with cache effects for ZPL and MPI programs.
 
 _AXES = 2
 _SENDS = frozenset({Op.SEND, Op.SENDRECV})
-_COMPUTED_DIMS = "MPI.Compute_dims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +202,8 @@ def _numbers(program: Program, communicator: Communicator) -> tuple[int, ...] | 
     dims = communicator.dims
     if dims is None or len(dims) != _AXES:
         return None
-    known = {name: fact.value for name, fact in program.sizes.items() if fact.value is not None}
-    ranks = known.get(RANKS)
-    for name in free_symbols(dims[0]) - known.keys():
-        if not isinstance(ranks, int) or _COMPUTED_DIMS not in program.sizes[name].origin:
-            return None
-        known[name] = _balanced(ranks)
+    stated = {name: fact.value for name, fact in program.sizes.items() if fact.value is not None}
+    known = with_derived({name: fact.derived for name, fact in program.sizes.items()}, stated)
     try:
         found = tuple(evaluate(extent, known) for extent in dims)
     except (ExprError, ArithmeticError):
@@ -215,11 +211,6 @@ def _numbers(program: Program, communicator: Communicator) -> tuple[int, ...] | 
     if any(extent != int(extent) or extent < 1 for extent in found):
         return None
     return tuple(int(extent) for extent in found)
-
-
-def _balanced(ranks: int) -> int:
-    """Return the larger of the two factors that are closest, as ``MPI_Dims_create`` chooses."""
-    return min(first for first, second in factorisations(ranks, _AXES) if first >= second)
 
 
 def _arrangements(program: Program, exchange: _Exchange) -> Iterator[ProgramProposal]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.finding import Alternative, Remark
-from advisor.ir.spmd.program import RANKS, Program
+from advisor.ir.spmd.program import RANKS, Program, SizeFact
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Loop, Step
@@ -62,6 +62,22 @@ def bind_program(
     return Sizes(whole, origins)
 
 
+def _as_bound(program: Program, sizes: Sizes) -> Program:
+    """Return a program with what the user binds in the place of what its source says.
+
+    Rules look at how many ranks there are, and at sizes that they know to be the same on all of
+    them: those that the source gives a value. Other sizes may differ from rank to rank, whatever
+    value they are priced with.
+    """
+    facts = dict(program.sizes)
+    for name in {RANKS, *facts} & sizes.values.keys():
+        fact = facts.get(name, SizeFact(None, ""))
+        value = sizes.values[name]
+        if value != fact.value and (name == RANKS or fact.value is not None):
+            facts[name] = replace(fact, value=value, origin=sizes.origins[name])
+    return replace(program, sizes=facts)
+
+
 def is_ranks(name: str) -> bool:
     """Return whether a symbol is the size of a communicator."""
     return name == RANKS or name.startswith(f"{RANKS}.")
@@ -82,6 +98,7 @@ def rank_program(
     """
     judged: list[Judged] = []
     remarks: dict[str, Remark] = {}
+    program = _as_bound(program, sizes)
     for transform in transforms:
         by_place: dict[Span, list[ProgramProposal]] = {}
         for proposal in transform.propose_program(program):
