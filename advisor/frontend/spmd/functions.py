@@ -30,10 +30,11 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.ir.spmd.memory import Buffer
-from advisor.ir.spmd.program import CallSite
+from advisor.ir.spmd.program import RANK, CallSite
 from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Call, Step
 from advisor.source import Span
+from costdb.expr import sym
 
 MOST_FRAMES = 12
 """Calls within calls that are followed."""
@@ -125,6 +126,7 @@ class Functions:
         frame = Frame(
             dict(names), defined.function.name, defined.shared, outer=outer, module=self.module
         )
+        frame.of_all_ranks = next((n for n, value in names.items() if _is_of_all(value)), "")
         saved = run.statement, run.targets
         run.frames.append(frame)
         run.targets = ()
@@ -208,6 +210,7 @@ class Functions:
         names: dict[str, Value] = {}
         params = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
         options = self._options(node, run)
+        run.frame.of_all_ranks = ""  # each function is given its own
         for position, parameter in enumerate(params):
             name = parameter.name.value
             if position == 0 and owner is not None and not _is_static(node):
@@ -265,6 +268,11 @@ def elsewhere(run: Run, module: str, span: Span, enter: Callable[[FunctionTable]
     for step in steps:
         run.emit(moved(step, span, statement))
     return found
+
+
+def _is_of_all(value: Value) -> bool:
+    """Return whether a communicator is, or is taken for, that of all ranks."""
+    return isinstance(value, Comm) and value.communicator.rank == sym(RANK)
 
 
 def _is_static(node: cst.FunctionDef) -> bool:

@@ -17,7 +17,7 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.ir.spmd.memory import Order, Origin, View
-from advisor.ir.spmd.ranks import CommKind
+from advisor.ir.spmd.ranks import CommKind, Communicator
 from costdb.expr import Expr
 from costdb.expr.nodes import Num, Sym
 
@@ -66,13 +66,19 @@ def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
         case (Request(), Request()):
             return one
         case (Comm(), Comm()):
-            return one if one.communicator.text == other.communicator.text else _mixed(one, run)
+            same = one.communicator.text == other.communicator.text
+            return one if same else _mixed(one.communicator, other.communicator, name, run)
     return Opaque(f"`{name}` denotes different things on different paths", text=name)
 
 
-def _mixed(one: Comm, run: Run) -> Value:
-    made = run.communicator(CommKind.GIVEN, one.communicator.text, one.communicator.span)
-    return Comm(made)
+def _mixed(one: Communicator, other: Communicator, name: str, run: Run) -> Value:
+    """Return what is one communicator here and another there: of whose ranks, nobody knows."""
+    if one.rank == other.rank:
+        return Comm(run.communicator(CommKind.GIVEN, one.text, one.span))
+    text = f"{name}.either"
+    size = run.symbols.unknown(f"P.{text}", f"`{name}` is several communicators", run.statement)
+    rank = run.symbols.unknown(f"rank.{text}", "the own rank", run.statement, varies=True)
+    return Comm(Communicator(CommKind.GIVEN, text, size, rank, one.span))
 
 
 def _joined_numbers(one: Number, other: Number, name: str, run: Run) -> Number:

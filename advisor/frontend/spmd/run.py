@@ -68,6 +68,8 @@ class Frame:
         Loops around the present statement within this function.
     outer : int
         Loops around the call of this function.
+    of_all_ranks : str
+        The communicator that it is given, and that nothing says more of.
     """
 
     names: dict[str, Value]
@@ -81,6 +83,7 @@ class Frame:
     buffers: dict[tuple[str, int], Buffer] = field(default_factory=dict)
     communicators: dict[Communicator, None] = field(default_factory=dict)
     module: str = ""
+    of_all_ranks: str = ""
 
 
 class FunctionTable(Protocol):
@@ -395,15 +398,28 @@ class Run:
 
     def communicator(self, kind: CommKind, text: str, span: Span, **more: object) -> Communicator:
         """Return a communicator, with symbols for its size and the own rank in it."""
-        if kind in (CommKind.WORLD, CommKind.GIVEN):
+        if kind is CommKind.WORLD or (kind is CommKind.GIVEN and self._stands_for_all(text)):
             size, rank = sym("P"), sym("rank")
         elif kind is CommKind.SELF:
             size, rank = num(1), num(0)
         else:
-            name = self.targets[0] if self.targets else text
-            size = self.symbols.unknown(f"P.{name}", f"the size of {text} is not known", span)
-            rank = self.symbols.unknown(f"rank.{name}", "the own rank", span, varies=True)
+            given = kind is CommKind.GIVEN
+            name = self.targets[0] if self.targets and not given else text
+            # a name is one communicator wherever it is used; an expression makes one where it is
+            made = None if given else span
+            size = self.symbols.unknown(f"P.{name}", f"the size of {text} is not known", made)
+            rank = self.symbols.unknown(f"rank.{name}", "the own rank", made, varies=True)
         return Communicator(kind, text, size, rank, span, **more)  # type: ignore[arg-type]
+
+    def _stands_for_all(self, text: str) -> bool:
+        """Return whether a communicator that a function is given is taken for that of all ranks.
+
+        The first one is, under whatever names; another one beside it (`row_comm`, `col_comm`) has
+        other ranks.
+        """
+        name = text.rpartition(".")[2]
+        self.frame.of_all_ranks = self.frame.of_all_ranks or name
+        return self.frame.of_all_ranks == name
 
     def is_duck_typed(self, text: str, value: Value | None) -> bool:
         """Return whether a name of unknown meaning is used as only communicators are."""

@@ -1,0 +1,76 @@
+"""Communicators of some ranks have ranks and sizes of their own, however functions get them."""
+
+import pytest
+
+from advisor.frontend.spmd.reader import read_program
+from advisor.ir.spmd.steps import Communicate, walk
+from costdb.expr import to_text
+
+EXCHANGE = """
+def exchange(u, comm):
+    comm.Allreduce(MPI.IN_PLACE, u)
+"""
+
+
+def communicators(text: str, function: str) -> list[tuple[str, str]]:
+    """Return size and rank of what a function communicates over, in the order of its calls."""
+    source = f"import numpy as np\nfrom mpi4py import MPI\n\nworld = MPI.COMM_WORLD\n{text}"
+    compile(source, "program.py", "exec")
+    program = read_program("program.py", source)
+    assert program is not None
+    found = program.function(function)
+    assert found is not None
+    steps = [v.step for v in walk(found.body) if isinstance(v.step, Communicate)]
+    return [(to_text(s.communicator.size), to_text(s.communicator.rank)) for s in steps]
+
+
+OF_ALL = ("P", "rank")
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("world", OF_ALL),
+        ("world.Dup()", OF_ALL),
+        ("world.Split(world.rank % 2)", ("P.part", "rank.part")),
+        ("world.Split_type(MPI.COMM_TYPE_SHARED)", ("P.part", "rank.part")),
+        ("world.Create_group(world.Get_group())", ("P.part", "rank.part")),
+    ],
+)
+def test_a_parameter_is_the_communicator_that_is_passed(
+    made: str, expected: tuple[str, str]
+) -> None:
+    assert communicators(
+        f"{EXCHANGE}\npart = {made}\nexchange(np.zeros(4), part)\n", "exchange"
+    ) == [expected]
+
+
+def test_part_of_a_mesh_is_as_large_as_its_axis() -> None:
+    text = "mesh = world.Create_cart((4, 2))\nrow = mesh.Sub((False, True))\n"
+    ((size, rank),) = communicators(f"{EXCHANGE}\n{text}exchange(np.zeros(4), row)\n", "exchange")
+    assert size == "2" and rank != "rank"
+
+
+def test_a_parameter_that_is_several_communicators_is_none_of_them() -> None:
+    calls = (
+        "half = world.Split(world.rank % 2)\nfor c in range(3):\n    exchange(np.zeros(4), {})\n"
+    )
+    several = calls.format("world") + "    exchange(np.zeros(4), half)\n"
+    ((size, rank),) = communicators(EXCHANGE + several, "exchange")
+    assert size not in ("P", "P.half") and rank not in ("rank", "rank.half")
+    # a duplicate has the same ranks
+    several = calls.format("world") + "    exchange(np.zeros(4), world.Dup())\n"
+    assert communicators(EXCHANGE + several, "exchange") == [OF_ALL]
+
+
+@pytest.mark.parametrize("note", ["", ": MPI.Comm"])
+def test_of_several_that_nobody_passes_one_is_of_all_ranks(note: str) -> None:
+    text = f"def solve(comm{note}, row_comm{note}):\n    comm.Barrier()\n    row_comm.Barrier()\n"
+    first, second = communicators(text, "solve")
+    assert first == OF_ALL
+    assert second == ("P.row_comm", "rank.row_comm")
+
+
+def test_each_function_has_its_own_of_all_ranks() -> None:
+    text = "def one(a: MPI.Comm):\n    a.Barrier()\n\n\ndef other(b: MPI.Comm):\n    b.Barrier()\n"
+    assert communicators(text, "one") == communicators(text, "other") == [OF_ALL]
