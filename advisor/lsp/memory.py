@@ -47,9 +47,6 @@ class KernelMemory:
         """
         if not options.observed and not engine.needs_reading(source):
             return FileResult(path, source, (), ())
-        if engine.may_communicate(source):
-            # what a name denotes in an SPMD program may hang on any line of the file
-            return engine.check_source(path, source, options)
         layout = layout_of(source)
         if layout is None or not self._is_readable(layout):
             return engine.check_source(path, source, options)
@@ -68,7 +65,10 @@ class KernelMemory:
                 self._told(path, excerpt, own, shared, options)
                 for excerpt, own in zip(excerpts, kernels, strict=True)
             ]
-        except SourceProblem:
+            if engine.may_communicate(source):
+                # what a name denotes in an SPMD program may hang on any line of the file
+                told.append(engine.rank_program_in(path, source, options))
+        except (SourceProblem, RecursionError):
             # of several problems the engine knows which one to name, and where
             return engine.check_source(path, source, options)
         whole = Ranked(

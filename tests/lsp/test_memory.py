@@ -106,6 +106,20 @@ LINES = (
 )
 
 
+PROGRAM = """
+
+def exchanged(field: np.ndarray, steps: int) -> np.ndarray:
+    from mpi4py import MPI
+
+    world = MPI.COMM_WORLD
+    for step in range(100):
+        for row in range(width):
+            world.Send(field[row, 0:8], dest=1 - world.rank)
+    return world.allreduce(np.zeros(100_000))
+"""
+"""Functions that communicate, which hang on all of their file."""
+
+
 def told(result: FileResult) -> object:
     """A result without its edits, which the memory does not promise."""
     return (
@@ -149,11 +163,12 @@ def edited(text: str, source: random.Random) -> str:
     return "\n".join(lines)
 
 
+@pytest.mark.parametrize("file", [FILE, FILE + PROGRAM], ids=["kernels", "and a program"])
 @pytest.mark.parametrize("seed", range(4))
-def test_random_edits(seed: int) -> None:
+def test_random_edits(seed: int, file: str) -> None:
     source = random.Random(seed)
     memory = KernelMemory()
-    text = FILE
+    text = file
     readable = 0
     for _ in range(14):
         for _ in range(source.randint(1, 2)):
@@ -162,7 +177,7 @@ def test_random_edits(seed: int) -> None:
         assert outcome(memory.check, "kernels.py", text, OPTIONS) == wanted, text
         readable += not isinstance(wanted, str)
         if isinstance(wanted, str):
-            text = FILE
+            text = file
     assert readable >= 3
 
 
