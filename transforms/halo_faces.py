@@ -1,4 +1,4 @@
-"""ADV602: send and receive faces that are one stretch of memory without copying them."""
+"""ADV602: copy faces as often as needed: not at all where they are one stretch of memory."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit
 from advisor.source import Edit, Span
+from transforms.face_buffers import copied_twice, made_again
 from transforms.spmd_calls import is_contiguous, is_name
 from transforms.views import disjoint, mentions, same_memory, written
 from transforms.writing import stands_alone
@@ -24,6 +25,8 @@ DOCUMENTATION = """\
 
 **What it does.** Finds faces of arrays that are copied before they are sent, or received into a
 buffer and copied from there, though they are one stretch of memory that MPI can take as it is.
+Of other faces it finds those that are copied twice, and receive buffers that are filled with zeros
+in every step before the message overwrites them.
 
 **Why it costs.** A row of an array in C order (a column of one in Fortran order) lies in memory as
 a message does. Copying it reads and writes every element once more, and new memory for it is
@@ -44,9 +47,10 @@ comm.Sendrecv(u[1, :], dest=up, recvbuf=u[-1, :], source=down)
 
 **When it stays quiet.** Faces across the storage order, which mpi4py refuses without a copy or a
 derived datatype; sends that return before the message has left, whose copy protects it from what
-is written next; copies that are used for anything else; neighbours that may be absent, because a
-receive from nobody leaves its buffer as it was; faces that are not surely apart; storage orders
-that the source does not tell.
+is written next; copies and buffers that are used for anything else; buffers that `np.empty` makes,
+which costs little; several receives into one buffer, or some that not every iteration runs;
+neighbours that may be absent, because a receive from nobody leaves its buffer as it was; faces that
+are not surely apart; storage orders that the source does not tell.
 
 **Fix safety.** The same elements go to the same places, and results are equal bit for bit.
 
@@ -74,6 +78,8 @@ class FaceCopied:
     def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
         """Yield every copied face that could be sent, or received, in its place."""
         for function in program.functions:
+            yield from made_again(program, function)
+            yield from copied_twice(program, function)
             for visit, step in function.operations():
                 if step.pickled or not step.blocking or function.weight(visit) == 0:
                     continue

@@ -131,11 +131,11 @@ def root_lines(
         arms = root_arms(branch, communicator, root)
         if arms is None or arms[0] != branch.then or branch.then == branch.orelse:
             continue
-        found.append(_suite(branch.span, program))
+        found.append(suite_of(branch.span, program))
     return found
 
 
-def _suite(header: Span, program: Program) -> Span:
+def suite_of(header: Span, program: Program) -> Span:
     """Return the lines that belong to the header of an ``if``, by their indentation."""
     lines = program.context.lines
     indent = header.start_column
