@@ -137,15 +137,16 @@ class Condition:
     Attributes
     ----------
     text : str
-        Such as ``N >= 412, searched to 4096``; for several open sizes one part for each, with
+        Such as ``N >= 412, proved to 2**24``, or ``searched to 4096`` where some values were not
+        tried; for several open sizes one part for each, with
         the values that the others had.
     open_sizes : tuple of str
         The sizes that nothing binds.
     pays_from : int or None
-        The value from which on it pays, up to the end of what was searched. None where it
+        The value from which on it pays, up to the end of what was looked at. None where it
         does not last, and where several sizes are open.
     always : bool
-        Whether it pays for all that was searched.
+        Whether it pays for all that was looked at.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Numbers from prices: estimates in seconds, ratios of two prices, and where the better one flips.
+"""Numbers from prices: estimates in seconds and ratios of two prices.
 
 Every machine coefficient has an interval. An estimate's ends put each coefficient at whichever
 of its ends makes the price least or greatest, except residuals, which are independent of one
@@ -9,17 +9,11 @@ what is uncertain about both alike cancels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
-from costdb.expr import Expr, ExprError, compile_scalar, evaluate, free_symbols, num
-from costdb.expr.exact import exact
-from costdb.expr.functions import Reduction
-from costdb.expr.scalar import ScalarFunction
+from costdb.expr import ExprError, evaluate
 from costdb.multilinear import (
     Box,
     Interval,
@@ -35,42 +29,9 @@ from costdb.quantity import Provenance, Quantity
 from costdb.spread import independent_of, spread, spread_of_ratio
 
 _SECONDS_PER_MICROSECOND = 1e-6
-_DENSE_VALUES = 256
-_GEOMETRIC_STEP = 1.08
-_FEW_VALUES = 16
-_WIDE_STEP = 1.5
-_ROUNDING = 1e-9
-"""Relative difference of two prices below which their order is found exactly."""
 _TRUST = tuple(Provenance)
 
 Bindings = Mapping[str, int | float]
-
-
-@dataclass(frozen=True, slots=True)
-class Crossover:
-    """Where the better of two prices changes, along one variable.
-
-    Attributes
-    ----------
-    variable : str
-        What varies.
-    flips : tuple of int
-        Each the first value at which the other price is the better one, ascending.
-    after_wins_first : bool
-        Whether ``after`` is strictly cheaper at `low`.
-    low, high : int
-        Values scanned, inclusive.
-    dense_to : int
-        Every value up to this one was tried; above it, steps of some per cent (of a half, where
-        formulas hold sums without closed form), with an exact search between two that differ.
-    """
-
-    variable: str
-    flips: tuple[int, ...]
-    after_wins_first: bool
-    low: int
-    high: int
-    dense_to: int
 
 
 def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
@@ -93,7 +54,7 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
     ExprError
         A size is unbound or not a finite number, or the formula has no value there.
     """
-    _check_bindings(bindings)
+    check_bindings(bindings)
     names = frozenset(priced.coefficients)
     box = _box(priced.coefficients)
     whole = reduce_price(priced.microseconds, bindings, names)
@@ -127,7 +88,7 @@ def middle(priced: Priced, bindings: Bindings) -> Seconds:
     ExprError
         As :func:`evaluate_price`.
     """
-    _check_bindings(bindings)
+    check_bindings(bindings)
     values = {name: quantity.value for name, quantity in priced.coefficients.items()}
     microseconds = float(evaluate(priced.microseconds, {**bindings, **values}))
     return Seconds(max(0.0, microseconds) * _SECONDS_PER_MICROSECOND)
@@ -144,7 +105,7 @@ def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     ExprError
         As :func:`evaluate_price`; or the prices disagree on a coefficient.
     """
-    _check_bindings(bindings)
+    check_bindings(bindings)
     merged = merge_coefficients((before.coefficients, after.coefficients))
     names, box = frozenset(merged), _box(merged)
     above = reduce_price(before.microseconds, bindings, names)
@@ -168,60 +129,6 @@ def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:
     return Ratio(low, mid, high)
 
 
-def crossover(
-    before: Priced,
-    after: Priced,
-    variable: str,
-    bindings: Bindings,
-    low: int = 1,
-    high: int = 1_000_000,
-) -> Crossover:
-    """Return the whole values of `variable` at which the better price changes.
-
-    Coefficients stand at their middle. A binding of `variable` itself is ignored. Two flips
-    between neighbouring steps above `dense_to` go unseen.
-
-    Raises
-    ------
-    ExprError
-        A size other than `variable` is unbound, or a formula has no value somewhere.
-    """
-    if low > high:
-        raise ExprError(f"the range {low}..{high} of {variable!r} is empty")
-    others = {name: value for name, value in bindings.items() if name != variable}
-    _check_bindings(others)
-    merged = merge_coefficients((before.coefficients, after.coefficients))
-    values: dict[str, int | float] = {**others, **{n: q.value for n, q in merged.items()}}
-    after_wins = _comparison(before.microseconds, after.microseconds, variable, values)
-    # a sum that has no closed form takes time in proportion to its range, at every value
-    slow = _enumerates(before.microseconds) or _enumerates(after.microseconds)
-    dense, step = (_FEW_VALUES, _WIDE_STEP) if slow else (_DENSE_VALUES, _GEOMETRIC_STEP)
-    dense_to = min(high, low + dense - 1)
-    stops = list(range(low, dense_to + 1))
-    while stops[-1] < high:
-        stops.append(min(high, math.ceil(stops[-1] * step)))
-    wins = [after_wins(stop) for stop in stops]
-    flips = [
-        _first_unlike(after_wins, left, right, won)
-        for (left, right), (won, then) in zip(pairwise(stops), pairwise(wins), strict=True)
-        if won != then
-    ]
-    return Crossover(variable, tuple(flips), wins[0], low, high, dense_to)
-
-
-def _enumerates(expr: Expr) -> bool:
-    """Return whether a formula holds a sum or maximum that has no closed form."""
-    pending, seen = [expr], {expr}
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Reduction):
-            return True
-        fresh = [child for child in part.children if child not in seen]
-        seen.update(fresh)
-        pending += fresh
-    return False
-
-
 def merge_coefficients(mappings: Sequence[Mapping[str, Quantity]]) -> dict[str, Quantity]:
     """Return all coefficients together.
 
@@ -236,60 +143,6 @@ def merge_coefficients(mappings: Sequence[Mapping[str, Quantity]]) -> dict[str, 
             if merged.setdefault(name, quantity) != quantity:
                 raise ExprError(f"the coefficient {name!r} has two different values")
     return merged
-
-
-def _comparison(
-    before: Expr, after: Expr, variable: str, values: Bindings
-) -> Callable[[int], bool]:
-    """Return a test of whether `after` is less than `before` at a value of `variable`.
-
-    Floats decide where the difference is far above their rounding, exact arithmetic elsewhere.
-    """
-    difference = before - after
-    if difference == num(0):
-        return lambda value: False
-    fractions = {name: exact(value) for name, value in values.items()}
-    if _enumerates(before) or _enumerates(after):
-        # sums of whole numbers are as quick as those of floats, and remembered where the same
-        # price is compared with several others
-        def after_is_less(value: int) -> bool:
-            point = {**fractions, variable: value}
-            return evaluate(before, point) > evaluate(after, point)
-
-        return after_is_less
-    names = tuple(sorted(free_symbols(before) | free_symbols(after)))
-    unbound = [name for name in names if name != variable and name not in values]
-    if unbound:
-        raise ExprError(f"{unbound[0]!r} has no value")
-    gain, size = _compiled(difference, names), _compiled(before, names)
-    point: list[int | float] = [values.get(name, 0) for name in names]
-    place = names.index(variable) if variable in names else None
-
-    def after_wins(value: int) -> bool:
-        if place is not None:
-            point[place] = value
-        found = float(gain(*point))
-        if abs(found) > _ROUNDING * abs(float(size(*point))):
-            return found > 0
-        return evaluate(difference, {**fractions, variable: value}) > 0
-
-    return after_wins
-
-
-@lru_cache(maxsize=16)
-def _compiled(expr: Expr, names: tuple[str, ...]) -> ScalarFunction:
-    # the formula is the same whichever of its names varies
-    return compile_scalar(expr, names)
-
-
-def _first_unlike(test: Callable[[int], bool], left: int, right: int, at_left: bool) -> int:
-    while right - left > 1:
-        middle = (left + right) // 2
-        if test(middle) == at_left:
-            left = middle
-        else:
-            right = middle
-    return right
 
 
 def _positive_multilinear(price: Reduced, box: Box) -> TypeGuard[Multilinear]:
@@ -345,7 +198,13 @@ def _extrapolation(
     return f"{domain.what}: {value:g} is outside the calibrated {domain.low:g} to {domain.high:g}"
 
 
-def _check_bindings(bindings: Bindings) -> None:
+def check_bindings(bindings: Bindings) -> None:
+    """Refuse sizes that are not finite numbers.
+
+    Raises
+    ------
+    ExprError
+    """
     for name, value in bindings.items():
         if not math.isfinite(value):
             raise ExprError(f"{name!r} is not a finite number")

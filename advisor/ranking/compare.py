@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.ir.kernel import Kernel
+from costdb.crossovers import PROVED_TO, Crossover, crossover, proved_crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
-from costdb.evaluate import compare, crossover, evaluate_price, middle
+from costdb.evaluate import compare, evaluate_price, middle
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.pricing import price_process
@@ -89,37 +90,43 @@ def where_it_pays(
 ) -> tuple[tuple[int, ...], str] | None:
     """Return where the better of two kernels changes along one size, and where `after` pays.
 
-    None where it does not change in the range searched.
+    None where it does not change in the range decided or searched; one that was only searched is
+    told with its end.
     """
     high = max(SCANNED_TO, 4 * int(sizes[variable]))
-    flips, _, pays = pays_where(before, after, variable, sizes, 1, high)
-    return (flips, pays) if flips else None
+    found = crossing(before, after, variable, sizes, 1, high)
+    if not found.flips:
+        return None
+    return found.flips, f"{pays_for(found)}{'' if found.proved else f', searched to {high}'}"
 
 
-def pays_where(
+def crossing(
     before: Costed,
     after: Costed,
     variable: str,
     sizes: Mapping[str, Number],
     low: int,
     high: int,
-) -> tuple[tuple[int, ...], bool, str]:
-    """Return where the better of two kernels changes in a range, and where `after` pays.
+) -> Crossover:
+    """Return where the better of two kernels changes: everywhere, or where a search finds it.
 
-    Returns
-    -------
-    flips : tuple of int
-    first : bool
-        Whether `after` is the better one at `low`.
-    pays : str
-        Empty where nothing changes.
+    Parameters
+    ----------
+    low, high : int
+        The range to search where the formulas cannot be decided up to `PROVED_TO`.
     """
-    found = crossover(before.priced, after.priced, variable, sizes, low, high)
-    first = found.after_wins_first
+    proved = proved_crossover(
+        before.priced, after.priced, variable, sizes, low, max(high, PROVED_TO)
+    )
+    return proved or crossover(before.priced, after.priced, variable, sizes, low, high)
+
+
+def pays_for(found: Crossover) -> str:
+    """Describe where the second of two kernels pays; empty where nothing changes."""
     if not found.flips:
-        return (), first, ""
-    edges = [low, *found.flips] if first else list(found.flips)
-    return found.flips, first, _ranges(variable, edges)
+        return ""
+    edges = [found.low, *found.flips] if found.after_wins_first else list(found.flips)
+    return _ranges(found.variable, edges)
 
 
 def _ranges(variable: str, edges: list[int]) -> str:

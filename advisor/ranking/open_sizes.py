@@ -2,8 +2,9 @@
 
 Of kernels and of programs alike.
 
-No time is told, for there is none. With one size open, its values are searched for those where a
-proposal is faster; with several, each is searched with the others at values that the finding
+No time is told, for there is none. With one size open, the finding tells at which of its values a
+proposal is faster: all of them up to a bound where the formulas allow it, else those that a search
+finds. With several, each is taken by itself, with the others at values that the finding
 names, because a search over all of them would say little in one line.
 """
 
@@ -25,9 +26,10 @@ from advisor.finding import (
 )
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import SCANNED_TO, Costed, Number, cost, pays_where, time_s
+from advisor.ranking.compare import SCANNED_TO, Costed, Number, cost, crossing, pays_for, time_s
 from advisor.ranking.findings import Offer, Offered, Place, Rule, fingerprint_of, unpredicted
 from advisor.ranking.sizes import Sizes
+from costdb.crossovers import PROVED_TO, enumerates
 from costdb.estimate import Missing
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
@@ -134,7 +136,10 @@ def best_where_open(
         return None
     unbound = _unbound(before, candidates, sizes)
     here = {**stand_ins, **sizes.values}
-    wins, gain = _tried(before, [after for _, after in candidates], _points(unbound, here))
+    prices = [after for _, after in candidates]
+    wins, gain = _tried(before, prices, _points(unbound, here, 2, SCANNED_TO))
+    if not max(wins) and not any(enumerates(one.priced.microseconds) for one in (before, *prices)):
+        wins, gain = _tried(before, prices, _points(unbound, here, 2 * SCANNED_TO, PROVED_TO))
     most = max(wins)
     if not most:
         return None
@@ -185,10 +190,11 @@ def finding_of_opened(
 
 @dataclass(frozen=True, slots=True)
 class _Searched:
-    """Where a proposal pays along one size; `pays` is empty where it does nowhere."""
+    """Where a proposal pays along one size; `pays` is empty where it does nowhere up to `end`."""
 
     name: str
     pays: str
+    end: str
     always: bool
     least: int | None
     crossover: Crossover | None
@@ -197,16 +203,21 @@ class _Searched:
 def _searched(before: Costed, after: Costed, name: str, here: Point) -> _Searched:
     low = _first_possible(before, after, name, here)
     if low is None:
-        return _Searched(name, "", False, None, None)
-    everywhere = f"every {name} from {low} to {SCANNED_TO}"
-    flips, first, pays = pays_where(before, after, name, here, low, SCANNED_TO)
+        return _Searched(name, "", str(SCANNED_TO), False, None, None)
+    found = crossing(before, after, name, here, low, SCANNED_TO)
+    first, flips = found.after_wins_first, found.flips
+    end = f"2**{PROVED_TO.bit_length() - 1}" if found.high == PROVED_TO else str(found.high)
     if not flips:
-        return _Searched(name, everywhere if first else "", first, low if first else None, None)
+        everywhere = f"every {name} from {low} to {end}"
+        return _Searched(
+            name, everywhere if first else "", end, first, low if first else None, None
+        )
     # an odd number of changes after a loss, or an even one after a gain, ends in a gain
     lasting = first == (len(flips) % 2 == 0)
-    text = f"{pays}, searched to {SCANNED_TO}"
+    pays = pays_for(found)
+    text = f"{pays}, {'proved' if found.proved else 'searched'} to {end}"
     return _Searched(
-        name, text, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
+        name, text, end, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
     )
 
 
@@ -231,7 +242,7 @@ def _condition(found: Sequence[_Searched], here: Point) -> Condition:
     parts = []
     for one in found:
         others = ", ".join(f"{name} = {here[name]}" for name in unbound if name != one.name)
-        parts.append(f"{one.pays or f'no {one.name} up to {SCANNED_TO}'} (at {others})")
+        parts.append(f"{one.pays or f'no {one.name} up to {one.end}'} (at {others})")
     return Condition("; ".join(parts), unbound, None, always)
 
 
@@ -254,9 +265,9 @@ def _stand_ins(kernel: Kernel, unbound: Sequence[str]) -> dict[str, Number]:
     }
 
 
-def _points(unbound: Sequence[str], here: Point) -> Iterator[Point]:
+def _points(unbound: Sequence[str], here: Point, low: int, high: int) -> Iterator[Point]:
     for name in unbound:
-        for exponent in range(1, SCANNED_TO.bit_length()):
+        for exponent in range(low.bit_length() - 1, high.bit_length()):
             yield {**here, name: 1 << exponent}
 
 

@@ -132,6 +132,8 @@ class _Bounding:
                 return self._division(expr)
             case Pow():
                 return self._power(expr)
+            case Gcd() if self.region.throughout:
+                return self._divisor(expr)
             case Gcd() if self._is_steady(expr):
                 return exactly(constant(self.region.fix(expr)))
             case Log2():
@@ -222,7 +224,7 @@ class _Bounding:
             value = self.bounds(test)
             low, high = self._ends(value)
             found = True if low > 0 or high < 0 else False if low == high == 0 else None
-        if found is None and self._is_steady(test):
+        if found is None and self._is_steady(test) and not self.region.throughout:
             return self.region.fix(test) != 0
         return found
 
@@ -240,6 +242,8 @@ class _Bounding:
         if not (below.exact and not names_in(below.low)):
             if not self._is_steady(expr.divisor):
                 raise NotBounded
+            if self.region.throughout:
+                return self._division_by_size(expr)
             below = exactly(constant(self.region.fix(expr.divisor)))
         divisor = below.low.get((), 0)
         if divisor <= 0:
@@ -262,6 +266,23 @@ class _Bounding:
             low = ZERO
         return Bounds(low, quotient.high)
 
+    def _division_by_size(self, expr: Division) -> Bounds:
+        """Return bounds of a division whose divisor has several values in the region."""
+        above = self.bounds(expr.dividend)
+        inverse = self.bounds(power(expr.divisor, num(-1)))
+        if isinstance(expr, Mod):
+            return Bounds(ZERO, constant(self._ends(self.bounds(expr.divisor))[1]))
+        rounded = math.floor if isinstance(expr, FloorDiv) else math.ceil
+        ends = product_range(self._ends(above), self._ends(inverse))
+        low, high = (rounded(end) for end in ends)
+        if low == high:
+            return exactly(constant(low))
+        quotient = self._product(above, inverse)
+        if not isinstance(expr, FloorDiv):
+            return Bounds(quotient.low, added(quotient.high, ONE))
+        least = added(quotient.low, ONE, -1)
+        return Bounds(ZERO if self.region.range_of(least)[0] < 0 <= low else least, quotient.high)
+
     def _power(self, expr: Pow) -> Bounds:
         exponent = expr.exponent.value if isinstance(expr.exponent, Num) else None
         if isinstance(exponent, int) and 0 < exponent <= _LARGEST_POWER:
@@ -277,11 +298,21 @@ class _Bounding:
             raise NotBounded
         return exactly(self.region.named(expr, _inverse(high), _inverse(low)))
 
+    def _divisor(self, expr: Gcd) -> Bounds:
+        """Return bounds of a common divisor, which is not above a number that is never 0."""
+        ends = [self._ends(self.bounds(part)) for part in (expr.left, expr.right)]
+        most = [high for low, high in ends if low > 0]
+        if not most or not expr.is_whole(free_symbols(expr)):
+            raise NotBounded
+        return Bounds(ONE, constant(min(most)))
+
     def _logarithm(self, expr: Log2) -> Bounds:
         low, high = self._ends(self.bounds(expr.argument))
-        if low <= 0 or not self._is_steady(expr):
+        if low <= 0 or not (self._is_steady(expr) or self.region.throughout):
             raise NotBounded
         ends = math.log2(low) - _ROUNDING, math.log2(high) + _ROUNDING
+        if not self._is_steady(expr):
+            return Bounds(constant(ends[0]), constant(ends[1]))
         return exactly(self.region.named(expr, *ends))
 
     def _reduction(self, expr: Reduction) -> Bounds:

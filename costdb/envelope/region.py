@@ -58,6 +58,8 @@ class Region:
         What has the value in the region that it has at the point.
     variables : mapping of Expr to str
         What stands for a variable of polynomials.
+    throughout : bool
+        Whether nothing may be fixed, as bounds are asked for all over the box.
     """
 
     point: dict[str, Value]
@@ -66,6 +68,7 @@ class Region:
     fixed: dict[Expr, Value] = field(default_factory=dict)
     variables: dict[Expr, str] = field(default_factory=dict)
     indices: dict[str, Index] = field(default_factory=dict)
+    throughout: bool = False
 
     def holds(self, polynomial: Polynomial, *, strictly: bool = False) -> bool:
         """Tell whether a polynomial is not below 0 in the region.
@@ -134,10 +137,10 @@ class Region:
         Raises
         ------
         NotBounded
-            It has none.
+            It has none, or nothing may be fixed.
         """
         if expr not in self.fixed:
-            if len(self.fixed) >= MOST_GUARDS:
+            if self.throughout or len(self.fixed) >= MOST_GUARDS:
                 raise NotBounded
             self.fixed[expr] = self._at_point(expr)
         return self.fixed[expr]

@@ -10,8 +10,14 @@ import pytest
 
 from advisor.engine import FileResult, Options, check_source
 from advisor.finding import Applicability, Finding
+from advisor.ranking.compare import Costed
+from advisor.ranking.open_sizes import best_where_open
+from advisor.ranking.sizes import Sizes
 from advisor.report.model import FORMATS, Report, renderer
 from advisor.report.style import Style
+from costdb.estimate import Priced
+from costdb.expr import parse
+from costdb.process.terms import NOTHING
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -45,7 +51,7 @@ def test_a_finding_says_from_which_value_it_pays() -> None:
     assert found.condition is not None
     assert found.condition.open_sizes == ("b",)
     assert found.condition.pays_from == 3, "as published"
-    assert found.message.startswith("pays on t3e for b >= 3, searched to 4096: ")
+    assert found.message.startswith("pays on t3e for b >= 3, proved to 2**24: ")
     # the value is where findings begin when it is given
     assert not gain(source, "ADV201", b=2)
     assert gain(source, "ADV201", b=3)
@@ -59,7 +65,26 @@ def test_loops_over_shrinking_regions_are_searched_as_well() -> None:
     assert found.condition is not None
     assert found.condition.pays_from == 113
     bound = only(checked(without("gauss")), "ADV102")
-    assert [c.pays for c in bound.crossovers if c.variable == "N"] == ["N >= 113"]
+    assert [c.pays for c in bound.crossovers if c.variable == "N"] == ["N >= 113, searched to 4096"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("N", "1000003", "N >= 1000004, proved to 2**24"),
+        ("N*ceil(N/4)", "10**9", "N >= 63245, proved to 2**24"),
+        ("3*N", "2*N", "every N from 1 to 2**24"),
+        ("N % 2 + N/100", "1/2", "N >= 51, and for some values below, proved to 2**24"),
+    ],
+)
+def test_sizes_far_above_those_that_are_tried_are_found(before: str, after: str, told: str) -> None:
+    class Step:
+        title = "a step"
+
+    costs = [Costed(NOTHING, Priced(parse(text))) for text in (before, after)]
+    found = best_where_open(costs[0], [(Step(), costs[1])], [], Sizes({}, {}), {"N": 1024})  # type: ignore[type-var]
+    assert found is not None
+    assert found.condition.text == told
 
 
 def test_several_open_sizes_say_what_the_others_were_taken_for() -> None:
@@ -67,7 +92,7 @@ def test_several_open_sizes_say_what_the_others_were_taken_for() -> None:
     assert found.condition is not None
     assert found.condition.open_sizes == ("N", "b")
     assert found.condition.pays_from is None
-    assert "b >= 3, searched to 4096 (at N = 1024)" in found.condition.text
+    assert "b >= 3, proved to 2**24 (at N = 1024)" in found.condition.text
     assert {(a.name, a.value) for a in found.assumptions} == {("N", 1024), ("b", 4)}
     assert all(a.origin.startswith("not bound") for a in found.assumptions)
 

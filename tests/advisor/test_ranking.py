@@ -17,14 +17,14 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.statements import Unknown
-from advisor.ranking.compare import Costed, cost, time_s, where_it_pays
+from advisor.ranking.compare import Costed, cost, crossing, time_s, where_it_pays
 from advisor.ranking.rank import Ranked, rank
 from advisor.ranking.sizes import Sizes, bind_sizes
 from advisor.report.model import Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
 from costdb.estimate import Missing, Priced
-from costdb.expr import evaluate, parse
+from costdb.expr import compile_scalar, evaluate, parse
 from costdb.machines import Machine, load_machine
 from costdb.machines.machine import machine_of
 from costdb.process.terms import NOTHING
@@ -307,6 +307,50 @@ def test_crossovers_equal_a_dense_scan(slope: Any, shift: Any, block: int, curve
     wins = [evaluate(gain, {"N": n}) > 0 for n in range(1, 257)]
     flips = tuple(n + 1 for n in range(1, 256) if wins[n] != wins[n - 1])
     assert tuple(f for f in (found[0] if found else ()) if f <= 256) == flips
+
+
+def test_proved_crossovers_of_kernels_equal_a_scan() -> None:
+    """At every value up to 5000 the better of two kernels is the one that the flips tell."""
+    proved = []
+    for source, sizes in (
+        (BOX, {"N": 1000, "b": 4}),
+        (
+            HALO.format(
+                dtype="f8", dims="block(x), none", order="C", region="2:, :", shifted=":-2, :"
+            ),
+            {"N": 100, "M": 50, "T": 3, "w": 20},
+        ),
+    ):
+        kernel = kernel_of(source)
+        before = priced(kernel)
+        variants = [one.variant for rule in transforms() for one in rule.propose(kernel)]
+        for variant in variants[:4]:
+            after = priced(variant)
+            coefficients = {
+                name: quantity.value
+                for costed in (before, after)
+                for name, quantity in costed.priced.coefficients.items()
+            }
+            gain = before.priced.microseconds - after.priced.microseconds
+            for variable in sorted(before.sizes | after.sizes):
+                found = crossing(before, after, variable, sizes, 1, 5000)
+                if not found.proved:
+                    continue
+                proved.append(variable)
+                values = {**sizes, **coefficients}
+                names = tuple(values)
+                at, of = (
+                    compile_scalar(gain, names),
+                    compile_scalar(before.priced.microseconds, names),
+                )
+                after_wins = found.after_wins_first
+                for value in range(1, 5001):
+                    after_wins ^= value in found.flips
+                    point = [value if name == variable else values[name] for name in names]
+                    difference = float(at(*point))
+                    if abs(difference) > 1e-9 * float(of(*point)):
+                        assert (difference > 0) == after_wins, (variable, value)
+    assert len(proved) >= 4
 
 
 def test_crossovers_of_kernels_equal_a_dense_scan() -> None:

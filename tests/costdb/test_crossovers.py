@@ -1,0 +1,127 @@
+"""Crossovers that are said to be all of them equal a scan of every value."""
+
+from __future__ import annotations
+
+import pytest
+from expr_strategies import NAMES, expressions
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from costdb.crossovers import PROVED_TO, crossover, proved_crossover
+from costdb.envelope.signs import changes_of, sign_changes
+from costdb.estimate import Priced
+from costdb.expr import Expr, ExprError, evaluate, parse, substitute
+
+FEW = 4
+SCANNED = 5000
+
+
+def signs(expr: Expr, name: str, high: int) -> list[bool | None]:
+    """Return whether a formula is above 0 at every value from 1 on, None where it has no value."""
+
+    def above(value: int) -> bool | None:
+        try:
+            return evaluate(expr, {name: value}) > 0
+        except ExprError:
+            return None
+
+    return [above(value) for value in range(1, high + 1)]
+
+
+def said(first: bool, flips: tuple[int, ...], high: int) -> list[bool]:
+    told, places = first, set(flips)
+    found = []
+    for value in range(1, high + 1):
+        told ^= value in places
+        found.append(told)
+    return found
+
+
+def check(expr: Expr, name: str, high: int) -> bool:
+    """Compare what is said to be decided with every value; tell whether something is said."""
+    try:
+        found = sign_changes(
+            expr, name, 1, high, lambda value: evaluate(expr, {name: value}) > 0, FEW, high
+        )
+    except ExprError:
+        return False
+    if found is None:
+        return False
+    pairs = zip(said(*found, high), signs(expr, name, high), strict=True)
+    assert all(one == other for one, other in pairs if other is not None)
+    return True
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.integers(-(10**6), 10**6), min_size=1, max_size=5),
+    st.integers(-60, 60),
+    st.integers(0, 120),
+)
+def test_changes_of_polynomials_equal_a_scan(coefficients: list[int], low: int, more: int) -> None:
+    def above(place: int) -> bool:
+        return sum(c * place**power for power, c in enumerate(coefficients)) > 0
+
+    flips = [n for n in range(low + 1, low + more + 1) if above(n) != above(n - 1)]
+    assert changes_of(coefficients, low, low + more) == flips
+
+
+@settings(max_examples=150, deadline=None)
+@given(expressions, st.fixed_dictionaries(dict.fromkeys(NAMES, st.integers(1, 9))), st.data())
+def test_random_formulas_change_where_a_scan_finds_it(
+    expr: Expr, values: dict[str, int], data: st.DataObject
+) -> None:
+    name = data.draw(st.sampled_from(NAMES))
+    try:
+        alone = substitute(expr, {n: v for n, v in values.items() if n != name})
+    except ExprError:
+        return
+    event("decided" if check(alone, name, 400) else "left open")
+
+
+weights = st.fractions(-9, 9, max_denominator=7)
+
+
+@settings(max_examples=12, deadline=None)
+@given(weights, weights, weights, st.integers(2, 9), st.integers(1, 70), st.integers(1, 10**6))
+def test_formulas_like_prices_are_decided(
+    a: object, b: object, c: object, share: int, line: int, limit: int
+) -> None:
+    """Shares of ranks, lines, a cache that is left, messages by the logarithm, a sum of passes."""
+    text = (
+        f"({a})*N*ceil(N/{share}) + ({b})*ceil(N*8/{line}) + ({c})*sum(i = 1, N, i)"
+        f" + if(N*N < {limit}, ({b})*N, ({a})*N*log2(N + 1)) - {limit}/7"
+    )
+    event("decided" if check(parse(text), "N", SCANNED) else "left open")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "flips"),
+    [
+        ("N", "1000003", (1_000_004,)),
+        ("N*ceil(N/4)", "10**12", (2_000_001,)),
+        ("ceil(N/64)*N*N", "900*N*log2(N)*N", None),
+        ("1000*1000", "N*N*ceil(1024/N)", None),
+        ("ceil(1048576/N)*3", "40", None),
+        ("1000/N + N/1000", "9/2", None),
+        ("sum(i = 1, N, max(N - i, 0)*3)", "10**6", (817,)),
+    ],
+)
+def test_far_crossovers_are_proved(before: str, after: str, flips: tuple[int, ...] | None) -> None:
+    one, other = Priced(parse(before)), Priced(parse(after))
+    found = proved_crossover(one, other, "N", {})
+    assert found is not None and found.proved
+    assert found.high == PROVED_TO
+    if flips is not None:
+        assert found.flips == flips
+    gain = parse(f"({before}) - ({after})")
+    for flip in found.flips:
+        assert (evaluate(gain, {"N": flip}) > 0) != (evaluate(gain, {"N": flip - 1}) > 0)
+    searched = crossover(one, other, "N", {}, 1, SCANNED)
+    assert set(searched.flips) <= set(found.flips)
+    assert [f for f in found.flips if f <= 256] == [f for f in searched.flips if f <= 256]
+
+
+def test_what_changes_on_and_on_is_not_said_to_be_decided() -> None:
+    assert proved_crossover(Priced(parse("N % 2")), Priced(parse("1/2")), "N", {}) is None
+    assert not crossover(Priced(parse("N % 2")), Priced(parse("1/2")), "N", {}, 1, 999).proved
