@@ -75,6 +75,7 @@ def _name(question: Question) -> str:
             sorted(options.rule_min_speedup.items()),
             [repr(seen) for seen in options.observed],
             [repr(seen) for seen in options.messages],
+            options.details,
         ]
     )
     return digest(str(Path.cwd()), question.path, described)[:40]

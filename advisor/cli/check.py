@@ -14,7 +14,7 @@ from advisor.cli.scope import make_scope
 from advisor.cli.session import Request, run
 from advisor.config.layer import Layer
 from advisor.engine import PLAIN_GAIN, SURE_GAIN
-from advisor.report.model import FORMATS
+from advisor.report.model import FORMATS, SHOWS_DETAILS
 
 
 def register(app: typer.Typer) -> None:
@@ -249,6 +249,8 @@ def _check(
         raise wrong_use(f"--output-format {chosen_format}: expected one of {', '.join(FORMATS)}")
     if statistics and chosen_format not in ("full", "concise", "json"):
         raise wrong_use(f"--statistics has no {chosen_format} form: use full, concise or json")
+    # an explanation takes the formulas over all sizes, which a list of findings does without
+    scope.resolver.details = chosen_format in SHOWS_DETAILS
     request = Request(
         paths=given,
         resolver=scope.resolver,

@@ -56,11 +56,14 @@ class Resolver:
         The cache.
     observations : Observations or None
         What runs showed; None where that is to be left out.
+    details : bool
+        Whether what findings rest on is to be shown.
     """
 
     configurations: Configurations
     answers: Answers | None
     observations: Observations | None = None
+    details: bool = True
     _known: tuple[tuple[str, str], ...] | None = None
     _done: dict[int, Effective] = field(default_factory=dict)
 
@@ -118,6 +121,7 @@ class Resolver:
                 for code, rule in rules.items()
                 if rule.min_speedup is not None
             },
+            details=self.details,
         )
         limits = {c: rule.fail_above for c, rule in rules.items() if rule.fail_above is not None}
         return Effective(options, machine_digest, settings.fail_above, limits)

@@ -52,6 +52,8 @@ _MODULES = {
 }
 FORMATS = tuple(_MODULES)
 NEEDS_DOCUMENTATION = frozenset(("sarif",))
+SHOWS_DETAILS = frozenset(("full", "json", "json-lines"))
+"""Formats that tell what findings rest on and where else they pay."""
 
 
 def renderer(output_format: str) -> Renderer:

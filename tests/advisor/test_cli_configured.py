@@ -223,6 +223,7 @@ def test_unchanged_files_are_answered_from_the_cache(advise: Advise, asked: list
         ("--min-speedup", "1.5"),
         ("--ignore", "ADV901"),
         ("--machine", "sp2"),
+        ("--output-format", "concise"),
     ],
 )
 def test_other_options_are_other_questions(
