@@ -11,7 +11,7 @@ from advisor.analysis.calls import dense
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.fetches import fetched
 from advisor.analysis.halos import Halos
-from advisor.analysis.operands import Operand, Pairs, local_region, pairs_of
+from advisor.analysis.operands import Operand, Pairs, local_region, pairs_of, stretched
 from advisor.analysis.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.placement import (
     Placement,
@@ -156,6 +156,7 @@ class Arrays:
         """
         gathered = _Gathered()
         made = self._collect(value, gathered, region, placement)
+        gathered.operands = [stretched(operand, region) for operand in gathered.operands]
         pairs = [(operand, pairs_of(operand, region)) for operand in gathered.operands]
         made += fetched(pairs, region, placement, self.facts, self.halos)
         counts = tuple(

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from advisor.analysis.along import ONE
 from advisor.analysis.facts import Facts
-from advisor.analysis.placement import Placement, local_extents, pitches_bytes
+from advisor.analysis.placement import (
+    Placement,
+    length_of,
+    local_extents,
+    low_of,
+    pitches_bytes,
+)
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType
 from advisor.ir.values import Point, Range, Subscript
@@ -66,6 +73,32 @@ def paired(
     targets = [dimension for dimension, one in enumerate(region) if isinstance(one, Range)]
     going = dict(zip(reversed(kept), reversed(targets), strict=False))
     return [(dimension, going.get(dimension)) for dimension in range(len(part))]
+
+
+def stretched(operand: Operand, region: tuple[Subscript, ...]) -> Operand:
+    """Return an operand whose ranges of one index that meet longer ones are single indices.
+
+    ``x[k:k + 1, :]`` beside whole columns is repeated along them, as ``x[k, :]`` is.
+    """
+    alone = {
+        own
+        for own, target in pairs_of(operand, region)
+        if target is not None
+        and isinstance(operand.region[own], Range)
+        and length_of(operand.region[own]) == ONE
+        and length_of(region[target]) != ONE
+    }
+    if not alone:
+        return operand
+    kept = [own for own, one in enumerate(operand.region) if isinstance(one, Range)]
+    shown = operand.view if operand.view is not None else tuple(kept)
+    return replace(
+        operand,
+        region=tuple(
+            Point(low_of(one)) if own in alone else one for own, one in enumerate(operand.region)
+        ),
+        view=tuple(None if own in alone else own for own in shown),
+    )
 
 
 def called(operand: Operand) -> str:

@@ -435,3 +435,16 @@ def test_four_corners_of_a_mesh_of_two_by_two() -> None:
     simulation = Simulation(kernel, {"N": 12, "M": 12}).run()
     assert told.totals["messages"] == 3
     assert [rank.totals()["messages"] for rank in simulation.ranks] == [3] * 4
+
+
+@pytest.mark.parametrize("layout", [ROWS, BLOCKS])
+def test_a_range_of_one_index_is_repeated_as_a_single_index_is(layout: str) -> None:
+    single = ["for k in range(N):", "    v[:, :] = np.minimum(v, u[:, k, None] + u[None, k, :])"]
+    ranged = ["for k in range(N):", "    v[:, :] = np.minimum(v, u[:, k:k+1] + u[k:k+1, :])"]
+    square = layout.replace("N, M", "N, N")
+    first, second = (
+        Tally(lower(kernel_of(body, layout=square)), {**SIZES, "M": 12})
+        for body in (single, ranged)
+    )
+    assert first.totals == second.totals
+    assert first.sizes == second.sizes
