@@ -6,9 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from io import StringIO
-from textwrap import dedent
-from tokenize import NAME, NEWLINE, OP, TokenError, generate_tokens
 
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
@@ -16,13 +13,23 @@ from advisor.ir.spmd.memory import Buffer, Origin
 from advisor.ir.spmd.program import RANK, RANKS, Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import PartnerKind
-from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Loop, LoopKind, Op, Visit
+from advisor.ir.spmd.steps import (
+    Allocate,
+    Communicate,
+    Copy,
+    Leave,
+    Loop,
+    LoopKind,
+    Op,
+    Unknown,
+    Visit,
+)
 from advisor.source import Edit, Span
 from costdb.expr import free_symbols
+from transforms.bound_names import bound_in, words
 from transforms.spmd_calls import is_name
-from transforms.uses import occurrences, suite_of
+from transforms.uses import occurrences
 
-_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
 _SIMPLE = re.compile(
     r"([\w.]+\.)?(zeros|ones)(_like)?\((\([\w\s.,+\-*/%]*\)[\w\s.,=]*|[\w\s.,+\-*/%=]*)\)"
 )
@@ -106,6 +113,8 @@ def _only_received(
     for visit in function.visits():
         step = visit.step
         is_made = is_made or step is made.step
+        if is_made and received is None and isinstance(step, Leave | Unknown):
+            return None  # behind it, the buffer may be taken out as it was made
         if isinstance(step, Communicate) and _receives_into(step, buffer):
             if received is not None or not is_made:
                 return None
@@ -164,7 +173,7 @@ def _is_fixed(program: Program, step: Communicate, loop: Loop) -> bool:
     of_rank = source.kind is PartnerKind.RANK
     if of_rank and (source.rank is None or free_symbols(source.rank) - {RANK, RANKS}):
         return False
-    return not (_words(source.text) & _bound_in(program, loop))
+    return not words(source.text) & bound_in(program, loop)
 
 
 def _may_stand_before(program: Program, loop: Loop, made: Span, call: str) -> bool:
@@ -176,53 +185,7 @@ def _may_stand_before(program: Program, loop: Loop, made: Span, call: str) -> bo
     header = program.context.lines[loop.span.start_line - 1]
     if not header.lstrip().startswith(("for ", "while ")):
         return False
-    return not (_words(call) & _bound_in(program, loop))
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_WORD.findall(text))
-
-
-def _bound_in(program: Program, loop: Loop) -> frozenset[str]:
-    """Return every name that a loop may bind, and some that it only indexes with."""
-    suite = suite_of(loop.span, program)
-    lines = program.context.lines[suite.start_line - 1 : suite.end_line]
-    text = dedent("\n".join(line.rstrip("\n") for line in lines)) + "\n"
-    try:
-        tokens = [
-            t for t in generate_tokens(StringIO(text).readline) if t.type in (NAME, OP, NEWLINE)
-        ]
-    except (TokenError, SyntaxError):
-        return _words(text)
-    found: set[str] = set()
-    statement: list[str] = []
-    depth, binds = 0, False
-    for token in tokens:
-        word = token.string
-        if token.type == NEWLINE or (word == ";" and not depth):
-            statement, binds = [], False
-        elif token.type == NAME:
-            binds = word in _BINDERS or (binds and word != "in")
-            if binds:
-                found.add(word)
-            statement.append(word)
-        elif word in _BRACKETS:
-            depth += _BRACKETS[word]
-        elif word == ":=":
-            found.add(statement[-1])
-        elif word.endswith("=") and word not in _COMPARISONS and not depth:
-            found.update(statement)
-        elif word == ":" and not depth and statement and statement[0] in _HEADERS:
-            statement, binds = [], False
-    return frozenset(found)
-
-
-_BINDERS = frozenset({"for", "as", "def", "class", "import", "del", "global", "nonlocal"})
-_HEADERS = frozenset(
-    {"for", "while", "if", "elif", "else", "with", "try", "except", "finally", "def", "class"}
-)
-_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-_COMPARISONS = frozenset({"==", "!=", "<=", ">="})
+    return not words(call) & bound_in(program, loop)
 
 
 def _before_the_loop(program: Program, loop: Loop, several: tuple[_Made, ...]) -> tuple[Edit, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.proposal import ProgramProposal
 from transforms.gathered_fields import gathered_fields
+from transforms.gathers_in_loops import gathered_too_often
 from transforms.padded_sums import padded_sums
 from transforms.used_blocks import used_blocks
 
@@ -16,8 +17,9 @@ DOCUMENTATION = """\
 
 **What it does.** Finds collectives that move more than is used of it: a broadcast of a whole array
 of which every rank uses its block (`Scatter`), a sum over arrays that are zero but for the own
-block (`Allgather`), a field that is gathered for one number (`reduce`, `allreduce`), and a field
-that is gathered on all ranks but used on one (`Gather`).
+block (`Allgather`), a field that is gathered for one number (`reduce`, `allreduce`), a field that
+is gathered on all ranks but used on one (`Gather`), and a field that is gathered in every step but
+used behind the loop only.
 
 **Why it costs.** The time of a collective grows with what it moves. A scatter moves `n` elements
 from the root, a broadcast `n` for every rank; a sum of padded arrays moves and adds a zero for
@@ -42,11 +44,13 @@ comm.Allgather(MPI.IN_PLACE, full)
 **When it stays quiet.** Arrays of which anything else is used anywhere in the function, or that it
 returns or was given; blocks of different lengths, or that are not in the order of ranks;
 collectives outside loops, which are set-up or output; numbers that are made of more than one
-field, or in more than one step.
+field, or in more than one step; gathers that not every iteration does, or behind which what was
+sent is changed.
 
 **Fix safety.** Sums of floating-point numbers are collected in another order and agree to
 rounding; a padded sum turns a negative zero into a positive one, a gather keeps it; a scatter
-leaves the rest of the array as it was. Such fixes are unsafe. A field that only one rank uses
+leaves the rest of the array as it was; a loop without any iteration gathered nothing. Such fixes
+are unsafe. A field that only one rank uses
 is gathered there safely. Pickled forms are shown only.
 
 **Models used.** Lines (collectives, array statements), pickle.
@@ -69,6 +73,7 @@ class WrongCollective:
             yield from used_blocks(program, function)
             yield from padded_sums(program, function)
             yield from gathered_fields(program, function)
+            yield from gathered_too_often(program, function)
 
 
 TRANSFORM = WrongCollective()
