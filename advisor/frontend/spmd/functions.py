@@ -10,7 +10,7 @@ import libcst as cst
 from advisor.frontend.names import dotted
 from advisor.frontend.spmd.assignments import as_size
 from advisor.frontend.spmd.expressions import arguments, evaluate
-from advisor.frontend.spmd.interpreted import compiled, is_compiled
+from advisor.frontend.spmd.interpreted import compiled, is_compiled, is_sequential
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.moving import moved
 from advisor.frontend.spmd.options import click_options
@@ -135,7 +135,11 @@ class Functions:
                 self.block(defined.function.node.body)
                 steps = tuple(body)
             if is_compiled(defined.function.node, run):
-                steps = compiled(defined.function.name, steps, run.span(defined.function.node.name))
+                node = defined.function.node
+                sequential = is_sequential(node, run)
+                steps = compiled(
+                    defined.function.name, steps, run.span(node.name), sequential=sequential
+                )
         finally:
             run.frames.pop()
             run.statement, run.targets = saved
