@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from advisor.distribution import NotDistributed
 from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel
+from advisor.ir.kernel import COMPILERS, Kernel
 from advisor.ir.nests import Nest, index_name, nests
 from advisor.ir.proposal import Legality
 from advisor.ir.statements import Loop, Statement
@@ -50,6 +51,17 @@ def compiled(kernel: Kernel) -> Legality | None:
         Applicability.DISPLAY,
         f"what `{kernel.context.decorators[0]}` makes of the new text is not known",
     )
+
+
+def is_compiled_alone(kernel: Kernel) -> bool:
+    """Return whether a kernel is compiled and all it uses lies in one place.
+
+    No interpreter and no message is then saved by whole arrays, which would need memory of their
+    own, and a ``prange`` would be lost.
+    """
+    parts = {part for name in kernel.context.decorators for part in name.split(".")}
+    dims = (dim for array in kernel.arrays.values() for dim in array.spec.dims)
+    return not parts.isdisjoint(COMPILERS) and all(isinstance(d, NotDistributed) for d in dims)
 
 
 def with_statement(

@@ -28,7 +28,13 @@ from advisor.ir.values import (
 )
 from costdb.expr import free_symbols
 from transforms.array_source import vector_edits
-from transforms.element_loops import compiled, overlapping, rewritable, with_statement
+from transforms.element_loops import (
+    compiled,
+    is_compiled_alone,
+    overlapping,
+    rewritable,
+    with_statement,
+)
 from transforms.loop_sums import sums
 from transforms.nest_source import first_line
 from transforms.proofs import proofs
@@ -61,10 +67,11 @@ for i in range(1, n):
 out[1:n, :m] = image[:n - 1, :m] + image[1:n, :m]
 ```
 
-**When it stays quiet.** An iteration that reads what an earlier one wrote, or may; subscripts
-that are not an index and a distance; an index used as a number; bounds that are not known to stay
-inside the array, for a slice would silently be shorter where an element is an error, and a
-negative bound would count from the end.
+**When it stays quiet.** An iteration that reads what an earlier one wrote, or may; subscripts that
+are not an index and a distance; functions that a compiler takes, of arrays that are not
+distributed, where only the order of loops matters (ADV501); an index used as a number; bounds that
+are not known to stay inside the array, for a slice would silently be shorter where an element is
+an error, and a negative bound would count from the end.
 
 **Fix safety.** Safe where all elements are of one type, every operation is one that is rounded
 exactly, and no two arrays of the loops can overlap in memory: then each element is computed by
@@ -106,6 +113,8 @@ class Vectorise:
 
     def propose(self, kernel: Kernel) -> Iterator[Proposal]:
         """Yield array statements for whole nests, and for their inner loops."""
+        if is_compiled_alone(kernel):
+            return
         for nest in rewritable(kernel):
             for outer in range(len(nest.loops)):
                 stores = vectorised(nest, outer, kernel)
