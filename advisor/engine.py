@@ -93,6 +93,28 @@ def may_communicate(source: str) -> bool:
     return prefilter.may_communicate(source)
 
 
+def may_call_compiled(source: str) -> bool:
+    """Return whether a file may have numba compile functions; imports nothing heavy."""
+    return prefilter.may_call_compiled(source)
+
+
+def seen_functions(path: str, source: str, options: Options) -> tuple[Seen, ...]:
+    """Return what runs showed of a file's functions, and of others what its own calls tell.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse, or a comment to the tool cannot be right.
+    """
+    if not prefilter.may_call_compiled(source):
+        return options.observed
+    from advisor.frontend.spmd.called import called
+
+    shown = frozenset(seen.function for seen in options.observed)
+    read = called(path, source)
+    return (*options.observed, *(seen for seen in read if seen.function not in shown))
+
+
 def needs_decoding(data: bytes, path: str) -> bool:
     """Return whether the bytes of a file may be a text that needs reading; cheaper still."""
     return prefilter.needs_decoding(data) or may_be_given_communicator(path, data)
@@ -115,7 +137,7 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     from advisor.frontend.kernels import read_kernels
 
     with deep_nesting_refused(path):
-        kernels = read_kernels(path, source, options.observed)
+        kernels = read_kernels(path, source, seen_functions(path, source, options))
         of_kernels = rank_kernels(path, kernels, options)
         of_program = rank_program_in(path, source, options)
         return tell(of_kernels.and_also(of_program), source, options)
@@ -201,7 +223,8 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
             path, kernel, machine, sizes, wanted, options.reports, details=options.details
         )
         findings += ranked.findings
-        remarks += ranked.remarks
+        if kernel.asked or ranked.findings:
+            remarks += ranked.remarks
         untold += ranked.untold
     return Ranked(path, _once(findings), tuple(dict.fromkeys(remarks)), tuple(untold))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.engine import Options, needs_reading
+from advisor.engine import Options, needs_reading, seen_functions
 from advisor.finding import Finding
 from advisor.ranking.rank import Judged
 from advisor.report.places import last_line
@@ -36,7 +36,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
         return ()
     machine = load_machine(options.machine or "")
     found: list[Judged] = []
-    for kernel in read_kernels(path, source, options.observed):
+    for kernel in read_kernels(path, source, seen_functions(path, source, options)):
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
         found += rank(path, kernel, machine, sizes, transforms(), formulas=True).judged
     program = read_program(path, source)

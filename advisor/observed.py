@@ -16,8 +16,9 @@ from advisor.finding import OBSERVED
 Layout = Literal["C", "F", "A"]
 """Contiguous by rows, contiguous by columns, or with strides that the type does not tell."""
 
-Source = Literal["numba", "call"]
-"""Who saw it: the compiler's pass, or the call of a decorated function."""
+Source = Literal["numba", "call", "text"]
+"""Who saw it: the compiler's pass, the call of a decorated function, or a reader of the file's own
+calls, who ran nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,10 @@ class SeenArray:
     shape : tuple of int or None
         None where only the type was seen.
     strides_bytes : tuple of int or None
+    made : str
+        The line and the expression that make it, where the text of a call tells.
+    like : str
+        Arrays for which this is the same, and not empty, have one shape, known or not.
     """
 
     name: str
@@ -43,6 +48,8 @@ class SeenArray:
     layout: Layout
     shape: tuple[int, ...] | None = None
     strides_bytes: tuple[int, ...] | None = None
+    made: str = ""
+    like: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +63,14 @@ class SeenNumber:
         NumPy's name; ``int64`` for Python's whole numbers.
     value : int or None
         Of a whole number that was seen.
+    given : str
+        The line of the call that gives it, where its text tells.
     """
 
     name: str
     dtype: str
     value: int | None = None
+    given: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +101,7 @@ class Seen:
         Qualified name within its file.
     line : int
         Where its definition began then.
-    source : {"numba", "call"}
+    source : {"numba", "call", "text"}
     arrays : tuple of SeenArray
     numbers : tuple of SeenNumber
     loops : tuple of SeenLoop

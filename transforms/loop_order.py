@@ -21,7 +21,7 @@ from advisor.ir.nests import (
 )
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, kind_of_or_none
-from advisor.ir.statements import Statement, Store
+from advisor.ir.statements import Statement, Store, Threads
 from advisor.ir.substitute import in_store
 from advisor.ir.values import Elementwise, Read, reads
 from advisor.source import Edit
@@ -60,10 +60,15 @@ for i in range(n):
 would turn around; statements besides the innermost loop; calls, conditions and indices that are
 used after the loops.
 
+**Parallel loops.** Where the outer of the loops is numba's `prange`, the outer one of the new order
+is. That is proposed only where no iteration of either loop needs another one, and writes no element
+that another one touches: threads run them in any order, and at once.
+
 **Fix safety.** Every element is computed from the same values by the same operations, so results
 are equal bit for bit, and the fix is safe, where no two arrays of the nest can overlap in memory.
 Arrays that a caller passes may, so with two of them the fix is unsafe. It is unsafe, too, where
-the terms of a floating-point sum come in another order. Headers change places; comments stay.
+the terms of a floating-point sum come in another order. Functions that numba compiles compute what
+their source says, unless `fastmath` lets them differ. Headers change places; comments stay.
 
 **Models used.** Lines (array statements): operations, loads and stores, and the lines that each
 run of the innermost loop touches. Profiles that are built in speak of compiled loops. The time of
@@ -116,13 +121,15 @@ def _proposal(nest: Nest, order: tuple[int, ...], kernel: Kernel, legality: Lega
 
 def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | None:
     """Return why an order keeps results; None where it may not."""
+    if not _keeps_threads_apart(nest, order):
+        return None
     turned = [pair for pair in conflicts(nest) if _is_turned(pair, nest, order)]
     sums = {_accumulation(nest, pair) for pair in turned}
     if None in sums:
         return None
     reordered = [store for store in sums if store is not None]
     left_alone = compiled(kernel)
-    if left_alone is not None:
+    if left_alone is not None and not kernel.context.keeps_bits:
         return left_alone
     rounded = sorted(store.array for store in reordered if not _stays_exact(store, kernel))
     if rounded:
@@ -149,6 +156,25 @@ def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | 
         "no iteration waits for one that would now come later, and each computes what it did"
         " before, so every result is equal bit for bit",
     )
+
+
+def _keeps_threads_apart(nest: Nest, order: tuple[int, ...]) -> bool:
+    """Return whether threads may share the loop that takes the place of each ``prange``.
+
+    What iterations of a ``prange`` leave where one needs another is up to chance already, so that
+    no order keeps it.
+    """
+    for place, loop in enumerate(nest.loops):
+        if loop.threads is Threads.NO:
+            continue
+        # numba takes no prange with another step
+        if nest.loops[order[place]].step != 1:
+            return False
+        for shared in (place, order[place]):
+            apart = [signs for signs in directions(len(nest.loops)) if signs[shared]]
+            if any(may_meet(*pair, nest, signs) for pair in conflicts(nest) for signs in apart):
+                return False
+    return True
 
 
 def _is_turned(pair: tuple[Reference, Reference], nest: Nest, order: tuple[int, ...]) -> bool:
@@ -204,7 +230,8 @@ def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
     body: tuple[Statement, ...] = tuple(in_store(store, bindings) for store in nest.body)
     for where, which in reversed(list(enumerate(order))):
         header, place = nest.loops[which], nest.loops[where]
-        body = (replace(header, variable=renamed[header.variable], body=body, span=place.span),)
+        made = replace(header, variable=renamed[header.variable], body=body, span=place.span)
+        body = (replace(made, threads=place.threads),)
     return body[0]
 
 
@@ -213,11 +240,17 @@ def _edits(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> tuple[Edit, ..
     indices = {index_name(variable) for variable in nest.variables}
     if found is None or any(header.names & indices for header in found):
         return ()
-    return tuple(
-        Edit(found[where].span, found[which].text)
-        for where, which in enumerate(order)
-        if where != which
-    )
+    made: list[Edit] = []
+    for where, which in enumerate(order):
+        text: str | None = found[which].text
+        if nest.loops[where].threads is not nest.loops[which].threads:
+            # a place keeps its prange, whichever loop comes there
+            text = found[which].by(found[where].function)
+        if text is None:
+            return ()
+        if where != which:
+            made.append(Edit(found[where].span, text))
+    return tuple(made)
 
 
 TRANSFORM = LoopOrder()

@@ -20,11 +20,19 @@ class Header:
     text : str
     names : frozenset of str
         Every name in it but the index.
+    function : str
+        What makes the range: ``range``, or ``prange`` of numba; ``""`` where nothing is called.
     """
 
     span: Span
     text: str
     names: frozenset[str]
+    function: str = ""
+
+    def by(self, function: str) -> str | None:
+        """Return the text with another function in its place; None where it cannot be told."""
+        before, found, behind = self.text.partition(f"{self.function}(")
+        return f"{before}{function}({behind}" if self.function and function and found else None
 
 
 def span_of(node: ast.expr | ast.stmt, lines: list[str]) -> Span:
@@ -84,7 +92,10 @@ def headers(nest: Nest, context: SourceContext) -> tuple[Header, ...] | None:
         first, last = span_of(node.target, lines), span_of(node.iter, lines)
         span = Span(first.start_line, first.start_column, last.end_line, last.end_column)
         names = {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)}
-        found.append(Header(span, context.text(span), frozenset(names)))
+        function = ""
+        if isinstance(node.iter, ast.Call):
+            function = context.text(span_of(node.iter.func, lines))
+        found.append(Header(span, context.text(span), frozenset(names), function))
     return tuple(found)
 
 

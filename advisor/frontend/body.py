@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -26,7 +27,7 @@ from advisor.frontend.scope import Scope
 from advisor.frontend.simple import SimpleStatements
 from advisor.ir.shapes import PYTHON_INTEGER
 from advisor.ir.signs import least_index
-from advisor.ir.statements import Choice, Loop, Stated, Statement, Unknown, mentioned
+from advisor.ir.statements import Choice, Loop, Stated, Statement, Threads, Unknown, mentioned
 from advisor.ir.values import Scalar
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
@@ -38,9 +39,17 @@ DEEPEST_LOOPS = 8
 class Body(SimpleStatements):
     """Reads the statements of one kernel in order, keeping what names denote."""
 
-    def __init__(self, scope: Scope, declarations: Declarations, pragmas: Pragmas) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        declarations: Declarations,
+        pragmas: Pragmas,
+        threads: Callable[[int], Threads],
+    ) -> None:
         super().__init__(scope, declarations)
         self.pragmas = pragmas
+        # of a loop over prange, by its line
+        self.threads = threads
         self.loops_around = 0
         self.reasons: dict[Span, str] = {}
         # for what a name no longer denotes: the line that is not understood, and why
@@ -162,6 +171,8 @@ class Body(SimpleStatements):
             else:
                 self.scope.maxima[_symbol(variable, span)] = high - 1
             made = self._looped(node, variable, low, high, step, span)
+            if self._is_prange(node.iter):
+                made = replace(made, threads=self.threads(span.start_line))
             self.scope.maxima.pop(_symbol(variable, span), None)
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
         if trips is None:
@@ -200,7 +211,7 @@ class Body(SimpleStatements):
             if inner is None or inner[2] != 1:
                 return None
             return inner[1] - 1, inner[0] - 1, -1
-        if not builtin and resolve(node.func, self.scope.imports) != "numba.prange":
+        if not builtin and not self._is_prange(node):
             return None
         if builtin and self.scope.not_builtin("range"):
             raise NotUnderstood("`range` may be something other than the builtin")
@@ -213,6 +224,11 @@ class Body(SimpleStatements):
         if len(values) == 1:
             return num(0), scalar(values[0], self.scope), step
         return scalar(values[0], self.scope), scalar(values[1], self.scope), step
+
+    def _is_prange(self, node: cst.BaseExpression) -> bool:
+        if not isinstance(node, cst.Call):
+            return False
+        return resolve(node.func, self.scope.imports) == "numba.prange"
 
     def _looped(
         self,
@@ -355,7 +371,7 @@ def _symbol(variable: str | None, span: Span) -> str:
 
 def _stated_trips(loop: Loop) -> Loop:
     """Return a loop whose bounds are what a pragma says, not what the source does."""
-    return Loop(loop.variable, loop.low, loop.high, loop.step, loop.body, loop.span, stated=True)
+    return replace(loop, stated=True)
 
 
 def _only_raises(node: cst.If) -> bool:

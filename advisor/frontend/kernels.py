@@ -19,6 +19,7 @@ from advisor.frontend.bindings import (
 )
 from advisor.frontend.body import Body
 from advisor.frontend.comments import read_comments
+from advisor.frontend.compiled import threads_by_line
 from advisor.frontend.declarations import Declarations, declaration
 from advisor.frontend.directives import AnyDirective, ArrayComment, CommentError
 from advisor.frontend.module import FileReader, FoundKernel
@@ -49,7 +50,7 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     observed : sequence of Seen
         Functions of the file that were seen to run: kernels too, once for each signature, with
         the sizes, element types and storage orders of their arguments. What a run showed goes
-        over what annotations say.
+        over what annotations say; what the calls in the file tell does not.
 
     Raises
     ------
@@ -139,7 +140,8 @@ def _kernel(
     else:
         sizes |= function.sizes
     texts = _scalar_texts(scope, own_scope)
-    body = Body(scope, reader.declarations, read_pragmas(path, own)).block(node.body)
+    threads = threads_by_line(function.asked, seen, function.line)
+    body = Body(scope, reader.declarations, read_pragmas(path, own), threads).block(node.body)
     if seen is not None:
         body = (*untold(seen, own_scope, scope, span_of(node.name)), *body)
     indices = {s: name for s, name in scope.loop_texts.items() if name not in own_scope.later}
@@ -159,7 +161,9 @@ def _kernel(
             not_builtins=bound | _BUILTINS if unsure else bound,
             comments=tuple(s for s in reader.comments if span_of(node).contains(s)),
             decorators=decorators,
+            keeps_bits=function.asked is not None and function.asked.keeps_bits,
         ),
+        asked=seen is None or seen.source != "text",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor
+from advisor.frontend.compiled import Asked, asked_of_numba
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import AnyDirective, KernelComment
 from advisor.frontend.names import dotted, resolve
@@ -50,7 +51,11 @@ class FoundKernel:
     marked : bool
         Whether the source calls it a kernel; otherwise it is one because it was seen to run.
     seen : Seen or None
-        What a run showed of it.
+        What a run showed of it, or the calls in its file.
+    line : int
+        Where its definition begins, with its decorators.
+    asked : Asked or None
+        What its only decorator asks of numba.
     """
 
     node: cst.FunctionDef
@@ -60,6 +65,8 @@ class FoundKernel:
     decorators: tuple[str, ...]
     marked: bool = True
     seen: Seen | None = None
+    line: int = 0
+    asked: Asked | None = None
 
 
 class FileReader(ScopeVisitor):
@@ -136,6 +143,7 @@ class FileReader(ScopeVisitor):
         sizes: dict[str, SizeBinding] = {}
         is_kernel = False
         others: list[str] = []
+        asked: Asked | None = None
         lines = [self.span_of(node.name).start_line]
         # decorators belong to the scope around the function
         imports = Imports(self.scopes[:-1])
@@ -150,6 +158,7 @@ class FileReader(ScopeVisitor):
                     sizes.update(self._sizes(call))
             elif not self._is_harmless(function, full):
                 others.append(dotted(function) or "an expression")
+                asked = asked_of_numba(full, call)
         above = min(lines) - 1
         while above in self._alone:
             comment = self._kernel_comments.get(above)
@@ -158,11 +167,25 @@ class FileReader(ScopeVisitor):
                 for name, value in comment.sizes:
                     sizes[name] = SizeBinding(value, comment.span)
             above -= 1
-        runs: tuple[Seen | None, ...] = by_signature(self._observed.get(qualified, ()))
+        shown = self._observed.get(qualified, [])
+        if is_kernel:
+            # what the author states goes over what the calls in the file suggest
+            shown = [seen for seen in shown if seen.source != "text"]
+        runs: tuple[Seen | None, ...] = by_signature(shown)
         if is_kernel and not runs:
             runs = (None,)
         self.kernels += (
-            FoundKernel(node, sizes, above + 1, tuple(self.scopes), tuple(others), is_kernel, seen)
+            FoundKernel(
+                node,
+                sizes,
+                above + 1,
+                tuple(self.scopes),
+                tuple(others),
+                is_kernel,
+                seen,
+                min(lines),
+                asked if len(others) == 1 else None,
+            )
             for seen in runs
         )
 

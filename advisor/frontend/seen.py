@@ -53,7 +53,7 @@ def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
     """Return what may do anything with a function, also where a call elsewhere does it."""
     named = function.decorators
     told = any(part in COMPILERS for name in named for part in name.split("."))
-    if seen.source == "numba" and not told:
+    if seen.source in ("numba", "text") and not told:
         return (*named, "numba")
     return named if named or function.marked else ("its caller",)
 
@@ -101,10 +101,11 @@ def _declared(
     }
     names = _names_of_extents(node, arrays, once)
     # arrays of one and the same shape share their sizes, or a + b could not be read
-    shared: dict[tuple[int, ...], str] = {}
+    shared: dict[tuple[int, ...] | str, str] = {}
     found: dict[str, DeclaredArray] = {}
     for name, array in arrays.items():
-        like = name if array.shape is None else shared.setdefault(array.shape, name)
+        shape = array.like if array.shape is None else array.shape
+        like = shared.setdefault(shape, name) if shape else name
         extents = tuple(names.get((like, axis), f"{like}.axis{axis}") for axis in range(array.ndim))
         spec = ArraySpec(
             name=name,
@@ -168,6 +169,7 @@ def seen_sizes(
         The place to name where one is needed.
     """
     values: dict[str, set[int]] = {}
+    origins: dict[str, str] = {}
     for array in seen.arrays:
         declared = arrays.get(array.name)
         if array.shape is None or declared is None or len(declared.extents) != array.ndim:
@@ -175,13 +177,15 @@ def seen_sizes(
         for extent, value in zip(declared.extents, array.shape, strict=True):
             for name, size in solved(extent, value):
                 values.setdefault(name, set()).add(size)
+                origins.setdefault(name, array.made)
     for number in seen.numbers:
         if number.name in scalars and number.value is not None:
             values.setdefault(number.name, set()).add(number.value)
+            origins.setdefault(number.name, number.given)
     for name, extent_of_mesh in _mesh_sizes(seen, arrays.values()):
         values.setdefault(name, set()).add(extent_of_mesh)
     return {
-        name: SizeBinding(next(iter(found)), span, seen.origin)
+        name: SizeBinding(next(iter(found)), span, origins.get(name) or seen.origin)
         for name, found in values.items()
         if len(found) == 1 and min(found) >= 1
     }

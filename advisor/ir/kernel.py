@@ -103,6 +103,9 @@ class SourceContext:
         Every comment of the kernel.
     decorators : tuple of str
         Decorators that may do anything with the function, its text included.
+    keeps_bits : bool
+        Whether all that they do is to have numba compile it, without licence to compute anything
+        in another way.
     indent : str
         One level of indentation.
     shared : frozenset of Span
@@ -118,6 +121,7 @@ class SourceContext:
     comments: tuple[Span, ...] = ()
     decorators: tuple[str, ...] = ()
     shared: frozenset[Span] = frozenset()
+    keeps_bits: bool = False
 
     @property
     def lines(self) -> list[str]:
@@ -155,6 +159,9 @@ class Kernel:
         Defaults from the source.
     body : tuple of Statement
     context : SourceContext
+    asked : bool
+        Whether somebody asked about it, by marking it or by running it. Otherwise its file calls
+        it, and what is not understood of it is no news to anybody.
     """
 
     name: str
@@ -166,6 +173,7 @@ class Kernel:
     body: tuple[Statement, ...]
     context: SourceContext = field(repr=False)
     observed: frozenset[str] = frozenset()
+    asked: bool = True
 
     def with_body(self, body: tuple[Statement, ...]) -> Kernel:
         """Return the kernel with other statements."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from advisor.ir.values import Subscript, Value, reads, region_symbols, value_symbols
 from advisor.source import Span
@@ -44,11 +45,25 @@ class ScalarBind:
     span: Span
 
 
+class Threads(StrEnum):
+    """Whether threads share the iterations of a loop."""
+
+    NO = "no"
+    """It is no ``prange``."""
+    ASKED = "asked"
+    """A ``prange``; nothing shows what the compiler made of it."""
+    SHARED = "shared"
+    """A ``prange`` that the compiler made parallel."""
+    REFUSED = "refused"
+    """A ``prange`` that runs as a plain range: nobody asked the compiler, or it did not."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loop:
     """``for variable in range(low, high, step)``; `variable` is a symbol of the body.
 
     Where `stated`, the bounds are what a pragma says of the usual run, not what the source does.
+    `threads` changes neither what it computes nor the order within an iteration.
     """
 
     variable: str
@@ -58,6 +73,7 @@ class Loop:
     body: tuple[Statement, ...]
     span: Span
     stated: bool = False
+    threads: Threads = Threads.NO
 
 
 @dataclass(frozen=True, slots=True)

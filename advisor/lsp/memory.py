@@ -47,6 +47,9 @@ class KernelMemory:
         """
         if not options.observed and not engine.needs_reading(source):
             return FileResult(path, source, (), ())
+        if engine.may_call_compiled(source):
+            # what calls pass to compiled functions may hang on any line of the file
+            return engine.check_source(path, source, options)
         layout = layout_of(source)
         if layout is None or not self._is_readable(layout):
             return engine.check_source(path, source, options)
@@ -105,7 +108,8 @@ class KernelMemory:
         self, path: str, source: str, options: Options, kernel: str
     ) -> Iterator[Finding]:
         """Yield the findings of the parts of a text that may hold a kernel of some name."""
-        layout = None if engine.may_communicate(source) else layout_of(source)
+        whole = engine.may_communicate(source) or engine.may_call_compiled(source)
+        layout = None if whole else layout_of(source)
         if layout is None:
             yield from engine.check_source(path, source, options).findings
             return

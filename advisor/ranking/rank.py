@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from advisor.analysis.lower import Unpriced
@@ -15,6 +15,7 @@ from advisor.ranking.compare import WORTH, Costed, compared, cost, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, open_sizes
+from advisor.ranking.threads import about_threads
 from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
 
@@ -91,6 +92,33 @@ def rank(
     -----
     Where nothing binds some size, findings say for which of its values they pay.
     """
+    ranked = _rank(
+        path, kernel, machine, sizes, transforms, worth, formulas=formulas, details=details
+    )
+    lines = tuple(about_threads(kernel.body))
+    if not lines:
+        return ranked
+    return replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
+
+
+def _cautioned(judged: Judged, lines: tuple[str, ...]) -> Judged:
+    """Return a finding that says more of what its prediction leaves out."""
+    evidence = judged.finding.evidence
+    evidence = replace(evidence, remarks=(*evidence.remarks, *lines))
+    return replace(judged, finding=replace(judged.finding, evidence=evidence))
+
+
+def _rank(
+    path: str,
+    kernel: Kernel,
+    machine: Machine,
+    sizes: Sizes,
+    transforms: Sequence[Transform],
+    worth: Worth,
+    *,
+    formulas: bool,
+    details: bool,
+) -> Ranked:
     try:
         before = cost(kernel, machine, closed=False)
     except Unpriced as unknown:

@@ -27,6 +27,7 @@ METHODS = sorted(
 )  # fmt: skip
 MARKS = [
     "# advise: kernel", "#advise :", "import advisor", "from mpi4py import MPI", "prange",
+    "import numba; numba.njit", "from numba import jit",
     *(f"halo.{method}(" for method in METHODS),
 ]  # fmt: skip
 

@@ -49,8 +49,11 @@ def program(
     return Program("\n".join(lines) + "\n", tuple(arrays), dtype)
 
 
-def results(source: str, made: Program, size: int, seed: int) -> list[np.ndarray]:
-    """Run a program on random arrays and return what it leaves in them."""
+def results(source: str, made: Program, size: int, seed: int, **more: object) -> list[np.ndarray]:
+    """Run a program on random arrays and return what it leaves in them.
+
+    Names of `more` go over what the program imports.
+    """
     generator = np.random.default_rng(seed)
     shapes = [(size,) * dimensions for _, dimensions in made.arrays]
     if made.dtype.startswith("f"):
@@ -62,6 +65,7 @@ def results(source: str, made: Program, size: int, seed: int) -> list[np.ndarray
         ]
     names: dict[str, object] = {}
     exec(compile(source, "program.py", "exec"), names)
+    names |= more
     function = names["program"]
     assert callable(function)
     with np.errstate(all="ignore"):

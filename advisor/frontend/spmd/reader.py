@@ -67,6 +67,23 @@ def read_program(path: str, source: str) -> Program | None:
     return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
 
 
+def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None:
+    """Return the functions of a file as its own statements call them.
+
+    Modules beside it are not followed. None where the file takes too long to follow.
+
+    Raises
+    ------
+    SourceProblem
+        When the file does not parse, or a comment to the tool cannot be right.
+    """
+    module = parse(path, source)
+    pragmas = read_pragmas(path, _directives(path, source))
+    follower = _Follower(path, source, module, pragmas, None)
+    follower.follow(module)
+    return None if follower.is_cut_short else (follower.run, follower.table.defined)
+
+
 def _directives(path: str, source: str) -> tuple[AnyDirective, ...]:
     try:
         return tuple(read_comments(source))
@@ -121,7 +138,7 @@ def _imported(names: Mapping[str, Value], module: str) -> str | None:
 
 class _Follower:
     def __init__(
-        self, path: str, source: str, module: cst.Module, pragmas: Pragmas, beside: Siblings
+        self, path: str, source: str, module: cst.Module, pragmas: Pragmas, beside: Siblings | None
     ) -> None:
         self.source = source
         receivers = _RECEIVER_OR_RANK if imports_mpi(source) else _RECEIVER
@@ -137,6 +154,7 @@ class _Follower:
         )
         self.statements = Statements(self.run, pragmas)
         self.module: Entered | None = None
+        self.is_cut_short = False
 
     def follow(self, module: cst.Module) -> None:
         """Follow the module, then every function that it did not enter."""
@@ -156,6 +174,7 @@ class _Follower:
             )
             self._others(self.table)
         except TooMuch:
+            self.is_cut_short = True
             run.unknown("the rest of the file takes too long to follow", _START)
         self._join(self.table)
 
@@ -174,6 +193,7 @@ class _Follower:
         try:
             self.statements.block(module)
         except TooMuch:
+            self.is_cut_short = True
             self.run.budget = 20_000
             self.run.unknown("the rest of the file takes too long to follow", _START)
 
@@ -188,6 +208,7 @@ class _Follower:
         try:
             table.follow(run, defined, names, 0)
         except TooMuch:
+            self.is_cut_short = True
             run.budget = 5_000
             del run.frames[1:]
         run.frames[0].names.clear()
@@ -219,6 +240,7 @@ class _Follower:
         try:
             table.follow(run, defined, names, 0)
         except TooMuch:
+            self.is_cut_short = True
             del run.frames[1:]
             return
         defined.entered.insert(0, defined.entered.pop())

@@ -1,0 +1,133 @@
+"""What the calls in a file tell of the arguments of functions that numba compiles.
+
+The file is followed as SPMD programs are: arrays have the shape, element type and storage order of
+the place that makes them. What all calls of a function agree on is a fact of its parameters, as if
+a run had shown it; what they differ in stays unknown. Calls from other files may pass other things:
+facts are what findings are priced with, and never why an edit is allowed.
+"""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from advisor.frontend.spmd.functions import Defined
+from advisor.frontend.spmd.interpreted import is_compiled_as_called
+from advisor.frontend.spmd.reader import followed
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.values import Array, Number, Value
+from advisor.ir.spmd.memory import Contiguity, Order, View
+from advisor.observed import Layout, Seen, SeenArray, SeenNumber
+from costdb.expr import to_text
+
+_TEXT_LENGTH = 60
+_NUMBERS = {"bool": "bool", "int": "int64", "float": "float64", "complex": "complex128"}
+
+
+def called(path: str, source: str) -> tuple[Seen, ...]:
+    """Return what a file's own calls tell of its compiled functions, in the order of the source.
+
+    Functions that it does not call are left out, and so are those of which calls differ in the
+    element type or the storage order of an array.
+
+    Raises
+    ------
+    SourceProblem
+        When the file does not parse, or a comment to the tool cannot be right.
+    """
+    found = followed(path, source)
+    if found is None:
+        return ()
+    run, functions = found
+    # one name for several functions: a call may be of any
+    several = {name.partition(":")[0] for name in functions if ":" in name}
+    made = [
+        seen
+        for name, defined in functions.items()
+        if name.partition(":")[0] not in several
+        and defined.sites
+        and is_compiled_as_called(defined.function.node, run)
+        and (seen := _seen(name, defined, run)) is not None
+    ]
+    return tuple(sorted(made, key=lambda seen: seen.line))
+
+
+def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
+    node = defined.function.node
+    line = run.span(node.name).start_line
+    # the first way is what holds in all of them
+    names = defined.entered[0].names
+    call = f"call in line {defined.sites[0].span.start_line}"
+    arrays: list[SeenArray] = []
+    numbers: list[SeenNumber] = []
+    for parameter in _parameters(node):
+        value = names.get(parameter)
+        if isinstance(value, Array):
+            array = _array(parameter, value.view, _shapes(parameter, defined), run)
+            if array is None:
+                return None
+            arrays.append(array)
+        elif isinstance(value, Number):
+            numbers.append(_number(parameter, value, call, run))
+        elif _is_an_array_elsewhere(parameter, defined):
+            return None
+    if not arrays:
+        return None
+    return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=len(defined.sites))
+
+
+def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
+    params = node.params
+    found = (*params.posonly_params, *params.params, *params.kwonly_params)
+    return tuple(parameter.name.value for parameter in found)
+
+
+def _is_an_array_elsewhere(parameter: str, defined: Defined) -> bool:
+    """Return whether a call passes an array where not all do, or not one of the same kind."""
+    return any(isinstance(way.names.get(parameter), Array) for way in defined.entered)
+
+
+def _shapes(parameter: str, defined: Defined) -> str:
+    """Return the shapes that an argument has in all calls, in their terms."""
+    first, *others = defined.entered
+    # where ways differ, the first one is what they have in common
+    ways = others if any(way.names != first.names for way in others) else [first]
+    found = [way.names.get(parameter) for way in ways]
+    shapes = [value.view.shape for value in found if isinstance(value, Array)]
+    told = [", ".join(map(to_text, shape)) for shape in shapes if shape is not None]
+    return "; ".join(told) if len(told) == len(ways) else ""
+
+
+def _array(name: str, view: View, shapes: str, run: Run) -> SeenArray | None:
+    """Return an argument; None where its element type or how it lies in memory is not known."""
+    layout, shape = _layout(view), view.shape
+    if layout is None or shape is None or view.dtype is None:
+        return None
+    values = [run.symbols.value(extent) for extent in shape]
+    extents = tuple(value for value in values if value is not None and value >= 0)
+    known = extents if len(extents) == len(shape) else None
+    return SeenArray(name, view.dtype, len(shape), layout, known, None, _made(view), shapes)
+
+
+def _layout(view: View) -> Layout | None:
+    contiguity = view.contiguity
+    if contiguity is Contiguity.NO:
+        return "A"
+    several = view.shape is None or len(view.shape) > 1
+    if contiguity is Contiguity.UNKNOWN or (several and view.order is Order.UNKNOWN):
+        return None
+    return "F" if several and view.order is Order.F else "C"
+
+
+def _made(view: View) -> str:
+    allocation = view.buffer.allocation
+    text = " ".join(allocation.text.split())
+    if len(text) > _TEXT_LENGTH:
+        text = f"{text[: _TEXT_LENGTH - 4]} ..."
+    return f"line {allocation.span.start_line}: {text}"
+
+
+def _number(name: str, value: Value, call: str, run: Run) -> SeenNumber:
+    assert isinstance(value, Number)
+    whole = value.dtype == "int" and not value.varies
+    known = run.symbols.value(value.expr) if whole else None
+    return SeenNumber(name, _NUMBERS.get(value.dtype, value.dtype), known, call)
