@@ -270,11 +270,32 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
+class Spacing:
+    """How accesses of one processor to shared memory follow each other.
+
+    Attributes
+    ----------
+    element_bytes : int
+        What each of them accesses.
+    between_bytes : Expr
+        What other processors access between one and the next: 0 where all are neighbours.
+    """
+
+    element_bytes: int
+    between_bytes: Expr
+
+
+@dataclass(frozen=True, slots=True)
 class Superstep:
     """A bulk-synchronous shared-memory superstep. SMP interval model.
 
     Counts are of 4-byte elements: most reads and most writes of shared data by one processor,
     and the reads and writes of all processors together.
+
+    Attributes
+    ----------
+    spacing : Spacing or None
+        How a processor's accesses follow each other; None: not known, or not the same throughout.
     """
 
     processors: Expr
@@ -282,6 +303,7 @@ class Superstep:
     writes: Expr
     total: Expr
     label: str = "superstep"
+    spacing: Spacing | None = None
 
 
 class Pattern(StrEnum):

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import itemsize
+from advisor.ir.spmd.dealing import follows, is_dealt_in_turn, stride_of
 from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.steps import Compute, Copy, Loop, Step
+from advisor.ir.spmd.steps import (
+    Branch,
+    Call,
+    Compute,
+    Copy,
+    Loop,
+    LoopKind,
+    Step,
+    Unknown,
+    Visit,
+    walk,
+)
 from costdb.expr import (
     Expr,
     ceil_div,
     free_symbols,
+    maximum,
     maximum_over,
     minimum,
     num,
+    substitute,
     summation,
     sym,
 )
-from costdb.work import Superstep, Work
+from costdb.work import Spacing, Superstep, Work
 
 THREADS = "threads"
 """The symbol of the number of threads that share a parallel loop."""
@@ -35,13 +49,46 @@ def superstep(loop: Loop) -> tuple[Work, ...]:
     """
     if loop.trips is None:
         raise NoWork(loop.why or "how often a parallel loop runs is not known")
-    reads, writes = _traffic(loop.body)
+    reads, writes = _traffic(loop.body, frozenset({loop.variable}))
     threads = sym(THREADS)
     most_read, most_written = _most(loop, loop.trips, reads), _most(loop, loop.trips, writes)
     total = loop.trips * (reads + writes)
     if _varies(loop, reads) or _varies(loop, writes):
         total = summation(loop.variable, loop.low, loop.low + loop.trips - 1, reads + writes)
-    return (Superstep(threads, most_read, most_written, total, "parallel loop"),)
+    spacing = _spacing(loop)
+    return (Superstep(threads, most_read, most_written, total, "parallel loop", spacing),)
+
+
+def _spacing(loop: Loop) -> Spacing | None:
+    """Return how the accesses of a thread follow each other; None where they differ in that."""
+    found: Spacing | None = None
+    for visit in walk(loop.body):
+        match visit.step:
+            case Compute(target=target, reads=reads):
+                views = reads if target is None else (*reads, target)
+            case Copy(target=target, source=source):
+                views = (target, source)
+            case Branch() | Call() | Unknown():
+                return None
+            case _:
+                continue
+        for view in views:
+            one = _spacing_of(loop, visit, view)
+            if one is None or found not in (None, one):
+                return None
+            found = one
+    return found
+
+
+def _spacing_of(loop: Loop, visit: Visit, view: View) -> Spacing | None:
+    inner = visit.loops[-1] if visit.loops else loop
+    if not follows(view, inner.variable):
+        return None
+    size = itemsize(view.dtype)
+    if is_dealt_in_turn(loop, inner):
+        return Spacing(size, (loop.high - 1) * size)
+    neighbours = inner.kind in (LoopKind.COUNTED, LoopKind.THREADS) and stride_of(inner) == num(1)
+    return Spacing(size, num(0)) if neighbours else None
 
 
 def _varies(loop: Loop, words: Expr) -> bool:
@@ -63,8 +110,15 @@ def _most(loop: Loop, trips: Expr, words: Expr) -> Expr:
     return maximum_over(_THREAD, num(0), sym(THREADS) - 1, own)
 
 
-def _traffic(steps: tuple[Step, ...]) -> tuple[Expr, Expr]:
-    """Return the 4-byte elements that one iteration reads and writes."""
+def _traffic(steps: tuple[Step, ...], indices: frozenset[str]) -> tuple[Expr, Expr]:
+    """Return the 4-byte elements that one iteration reads and writes.
+
+    Parameters
+    ----------
+    steps : tuple of Step
+    indices : frozenset of str
+        Of the loops around: a block that depends on them may end before it starts.
+    """
     reads = writes = num(0)
     for step in steps:
         match step:
@@ -76,11 +130,23 @@ def _traffic(steps: tuple[Step, ...]) -> tuple[Expr, Expr]:
             case Loop(trips=trips, body=body):
                 if trips is None:
                     raise NoWork(step.why)
-                inner_reads, inner_writes = _traffic(body)
-                reads, writes = reads + trips * inner_reads, writes + trips * inner_writes
+                inner_reads, inner_writes = _traffic(body, indices | {step.variable})
+                if free_symbols(trips) & indices:
+                    trips = maximum(trips, 0)
+                reads = reads + _repeated(step, trips, inner_reads)
+                writes = writes + _repeated(step, trips, inner_writes)
             case _:
                 pass
     return reads, writes
+
+
+def _repeated(loop: Loop, trips: Expr, words: Expr) -> Expr:
+    """Return what all iterations of a loop access, which may differ by its index."""
+    if not _varies(loop, words):
+        return trips * words
+    turn = f"{loop.variable}.turn"
+    index = loop.low + sym(turn) * stride_of(loop)
+    return summation(turn, num(0), trips - 1, substitute(words, {loop.variable: index}))
 
 
 def _words(view: View) -> Expr:

@@ -18,7 +18,7 @@ from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Origin, View
-from advisor.ir.spmd.steps import Compute, Copy
+from advisor.ir.spmd.steps import Compute, Copy, Step
 from advisor.source import Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
@@ -60,6 +60,7 @@ def augment(node: cst.AugAssign, run: Run) -> None:
     """Follow an augmented assignment; arrays are changed in place."""
     operator = type(node.operator).__name__.removesuffix("Assign")
     left = evaluate(node.target, run)
+    loaded = run.steps[-1][-1] if run.steps[-1] else None
     right = evaluate(node.value, run)
     span = run.statement
     if isinstance(left, Array):
@@ -69,11 +70,19 @@ def augment(node: cst.AugAssign, run: Run) -> None:
     if isinstance(node.target, cst.Subscript):
         owner = evaluate(node.target.value, run)
         if isinstance(owner, Array):
-            run.emit(Compute(owner.view, (owner.view,), num(1), "element", span))
+            run.emit(Compute(_place(owner.view, loaded), (), num(1), "element", span))
             return
         _store_part(node.target, found, run)
         return
     store(node.target, found, run)
+
+
+def _place(view: View, loaded: Step | None) -> View:
+    """Return the element that was loaded last, where it is one of an array; else all of it."""
+    match loaded:
+        case Compute(target=None, reads=(one,), what="element") if one.buffer == view.buffer:
+            return one
+    return view
 
 
 @contextmanager
