@@ -6,39 +6,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from advisor.dtypes import Kind
-from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import (
-    Nest,
-    directions,
-    index_name,
-    may_meet,
-    references,
-)
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.nests import Nest, index_name
+from advisor.ir.proposal import Proposal
 from advisor.ir.statements import Statement, Store
-from advisor.ir.values import (
-    Elementwise,
-    Scalar,
-    Value,
-    operands,
-    reads,
-)
-from costdb.expr import free_symbols
 from transforms.array_source import vector_edits
-from transforms.element_loops import (
-    compiled,
-    is_compiled_alone,
-    overlapping,
-    rewritable,
-    with_statement,
-)
+from transforms.array_statements import legality_of, vectorised
+from transforms.element_loops import is_compiled_alone, rewritable, with_statement
 from transforms.loop_sums import sums
 from transforms.nest_source import first_line
-from transforms.proofs import proofs
-from transforms.slices import Sliced
+from transforms.running_sums import running_sums
 
 DOCUMENTATION = """\
 # ADV401 element-by-element
@@ -46,7 +23,8 @@ DOCUMENTATION = """\
 **What it does.** Finds loops over single elements whose iterations do not wait for one another,
 and proposes array statements over slices in their place: of the whole nest, or of its inner loops
 where outer ones carry a dependence. Loops that only accumulate, into a number or into elements,
-become a reduction: a sum, a product of matrices or vectors, an extreme, a count.
+become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Loops in which
+each element is the one before it and a term become a prefix sum.
 
 **Why it costs.** An element of another rank that a loop refers to is fetched alone: a remote
 reference, or a message, for every one. A statement over a slice says at once what it needs, so
@@ -81,7 +59,8 @@ than for numbers (powers, exponentials, complex products).
 
 Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
 of floating-point numbers are unsafe, for their terms come in another order, and extremes of them
-for what a NaN does. Of no elements a sum of whole numbers is NumPy's 0, not Python's.
+for what a NaN does. Prefix sums add in the order of the loop, and are safe. Of no elements a sum of
+whole numbers is NumPy's 0, not Python's.
 
 **Models used.** Lines (array statements, messages), PGAS (remote references by pattern, where
 the profile has their rates; where it has none, each is a message). Profiles that are built in
@@ -92,15 +71,6 @@ speak of compiled loops. The time of an interpreter is added only where a profil
 for Unified Parallel C. Dependence and vectors: Allen and Kennedy, Automatic Translation of
 Fortran Programs to Vector Form, 1987.
 """
-
-EXACT_FLOATING = frozenset(
-    {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"}
-)
-MODULAR = frozenset(
-    {"add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"}
-)
-EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
-WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +92,7 @@ class Vectorise:
                     yield _proposal(nest, outer, stores, kernel)
                 else:
                     yield from sums(nest, outer, kernel)
+                    yield from running_sums(nest, outer, kernel)
 
 
 def _proposal(nest: Nest, outer: int, stores: tuple[Store, ...], kernel: Kernel) -> Proposal:
@@ -137,106 +108,9 @@ def _proposal(nest: Nest, outer: int, stores: tuple[Store, ...], kernel: Kernel)
         " no interpreter runs for each element",
         span=first_line(nest.loops[outer].span, kernel.context),
         variant=kernel.with_body(with_statement(kernel.body, nest.loops[0], body)),
-        legality=_legality(nest, kernel),
+        legality=legality_of(nest, kernel),
         edits=partial(vector_edits, nest, outer, stores, kernel),
     )
-
-
-def vectorised(nest: Nest, outer: int, kernel: Kernel) -> tuple[Store, ...] | None:
-    """Return a nest's statements over slices, for all loops but so many outer ones.
-
-    None where results might differ.
-    """
-    inner = nest.variables[outer:]
-    loops = nest.loops[outer:]
-    bounds = (free_symbols(loop.low) | free_symbols(loop.high) for loop in loops)
-    if frozenset().union(*bounds) & frozenset(inner) or any(loop.step != 1 for loop in loops):
-        return None
-    if _waits(nest, outer):
-        return None
-    known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
-    sliced = Sliced(nest, outer, kernel, known)
-    stores = sliced.stores()
-    if sliced.clamped:
-        # all slices along an index must have one length, and be seen to have it
-        stores = sliced.stores()
-    return stores
-
-
-def _waits(nest: Nest, outer: int) -> bool:
-    """Return whether whole statements, one after the other, might come in another order.
-
-    Within one statement all reads come before all stores, so only what reads an earlier
-    iteration's store may wait.
-    """
-    found = references(nest)
-    inner = len(nest.loops) - outer
-    later = [(0,) * outer + signs for signs in directions(inner)]
-    for first in found:
-        for then in found:
-            if first.array != then.array or not (first.store or then.store):
-                continue
-            if first.statement < then.statement:
-                continue
-            if first.statement == then.statement and not (first.store and not then.store):
-                continue
-            if any(may_meet(first, then, nest, signs) for signs in later):
-                return True
-    return False
-
-
-def _legality(nest: Nest, kernel: Kernel) -> Legality:
-    left_alone = compiled(kernel)
-    if left_alone is not None:
-        return left_alone
-    inexact = next((op for store in nest.body for op in _inexact(store, kernel)), None)
-    if inexact is not None:
-        return Legality(
-            Applicability.UNSAFE,
-            f"{inexact} may be rounded otherwise for arrays than for single numbers, so results"
-            " agree to rounding",
-        )
-    shared = overlapping(nest, kernel)
-    if shared is not None:
-        return Legality(
-            Applicability.UNSAFE,
-            f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
-            " memory, which is up to the caller",
-        )
-    return Legality(
-        Applicability.SAFE,
-        "no iteration reads what an earlier one wrote, and each element is computed by the same"
-        " operations, so every result is equal bit for bit",
-    )
-
-
-def _inexact(store: Store, kernel: Kernel) -> Iterator[str]:
-    """Yield what may come out otherwise for arrays than for single numbers."""
-    dtype = kernel.dtype(store.array)
-    kind = kind_of_or_none(dtype)
-    if any(kernel.dtype(read.array) != dtype for read in reads(store.value)):
-        yield "arithmetic on mixed types"
-    used = set(_operations(store.value))
-    numbers = any(isinstance(part, Scalar) for part in _parts(store.value))
-    # before NumPy 2 a Python number widened another number, though not an array
-    widens = numbers and bool(used) and dtype != WIDEST.get(kind or Kind.BOOLEAN)
-    if kind is Kind.FLOATING:
-        exact = frozenset() if widens else EXACT_FLOATING
-    elif kind is Kind.INTEGER:
-        exact = MODULAR if widens else EXACT_WHOLE
-    else:
-        exact = frozenset()
-    yield from (f"`{operation}` on {dtype}" for operation in sorted(used - exact))
-
-
-def _parts(value: Value) -> Iterator[Value]:
-    yield value
-    for part in operands(value):
-        yield from _parts(part)
-
-
-def _operations(value: Value) -> Iterator[str]:
-    return (part.operation for part in _parts(value) if isinstance(part, Elementwise))
 
 
 TRANSFORM = Vectorise()

@@ -27,12 +27,14 @@ from tests.transforms.checks import (
     differences,
     only_kernel,
 )
+from tests.transforms.dealt_programs import Dealt, check_blocks, dealt
 from tests.transforms.distributed_programs import Distributed, distributed
 from tests.transforms.gather_programs import Placed, check_rewrites, counting, gathering
 from tests.transforms.loop_programs import Program, equal_bits, nests, results, rewritten
 from tests.transforms.message_programs import Exchanging
 from tests.transforms.programs import programs
 from tests.transforms.recurrence_programs import recurrences
+from tests.transforms.running_programs import check_running, running
 from tests.transforms.spmd_running import proposals as program_proposals
 from tests.transforms.spmd_running import rewritten as rewritten_program
 from tests.transforms.spmd_running import run_side_by_side
@@ -185,6 +187,18 @@ def _free(source: str) -> Counter[str]:
     return Counter({text: n for text, n in kept.items() if "advise:" not in text})
 
 
+def _running(made: Program, seed: int) -> Counter[str]:
+    rewrites = check_running(made, seed)
+    assume(rewrites)
+    return Counter({"ADV401": rewrites})
+
+
+def _dealt(made: Dealt, seed: int) -> Counter[str]:
+    rewrites = check_blocks(made, seed)
+    assume(rewrites)
+    return Counter({"ADV301": rewrites})
+
+
 FAMILIES = (
     Family("sums over windows", programs(), _windows),
     Family("sweeps", recurrences(), _sweeps),
@@ -202,6 +216,8 @@ FAMILIES = (
     Family("gathers", gathering(), _references("ADV402")),
     Family("counts", counting(), _references("ADV403")),
     Family("distributions", distributed(), _places),
+    Family("running sums", running(), _running),
+    Family("elements dealt out to threads", dealt(), _dealt),
 )
 
 
