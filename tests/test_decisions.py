@@ -28,9 +28,10 @@ from costdb.pgas import price_groups
 from costdb.pgas.applications import histogram
 from costdb.pgas.applications import sobel as sobel_groups
 from costdb.pgas.partition import Affinity, partition, remote_groups
-from costdb.work import Message
+from costdb.work import Message, Pattern, RemoteElements
 from transforms.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
 from transforms.fourier import TRANSFORM as TRANSFORM_ACROSS
+from transforms.private_counts import TRANSFORM as PRIVATE_COUNTS
 from transforms.recurrence import TRANSFORM as RECURRENCE
 from transforms.replicated import TRANSFORM as REPLICATED
 from transforms.row_or_column import TRANSFORM as ROW_OR_COLUMN
@@ -251,6 +252,37 @@ def test_increments_anywhere_are_the_published_groups(machine: str) -> None:
     assert not isinstance(priced, Missing)
     program = seconds(example("histogram"), machine, N=1_000_000, M=12 * 100_000)
     assert program == pytest.approx(evaluate_price(priced, {}).mid, rel=1e-12)
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_a_histogram_wants_private_counts(machine: str) -> None:
+    """One reduction of the table instead of a message for each increment of another's element."""
+    kernel = example("histogram")
+    found = finding(kernel, PRIVATE_COUNTS, machine)
+    assert found is not None and found.prediction.speedup > 1
+    few = finding(kernel, PRIVATE_COUNTS, machine, N=4096)
+    # the smaller the table, the cheaper its reduction, whatever the start-up of a message
+    assert few is not None and few.prediction.low > 1
+    assert few.prediction.speedup > found.prediction.speedup
+
+
+@pytest.mark.parametrize("machine", LINES)
+def test_few_increments_of_a_large_table_stay_where_they_are(machine: str) -> None:
+    kernel = example("histogram")
+    few = {"N": 10_000_000, "M": 120}
+    assert finding(kernel, PRIVATE_COUNTS, machine, **few) is None
+
+
+def test_increments_are_grouped_as_in_the_model_of_references() -> None:
+    """Reads and writes of one place that any thread may own are one mixed group of each kind."""
+    (group,) = partition(histogram(num(100), num(12)))
+    assert group.affinity is Affinity.MIXED and group.pattern is Pattern.BASELINE
+    assert group.reads and group.writes
+    references = [w for w in works(lower(example("histogram"))) if isinstance(w, RemoteElements)]
+    assert sorted(one.store for one in references) == [False, True]
+    for one in references:
+        assert one.mixed and one.pattern is group.pattern
+        assert evaluate(one.count, {"N": 50, "M": 1200}) == 100
 
 
 # transforms

@@ -25,6 +25,7 @@ from advisor.frontend.scalars import literal_int, scalar
 from advisor.frontend.scatters import scattered_at_once
 from advisor.frontend.scope import Scope
 from advisor.frontend.simple import SimpleStatements
+from advisor.frontend.stores import extreme
 from advisor.ir.shapes import PYTHON_INTEGER
 from advisor.ir.signs import least_index
 from advisor.ir.statements import Choice, Loop, Stated, Statement, Threads, Unknown, mentioned
@@ -334,9 +335,9 @@ class Body(SimpleStatements):
         found = None if probability is not None else self._combination(node)
         if found is not None:
             return self.combined(found, span)
-        extreme = None if probability is not None else self.extreme(node, span)
-        if extreme is not None:
-            return (extreme,)
+        looked_for = None if probability is not None else extreme(node, span, self.scope)
+        if looked_for is not None:
+            return (looked_for,)
         tested = self._tested(node.test)
         if _only_raises(node):
             # a run that gets past it did nothing but the test

@@ -7,21 +7,21 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from advisor.frontend.accumulations import Combination, extreme_of
-from advisor.frontend.arrays import element_place, value_of, whole_read
+from advisor.frontend.accumulations import Combination
+from advisor.frontend.arrays import value_of, whole_read
 from advisor.frontend.bindings import names_in
-from advisor.frontend.conditions import evaluated, is_inert
+from advisor.frontend.conditions import evaluated
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import AUGMENTED
 from advisor.frontend.problems import NotKnown, NotUnderstood
-from advisor.frontend.regions import region
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
+from advisor.frontend.stores import increment, of_call, place_of, stored
 from advisor.ir.kernel import LocalArray
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import PYTHON_INTEGER, ArrayType, ShapeConflict, describe, strong
-from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Scatter, Statement, Store
+from advisor.ir.shapes import PYTHON_INTEGER, strong
+from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -68,7 +68,7 @@ class SimpleStatements:
             case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
                 return ()
             case cst.Expr(value=cst.Call() as call):
-                return self._call(call, span)
+                return of_call(call, span, self.scope)
             case cst.Assign(targets=[target]):
                 return self._assign(target.target, node.value, span)
             case cst.AnnAssign():
@@ -85,8 +85,8 @@ class SimpleStatements:
         if isinstance(target, cst.Name):
             return self._bind(target.value, value, span)
         if isinstance(target, cst.Subscript):
-            place = self._place(target)
-            return (self._store(place, value_of(value, self.scope), span),)
+            place = place_of(target, self.scope)
+            return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Attribute):
@@ -237,34 +237,14 @@ class SimpleStatements:
                 return self._accumulated(name, operation, node.value, span)
             place = whole_read(name, scope)
         elif isinstance(node.target, cst.Subscript):
-            scattered = self._increment(node.target, operation, node.value, span)
+            scattered = increment(node.target, operation, node.value, span, scope)
             if scattered is not None:
                 return (scattered,)
-            place = self._place(node.target)
+            place = place_of(node.target, self.scope)
         else:
             raise NotUnderstood("this kind of assignment is not understood")
         value = Elementwise(operation, (place, value_of(node.value, scope)))
-        return (self._store(place, value, span, in_place=True),)
-
-    def _increment(
-        self, target: cst.Subscript, operation: str, node: cst.BaseExpression, span: Span
-    ) -> Scatter | None:
-        """Read ``array[places[i]] += value``; None where the place is known."""
-        scope = self.scope
-        if operation != "add" or not isinstance(target.value, cst.Name):
-            return None
-        name = target.value.value
-        if not scope.is_array(name) or name in scope.views or not scope.by_element:
-            return None
-        place = element_place(target.slice, scope)
-        if place is None or len(scope.extents_of(name)) != 1:
-            return None
-        self._not_strided(name)
-        value = value_of(node, scope)
-        if not is_of_elements(value):
-            raise NotUnderstood("an increment by something other than numbers and elements")
-        scope.changed(name)
-        return Scatter(name, place, value, operation, span, by_element=True)
+        return (stored(place, value, span, scope, in_place=True),)
 
     def _counted(
         self, name: str, operation: str, node: cst.AugAssign, span: Span
@@ -313,88 +293,6 @@ class SimpleStatements:
         scope.totals[name] = LocalArray(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))
         return (Store(name, (), combined, span, in_place=True),)
-
-    def extreme(self, node: cst.If, span: Span) -> Store | None:
-        """Read ``if value < array[i]: array[i] = value``; None for any other condition."""
-        found = extreme_of(node)
-        if found is None or not self.scope.by_element:
-            return None
-        target, operation, chosen = found
-        place, value = self._place(target), value_of(chosen, self.scope)
-        if not is_of_elements(place) or not is_of_elements(value):
-            return None
-        return self._store(place, Elementwise(operation, (place, value)), span, in_place=True)
-
-    def _place(self, target: cst.Subscript) -> Read:
-        if not isinstance(target.value, cst.Name) or not self.scope.is_array(target.value.value):
-            raise NotUnderstood("a store to something that is not known to be an array")
-        name = target.value.value
-        extents = self.scope.extents_of(name)
-        return self.scope.select(name, region(target.slice, extents, self.scope))
-
-    def _store(self, place: Read, value: Value, span: Span, *, in_place: bool = False) -> Store:
-        self._not_strided(place.array)
-        try:
-            target = describe(place, self.scope.array_type)
-            source = describe(value, self.scope.array_type)
-            # element types do not matter for whether the shapes agree
-            describe(
-                Elementwise("add", (place, value)),
-                lambda name: ArrayType("float64", self.scope.array_type(name).extents),
-            )
-        except ShapeConflict as error:
-            raise NotUnderstood(str(error)) from error
-        if len(source.extents) > len(target.extents):
-            raise NotUnderstood("the value has more dimensions than its place")
-        self.scope.changed(place.array)
-        return Store(place.array, place.region, value, span, in_place)
-
-    def _not_strided(self, name: str) -> None:
-        if name in self.scope.strided:
-            raise NotUnderstood(f"`{name}` shares its memory with an array of other strides")
-
-    def _call(self, node: cst.Call, span: Span) -> Sequence[Statement]:
-        """Read ``np.add(a, b, out=c)``; other calls for their effect are not understood."""
-        full = resolve(node.func, self.scope.imports) or ""
-        outs = [a for a in node.args if a.keyword is not None and a.keyword.value == "out"]
-        if isinstance(node.func, cst.Name) and node.func.value == "print":
-            if self.scope.not_builtin("print") or not all(
-                is_inert(argument.value, self.scope) for argument in node.args
-            ):
-                raise NotUnderstood("a call of `print` that reads arrays or does more")
-            return ()
-        if full == "numpy.add.at":
-            return (self._scatter(node, span),)
-        if full.startswith("numpy.") and len(outs) == 1:
-            target = outs[0].value
-            rest = node.with_changes(args=[a for a in node.args if a is not outs[0]])
-            if isinstance(target, cst.Name) and self.scope.is_array(target.value):
-                place = whole_read(target.value, self.scope)
-            elif isinstance(target, cst.Subscript):
-                place = self._place(target)
-            else:
-                raise NotUnderstood("out= of something that is not known to be an array")
-            return (self._store(place, value_of(rest, self.scope), span, in_place=True),)
-        called = dotted(node.func) or "this expression"
-        raise NotUnderstood(f"the call of `{called}` is not understood")
-
-    def _scatter(self, node: cst.Call, span: Span) -> Scatter:
-        """Read ``np.add.at(array, places, value)`` for a vector and a vector of places."""
-        if len(node.args) != 3 or any(a.keyword or a.star for a in node.args):
-            raise NotUnderstood("np.add.at whose arguments cannot be read")
-        array, places, value = (argument.value for argument in node.args)
-        if not isinstance(array, cst.Name) or not self.scope.is_array(array.value):
-            raise NotUnderstood("np.add.at on something that is not known to be an array")
-        target = whole_read(array.value, self.scope)
-        self._not_strided(target.array)
-        if target.array != array.value or len(target.region) != 1:
-            raise NotUnderstood("np.add.at on something other than a vector of its own")
-        at, added = value_of(places, self.scope), value_of(value, self.scope)
-        if isinstance(at, Scalar):
-            raise NotUnderstood("np.add.at at a single place")
-        if len(self.scope.type_of(at).extents) != 1:
-            raise NotUnderstood("np.add.at at something other than a vector of places")
-        return Scatter(target.array, at, added, "add", span)
 
     def _return(self, node: cst.Return, span: Span) -> Sequence[Statement]:
         if node.value is None:
