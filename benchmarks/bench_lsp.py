@@ -13,11 +13,8 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
-import os
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,6 +24,7 @@ from typing import IO, Any
 
 from advisor.edits import split_lines
 from advisor.lsp.analyses import DEBOUNCE_S
+from tests.lsp.wire import Wire
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LINES = 500
@@ -79,24 +77,13 @@ class Session:
     """A server with one open file."""
 
     def __init__(self, machine: str, text: str, log: IO[bytes]) -> None:
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "advisor", "lsp", "--machine", machine],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-        )
-        self.version = 1
-        publish = {"versionSupport": True}
         capabilities = {
             "general": {"positionEncodings": ["utf-32"]},
-            "textDocument": {"publishDiagnostics": publish},
+            "textDocument": {"publishDiagnostics": {"versionSupport": True}},
         }
-        parameters = {"processId": os.getpid(), "rootUri": None, "capabilities": capabilities}
-        self._send({"id": 1, "method": "initialize", "params": parameters})
-        self._read()
-        self._send({"method": "initialized", "params": {}})
-        item = {"uri": URI, "languageId": "python", "version": 1, "text": text}
-        self._send({"method": "textDocument/didOpen", "params": {"textDocument": item}})
+        self.wire = Wire(machine, log, capabilities)
+        self.version = 1
+        self.wire.open(URI, text)
         self.diagnostics()
 
     def insert(self, line: int, column: int, text: str) -> None:
@@ -110,46 +97,17 @@ class Session:
 
     def _change(self, change: dict[str, Any]) -> None:
         self.version += 1
-        document = {"uri": URI, "version": self.version}
-        parameters = {"textDocument": document, "contentChanges": [change]}
-        self._send({"method": "textDocument/didChange", "params": parameters})
+        self.wire.change(URI, self.version, [change])
 
     def diagnostics(self) -> list[Any]:
         """Wait for the diagnostics of the newest version."""
         while True:
-            message = self._read()
+            message = self.wire.read()
             if message.get("method") == "textDocument/publishDiagnostics":
                 parameters = message["params"]
                 if parameters["version"] == self.version:
                     found: list[Any] = parameters["diagnostics"]
                     return found
-
-    def stop(self) -> None:
-        """End the server."""
-        self._send({"id": 2, "method": "shutdown"})
-        while self._read().get("id") != 2:
-            pass
-        self._send({"method": "exit"})
-        self.process.wait()
-
-    def _send(self, message: dict[str, Any]) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        self.process.stdin.flush()
-
-    def _read(self) -> dict[str, Any]:
-        stream = self.process.stdout
-        assert stream is not None
-        length = 0
-        while line := stream.readline().strip():
-            name, _, value = line.partition(b":")
-            if name.lower() == b"content-length":
-                length = int(value)
-        if not length:
-            raise SystemExit("the server has ended")
-        message: dict[str, Any] = json.loads(stream.read(length))
-        return message
 
 
 def measure(machine: str, text: str, edits: int, seed: int) -> tuple[list[float], float]:
@@ -172,7 +130,7 @@ def measure(machine: str, text: str, edits: int, seed: int) -> tuple[list[float]
                 lines = text.split("\n")
                 session.replace(text)
                 session.diagnostics()
-        session.stop()
+        session.wire.stop()
     return times, readable / edits
 
 

@@ -13,11 +13,8 @@ stale answer. Nothing may be lost: each checked version gets its answer.
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +25,7 @@ from typing import IO, Any
 from advisor.engine import Options, check_source
 from advisor.finding import Finding
 from advisor.source import SourceProblem
+from tests.lsp.wire import ProtocolError, Wire
 
 MACHINE = "sp2"
 LEAST = 1.01
@@ -60,8 +58,8 @@ TYPED = (
 )  # fmt: skip
 
 
-class Wrong(AssertionError):
-    """The server crashed, was stale, or named a wrong place."""
+class Wrong(ProtocolError):
+    """An answer was stale, or named a wrong place."""
 
 
 @dataclass
@@ -215,88 +213,17 @@ def _expected(editor: Editor, finding: Finding) -> tuple[Any, ...]:
     return finding.code, finding.message, covered, span.start_line - 1, column
 
 
-class Server:
-    """The server's process and its pipe."""
-
-    def __init__(self, encoding: str, log: IO[bytes]) -> None:
-        command = [sys.executable, "-m", "advisor", "lsp", "--machine", MACHINE]
-        environment = {n: v for n, v in os.environ.items() if not n.startswith("ADVISE_")}
-        self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            env=environment,
-        )
-        self.serial = 0
-        capabilities = {
-            "general": {"positionEncodings": [encoding]},
-            "textDocument": {"diagnostic": {}, "hover": {"contentFormat": ["markdown"]}},
-        }
-        started = self.ask(
-            "initialize",
-            {
-                "processId": os.getpid(),
-                "rootUri": None,
-                "capabilities": capabilities,
-                "initializationOptions": {"minSpeedup": LEAST},
-            },
-        )
-        if started["capabilities"]["positionEncoding"] != encoding:
-            raise Wrong("the encoding of columns was not agreed on")
-        self.tell("initialized", {})
-
-    def tell(self, method: str, params: Any) -> None:
-        self._send({"method": method, "params": params})
-
-    def ask(self, method: str, params: Any) -> Any:
-        return self.answer(self.send_request(method, params))
-
-    def send_request(self, method: str, params: Any) -> int:
-        self.serial += 1
-        self._send({"id": self.serial, "method": method, "params": params})
-        return self.serial
-
-    def answer(self, serial: int, refusal: int | None = None) -> Any:
-        """Read up to the answer of a request; `refusal` is an error code that is allowed."""
-        while True:
-            message = self._read()
-            if message.get("method") == "window/showMessage":
-                raise Wrong(f"the server told the user: {message['params']['message']}")
-            if message.get("id") != serial or "method" in message:
-                continue
-            if "error" in message:
-                if message["error"]["code"] == refusal:
-                    return None
-                raise Wrong(f"request {serial}: {message['error']}")
-            return message["result"]
-
-    def stop(self) -> None:
-        self.ask("shutdown", None)
-        self._send({"method": "exit"})
-        if self.process.wait(timeout=30) != 0:
-            raise Wrong(f"the server ended with {self.process.returncode}")
-
-    def _send(self, message: dict[str, Any]) -> None:
-        body = json.dumps({"jsonrpc": "2.0", **message}).encode()
-        assert self.process.stdin is not None
-        self.process.stdin.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-        self.process.stdin.flush()
-
-    def _read(self) -> dict[str, Any]:
-        stream = self.process.stdout
-        assert stream is not None
-        length = 0
-        while line := stream.readline().strip():
-            name, _, value = line.partition(b":")
-            if name.lower() == b"content-length":
-                length = int(value)
-            elif name.lower() != b"content-type":
-                raise Wrong(f"no header: {line!r}")
-        if not length:
-            raise Wrong("the server has ended")
-        message: dict[str, Any] = json.loads(stream.read(length))
-        return message
+def started(encoding: str, log: IO[bytes]) -> Wire:
+    """Return a server that has agreed on the encoding of columns."""
+    capabilities = {
+        "general": {"positionEncodings": [encoding]},
+        "textDocument": {"diagnostic": {}, "hover": {"contentFormat": ["markdown"]}},
+    }
+    server = Wire(MACHINE, log, capabilities, {"minSpeedup": LEAST})
+    if server.abilities["positionEncoding"] != encoding:
+        server.kill()
+        raise Wrong("the encoding of columns was not agreed on")
+    return server
 
 
 Step = tuple[int, int, str]
@@ -381,23 +308,21 @@ def run(edits: int, seed: int, encoding: str, burst: int = 10) -> Tally:
     """
     source = random.Random(seed)
     reference, editor, tally = Reference(), Editor(encoding), Tally()
-    started = time.monotonic()
+    begun = time.monotonic()
     with tempfile.TemporaryFile() as log:
-        server = Server(encoding, log)
+        server = started(encoding, log)
         try:
-            server.tell("textDocument/didOpen", {"textDocument": _item(editor)})
+            server.open(URI, editor.text)
             while tally.edits < edits:
                 _burst(source, reference, editor, server, tally, min(burst, edits - tally.edits))
             server.stop()
-        except (Wrong, OSError) as error:
+        except (ProtocolError, OSError) as error:
             log.seek(0)
             report = log.read().decode(errors="replace")[-3000:]
             raise Wrong(f"seed {seed}, {encoding}, edit {tally.edits}: {error}\n{report}") from None
         finally:
-            if server.process.poll() is None:
-                server.process.kill()
-                server.process.wait()
-    tally.seconds = time.monotonic() - started
+            server.kill()
+    tally.seconds = time.monotonic() - begun
     return tally
 
 
@@ -405,7 +330,7 @@ def _burst(
     source: random.Random,
     reference: Reference,
     editor: Editor,
-    server: Server,
+    server: Wire,
     tally: Tally,
     most: int,
 ) -> None:
@@ -432,7 +357,7 @@ def _burst(
     tally.edits += done
     document = {"textDocument": {"uri": URI}}
     if source.random() < 0.1:
-        serial = server.send_request("textDocument/diagnostic", document)
+        serial = server.request("textDocument/diagnostic", document)
         server.tell("$/cancelRequest", {"id": serial})
         server.answer(serial, refusal=-32800)
         tally.cancelled += 1
@@ -458,13 +383,13 @@ def _overtake(
     source: random.Random,
     reference: Reference,
     editor: Editor,
-    server: Server,
+    server: Wire,
     tally: Tally,
     document: dict[str, Any],
 ) -> None:
     """Ask, type on before the answer comes, and see that it is about one of the two texts."""
     before = replace(editor)
-    serial = server.send_request("textDocument/diagnostic", document)
+    serial = server.request("textDocument/diagnostic", document)
     time.sleep(source.uniform(0, 0.12))
     lines_above = source.choice(("# 😀\n", "\r\n", "import os\n"))
     _change(server, editor, [editor.edit(0, 0, lines_above)])
@@ -475,15 +400,9 @@ def _overtake(
         raise Wrong(f"{items} is about neither of\n{before.text!r}\n{editor.text!r}")
 
 
-def _item(editor: Editor) -> dict[str, Any]:
-    return {"uri": URI, "languageId": "python", "version": editor.version, "text": editor.text}
-
-
-def _change(server: Server, editor: Editor, changes: list[dict[str, Any]]) -> None:
+def _change(server: Wire, editor: Editor, changes: list[dict[str, Any]]) -> None:
     editor.version += 1
-    identifier = {"uri": URI, "version": editor.version}
-    params = {"textDocument": identifier, "contentChanges": changes}
-    server.tell("textDocument/didChange", params)
+    server.change(URI, editor.version, changes)
 
 
 def main() -> int:
