@@ -42,15 +42,26 @@ def with_facts(pipelines: list[Any]) -> list[Any]:
 
     A pipeline that infers no types, as in object mode, stays as it is.
     """
-    with guarded("adding a pass to the compiler"):
-        for pipeline in pipelines:
-            passes = [kind for kind, _ in pipeline.passes]
-            for late in (ParforPreLoweringPass, NopythonTypeInference):
-                if late in passes and ObserveFacts not in passes:
-                    pipeline.add_pass_after(ObserveFacts, late)
-                    pipeline.finalize()
-                    break
+    for pipeline in pipelines:
+        plain = list(pipeline.passes)
+        with guarded("adding a pass to the compiler"):
+            try:
+                _add_to(pipeline)
+            except Exception:
+                # half of a change would leave a pipeline that numba refuses to run
+                pipeline.passes[:] = plain
+                pipeline.finalize()
+                raise
     return pipelines
+
+
+def _add_to(pipeline: Any) -> None:
+    passes = [kind for kind, _ in pipeline.passes]
+    for late in (ParforPreLoweringPass, NopythonTypeInference):
+        if late in passes and ObserveFacts not in passes:
+            pipeline.add_pass_after(ObserveFacts, late)
+            pipeline.finalize()
+            return
 
 
 class AdvisedCompiler(CompilerBase):  # type: ignore[misc]
