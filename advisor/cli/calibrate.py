@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli import options
 from advisor.cli.common import complain, write_result, wrong_use
 from advisor.cli.progress import Bar
 
@@ -27,10 +28,7 @@ def _calibrate(
     quick: Annotated[
         bool, typer.Option("--quick", help="A first idea within a minute; else ten minutes.")
     ] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
-    ] = None,
+    only: options.Sections = None,
     ranks: Annotated[
         int,
         typer.Option(

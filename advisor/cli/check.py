@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import completing
+from advisor.cli import options
 from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number, wrong_use
 from advisor.cli.rules import split_codes
 from advisor.cli.scope import make_scope
@@ -27,61 +27,15 @@ def _check(
         list[str] | None,
         typer.Argument(metavar="PATH...", help="Files, directories, or - for standard input."),
     ] = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            "-m",
-            metavar="NAME",
-            envvar="ADVISE_MACHINE",
-            show_envvar=True,
-            autocompletion=completing.machines,
-            help="Machine to predict for: a name or a profile.json.",
-        ),
-    ] = None,
-    define: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-D",
-            "--define",
-            metavar="NAME=VALUE",
-            envvar="ADVISE_DEFINE",
-            show_envvar=True,
-            help="Bind a size, as -D N=1000.",
-        ),
-    ] = None,
+    machine: options.Machine = None,
+    define: options.Sizes = None,
     select: Annotated[
         list[str] | None,
-        typer.Option(
-            "--select",
-            metavar="CODES",
-            envvar="ADVISE_SELECT",
-            show_envvar=True,
-            autocompletion=completing.codes,
-            help="Only these rules: codes or prefixes, by commas.",
-        ),
+        options.codes_option("select", "Only these rules: codes or prefixes, by commas."),
     ] = None,
-    ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore",
-            metavar="CODES",
-            envvar="ADVISE_IGNORE",
-            show_envvar=True,
-            autocompletion=completing.codes,
-            help="Not these rules.",
-        ),
-    ] = None,
+    ignore: Annotated[list[str] | None, options.codes_option("ignore", "Not these rules.")] = None,
     extend_select: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--extend-select",
-            metavar="CODES",
-            envvar="ADVISE_EXTEND_SELECT",
-            show_envvar=True,
-            autocompletion=completing.codes,
-            help="Also these rules.",
-        ),
+        list[str] | None, options.codes_option("extend-select", "Also these rules.")
     ] = None,
     fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes.")] = False,
     unsafe_fixes: Annotated[
@@ -91,21 +45,8 @@ def _check(
     diff: Annotated[
         bool, typer.Option("--diff", help="Show what --fix would change, and change nothing.")
     ] = False,
-    output_format: Annotated[
-        str | None,
-        typer.Option(
-            "--output-format",
-            metavar="FORMAT",
-            envvar="ADVISE_OUTPUT_FORMAT",
-            show_envvar=True,
-            autocompletion=completing.formats,
-            help=f"One of {', '.join(FORMATS)}.",
-        ),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output-file", metavar="FILE", help="Write the report to a file."),
-    ] = None,
+    output_format: Annotated[str | None, options.report_format_option()] = None,
+    output: options.ReportFile = None,
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Count findings by rule instead of showing them.")
     ] = False,
@@ -164,19 +105,8 @@ def _check(
             help="Leave excluded files out even when they are named.",
         ),
     ] = False,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            envvar="ADVISE_CONFIG",
-            show_envvar=True,
-            help="Read [tool.advise] from this file instead of the nearest pyproject.toml.",
-        ),
-    ] = None,
-    isolated: Annotated[
-        bool, typer.Option("--isolated", help="Read no configuration file.")
-    ] = False,
+    config: options.ConfigFile = None,
+    isolated: options.Isolated = False,
     show_settings: Annotated[
         bool,
         typer.Option("--show-settings", help="Show what holds for the first file, and check none."),
@@ -206,16 +136,7 @@ def _check(
             help="Neither read nor keep answers of earlier runs.",
         ),
     ] = False,
-    cache_dir: Annotated[
-        str | None,
-        typer.Option(
-            "--cache-dir",
-            metavar="DIR",
-            envvar="ADVISE_CACHE_DIR",
-            show_envvar=True,
-            help="Where answers are kept; .advise_cache beside the configuration otherwise.",
-        ),
-    ] = None,
+    cache_dir: options.CacheFolder = None,
 ) -> None:
     given = tuple(paths or ())
     if not given:
@@ -276,8 +197,8 @@ def _check(
     raise typer.Exit(run(request, sys.stdout, os.environ))
 
 
-def _codes(options: list[str] | None) -> tuple[str, ...] | None:
-    return split_codes(options) if options else None
+def _codes(given: list[str] | None) -> tuple[str, ...] | None:
+    return split_codes(given) if given else None
 
 
 def _ratio(text: str | None, option: str) -> float | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli import options
 from advisor.cli.common import write_result, wrong_use
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
 from costdb.wording import read_number
@@ -22,13 +23,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _choose(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE...",
-            help="A process model (.pam; several make one), a description (.toml), or Python.",
-        ),
-    ],
+    files: options.Subjects,
     over: Annotated[
         list[str] | None,
         typer.Option(
@@ -37,17 +32,7 @@ def _choose(
             help="What to choose: PX,PY or algorithm=TH,DH or P=1..64; may be given again.",
         ),
     ] = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            "-m",
-            metavar="NAME",
-            envvar="ADVISE_MACHINE",
-            show_envvar=True,
-            help="Machine to predict for: a name or a profile.json. A .pam needs none.",
-        ),
-    ] = None,
+    machine: options.MachineOfSubject = None,
     define: Annotated[
         list[str] | None,
         typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind another parameter."),
@@ -63,10 +48,7 @@ def _choose(
     top: Annotated[
         int | None, typer.Option("--top", metavar="K", min=1, help="Only the K best.")
     ] = None,
-    ranks: Annotated[
-        int | None,
-        typer.Option("-P", "--ranks", metavar="P", min=1, help="Ranks that run the program."),
-    ] = None,
+    ranks: options.Ranks = None,
     kernel: Annotated[
         str | None,
         typer.Option(
@@ -75,18 +57,19 @@ def _choose(
             help="Which kernel of a Python file, or which functions of it, by commas.",
         ),
     ] = None,
-    output_format: Annotated[
-        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
-    ] = TEXT,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output-file", metavar="FILE", help="Write the result to a file."),
-    ] = None,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
 ) -> None:
     require_format(output_format)
     from advisor.cli.bindings import parse_given, parse_over, parse_where
     from advisor.cli.progress import watched
-    from advisor.cli.subjects import lacking, open_files, problems_in_one_line, with_ranks
+    from advisor.cli.subjects import (
+        lacking,
+        open_files,
+        problems_in_one_line,
+        with_configured,
+        with_ranks,
+    )
     from advisor.report.choices import ChoicesReport, as_json, as_text
     from costdb.choosing import rank
     from costdb.estimate import Missing
@@ -102,6 +85,7 @@ def _choose(
     condition = parse_where(where)
     with problems_in_one_line():
         opened = open_files(files, machine, kernel)
+        given, _ = with_configured(opened, files[0], given, names)
         ranked = rank(opened.subject, names, given, condition, watched)
     if isinstance(ranked, Missing):
         raise lacking(ranked)

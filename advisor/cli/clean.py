@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from advisor.cache.store import Cache, ForeignFolderError
+from advisor.cli import options
 from advisor.cli.common import complain, system_error, wrong_use
 from advisor.cli.scope import make_scope, usual_cache_folder
 from advisor.config.layer import Layer
@@ -19,16 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _clean(
-    cache_dir: Annotated[
-        str | None,
-        typer.Option(
-            "--cache-dir",
-            metavar="DIR",
-            envvar="ADVISE_CACHE_DIR",
-            show_envvar=True,
-            help="Where they are; .advise_cache beside the configuration otherwise.",
-        ),
-    ] = None,
+    cache_dir: options.CacheFolder = None,
     observed: Annotated[
         bool,
         typer.Option("--observed", help="Instead, forget the sizes that advise run has kept."),

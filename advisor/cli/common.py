@@ -22,6 +22,7 @@ RECURSION_LIMIT = 5000
 levels are read; the compiled parser does not count here, so a guard stands before it."""
 
 MACHINE_VARIABLE = "ADVISE_MACHINE"
+SIZES_VARIABLE = "ADVISE_DEFINE"
 STANDARD_STREAM = "-"
 
 _BINDING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.*)", re.DOTALL)

@@ -6,11 +6,16 @@ Imports next to nothing, because every option names its function from here.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, MutableMapping
+from collections.abc import Callable, Collection, MutableMapping
 
 _BASH_WORDS, _BASH_PLACE = "COMP_WORDS", "COMP_CWORD"
 _OTHER_WORDS = "_TYPER_COMPLETE_ARGS"
 _PROGRAM = re.compile(r"\S*(\s)")
+
+
+def words(*known: str) -> Callable[[str], list[str]]:
+    """Return what offers these words."""
+    return lambda incomplete: _starting(known, incomplete)
 
 
 def machines(incomplete: str) -> list[str]:
@@ -18,13 +23,6 @@ def machines(incomplete: str) -> list[str]:
     from costdb.machines import machine_names
 
     return _starting(machine_names(), incomplete)
-
-
-def formats(incomplete: str) -> list[str]:
-    """Return the report formats whose names start so."""
-    from advisor.report.model import FORMATS
-
-    return _starting(FORMATS, incomplete)
 
 
 def codes(incomplete: str) -> list[str]:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import MACHINE_VARIABLE, wrong_use
+from advisor.cli import options
+from advisor.cli.common import wrong_use
 
 
 def register(app: typer.Typer) -> None:
@@ -19,14 +20,7 @@ def register(app: typer.Typer) -> None:
 def _lsp(
     machine: Annotated[
         str | None,
-        typer.Option(
-            "--machine",
-            "-m",
-            metavar="NAME",
-            envvar=MACHINE_VARIABLE,
-            show_envvar=True,
-            help="Machine to predict for until the editor's settings say another.",
-        ),
+        options.machine_option("Machine to predict for until the editor's settings say another."),
     ] = None,
     log_file: Annotated[
         str | None,

@@ -7,11 +7,18 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli.common import WRONG_USE, complain, write_result
+from advisor.cli import completing, options
+from advisor.cli.common import WRONG_USE, complain, write_result, wrong_use
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
 
-_Format = Annotated[str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")]
-_Name = Annotated[str, typer.Argument(metavar="NAME", help="A name, or a profile.json.")]
+_Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A name, or a profile.json.",
+        autocompletion=completing.machines,
+    ),
+]
 _File = Annotated[str, typer.Argument(metavar="FILE", help="A profile as JSON.")]
 
 
@@ -26,7 +33,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="machine", help="List, show, check, import and export machines.")
 
 
-def _list(output_format: _Format = TEXT) -> None:
+def _list(output_format: options.TextOrJson = TEXT) -> None:
     require_format(output_format)
     from advisor.cli.subjects import problems_in_one_line
     from advisor.report.machines import list_as_json, list_as_text
@@ -49,7 +56,7 @@ def _list(output_format: _Format = TEXT) -> None:
         raise typer.Exit(WRONG_USE)
 
 
-def _show(name: _Name, output_format: _Format = TEXT) -> None:
+def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     require_format(output_format)
     from advisor.cli.subjects import problems_in_one_line
     from advisor.report.machines import machine_as_json, machine_as_text
@@ -63,7 +70,7 @@ def _show(name: _Name, output_format: _Format = TEXT) -> None:
         write_result(machine_as_text(machine, text_style(None)), None)
 
 
-def _validate(file: _File, output_format: _Format = TEXT) -> None:
+def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> None:
     require_format(output_format)
     import json
 
@@ -88,7 +95,7 @@ def _import(
     replace: Annotated[
         bool, typer.Option("--replace", help="Replace a machine that was imported before.")
     ] = False,
-    output_format: _Format = TEXT,
+    output_format: options.TextOrJson = TEXT,
 ) -> None:
     require_format(output_format)
     import json
@@ -108,16 +115,19 @@ def _import(
 
 def _export(
     name: _Name,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output-file", metavar="FILE", help="Write to a file."),
-    ] = None,
+    output: Annotated[str | None, options.output_file_option("profile")] = None,
     output_format: Annotated[
         str,
-        typer.Option("--output-format", metavar="FORMAT", help="json; a profile has no other."),
+        typer.Option(
+            "--output-format",
+            metavar="FORMAT",
+            autocompletion=completing.words(JSON),
+            help="json; a profile has no other.",
+        ),
     ] = JSON,
 ) -> None:
-    require_format(output_format)
+    if output_format != JSON:
+        raise wrong_use(f"--output-format {output_format}: a profile is {JSON} and nothing else")
     import json
 
     from advisor.cli.subjects import problems_in_one_line

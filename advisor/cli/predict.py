@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from advisor.cli import options
 from advisor.cli.common import write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
 
@@ -18,32 +19,13 @@ def register(app: typer.Typer) -> None:
 
 
 def _predict(
-    files: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE...",
-            help="A process model (.pam; several make one), a description (.toml), or Python.",
-        ),
-    ],
-    machine: Annotated[
-        str | None,
-        typer.Option(
-            "--machine",
-            "-m",
-            metavar="NAME",
-            envvar="ADVISE_MACHINE",
-            show_envvar=True,
-            help="Machine to predict for: a name or a profile.json. A .pam needs none.",
-        ),
-    ] = None,
+    files: options.Subjects,
+    machine: options.MachineOfSubject = None,
     define: Annotated[
         list[str] | None,
         typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a parameter."),
     ] = None,
-    ranks: Annotated[
-        int | None,
-        typer.Option("-P", "--ranks", metavar="P", min=1, help="Ranks that run the program."),
-    ] = None,
+    ranks: options.Ranks = None,
     kernel: Annotated[
         str | None,
         typer.Option(
@@ -52,13 +34,8 @@ def _predict(
             help="Which kernel, or function of an MPI program, of a Python file.",
         ),
     ] = None,
-    output_format: Annotated[
-        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
-    ] = TEXT,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output-file", metavar="FILE", help="Write the result to a file."),
-    ] = None,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
 ) -> None:
     require_format(output_format)
     from advisor.cli.bindings import parse_given
@@ -68,6 +45,7 @@ def _predict(
         open_files,
         origins_of,
         problems_in_one_line,
+        with_configured,
         with_ranks,
     )
     from advisor.report.prediction import PredictionReport, as_json, as_text
@@ -77,9 +55,10 @@ def _predict(
     given = with_ranks(parse_given(define or ()), ranks)
     with problems_in_one_line():
         opened = open_files(files, machine, kernel)
+        given, configured = with_configured(opened, files[0], given)
         found = predict(opened.subject, given)
         formula = formula_of(opened)
-        origins = origins_of(opened, given) if files[0].endswith(".py") else ()
+        origins = (*configured, *origins_of(opened, given)) if files[0].endswith(".py") else ()
     if isinstance(found, Missing):
         raise lacking(found)
     name = None if opened.machine is None else opened.machine.name

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import completing
+from advisor.cli import completing, options
 from advisor.cli.common import write_out, wrong_use
+from advisor.cli.formats import JSON, TEXT, require_format
 from advisor.cli.rules import Rule, installed_rules
 from costdb.wording import nearest
 
@@ -28,15 +29,12 @@ def _rule(
             autocompletion=completing.rules,
         ),
     ] = None,
-    output_format: Annotated[
-        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
-    ] = "text",
+    output_format: options.TextOrJson = TEXT,
 ) -> None:
-    if output_format not in ("text", "json"):
-        raise wrong_use(f"--output-format {output_format}: expected text or json")
+    require_format(output_format)
     rules = installed_rules()
     chosen = rules if rule is None else (_find(rule, rules),)
-    if output_format == "json":
+    if output_format == JSON:
         write_out(_as_json(chosen))
     elif rule is None:
         write_out("".join(f"{one.code}  {one.name}: {_headline(one)}\n" for one in chosen))

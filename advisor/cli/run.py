@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import completing
+from advisor.cli import options
 from advisor.cli.common import complain, write_result, wrong_use
 from advisor.report.model import FORMATS
 
@@ -35,29 +35,10 @@ def _run(
     ] = False,
     machine: Annotated[
         str | None,
-        typer.Option(
-            "--machine",
-            "-M",
-            metavar="NAME",
-            envvar="ADVISE_MACHINE",
-            show_envvar=True,
-            autocompletion=completing.machines,
-            help="Machine to predict for: a name or a profile.json.",
-        ),
+        options.machine_option("Machine to predict for: a name or a profile.json.", short="-M"),
     ] = None,
-    output_format: Annotated[
-        str,
-        typer.Option(
-            "--output-format",
-            metavar="FORMAT",
-            autocompletion=completing.formats,
-            help=f"How to report at the end: {NO_REPORT}, {', '.join(FORMATS)}.",
-        ),
-    ] = "concise",
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output-file", metavar="FILE", help="Write the report to a file."),
-    ] = None,
+    output_format: Annotated[str, options.report_format_option(NO_REPORT)] = "concise",
+    output: options.ReportFile = None,
     no_store: Annotated[
         bool, typer.Option("--no-store", help="Keep nothing for later runs of advise.")
     ] = False,

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.cli.common import CommandError, choose_machine, complain, system_error, wrong_use
+from advisor.cli.common import (
+    SIZES_VARIABLE,
+    CommandError,
+    choose_machine,
+    complain,
+    parse_bindings,
+    system_error,
+    wrong_use,
+)
+from advisor.config.layer import Settings
 from advisor.observations import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
@@ -145,6 +155,52 @@ def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
     return ()
 
 
+def with_configured(
+    opened: Opened, file: str, given: Mapping[str, str], chosen: Iterable[str] = ()
+) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return what is given and what is configured for a Python file, and what bound the latter.
+
+    Parameters
+    ----------
+    opened : Opened
+    file : str
+    given : mapping of str to str
+        What options say; it goes over the configuration.
+    chosen : iterable of str
+        Parameters that are still to be chosen, and so bound by nobody.
+    """
+    if Path(file).suffix != KERNEL:
+        return given, ()
+    settings = settings_of(file)
+    names = [
+        name
+        for name in opened.subject.names
+        if name in settings.sizes and name not in {*given, *chosen}
+    ]
+    return (
+        {**{name: repr(settings.sizes[name]) for name in names}, **given},
+        tuple(f"{n} = {settings.sizes[n]:g}: {settings.size_origins[n]}" for n in names),
+    )
+
+
+def settings_of(file: str) -> Settings:
+    """Return what the configuration near a file and ``ADVISE_DEFINE`` say.
+
+    Raises
+    ------
+    CommandError
+        One of them is wrong.
+    """
+    from advisor.config.find import configurations
+    from advisor.config.layer import ConfigError, Layer
+
+    environment = Layer(sizes=parse_bindings(os.environ.get(SIZES_VARIABLE, "").split()))
+    try:
+        return configurations(environment).of_file(file)
+    except ConfigError as error:
+        raise CommandError(str(error)) from error
+
+
 def with_ranks(given: Mapping[str, str], ranks: int | None) -> Mapping[str, str]:
     """Return what ``-D`` options say together with what ``-P`` says."""
     return given if ranks is None else {**given, "P": str(ranks)}
@@ -152,15 +208,7 @@ def with_ranks(given: Mapping[str, str], ranks: int | None) -> Mapping[str, str]
 
 def _machine_for(file: str, name: str | None) -> Machine:
     """Return the machine called `name`, or the one that the configuration near `file` names."""
-    if not name:
-        from advisor.config.find import configurations
-        from advisor.config.layer import ConfigError, Layer
-
-        try:
-            name = configurations(Layer()).of_file(file).machine
-        except ConfigError as error:
-            raise CommandError(str(error)) from error
-    return load_machine(choose_machine(name))
+    return load_machine(choose_machine(name or settings_of(file).machine))
 
 
 def _open_model(files: Sequence[str]) -> Opened:

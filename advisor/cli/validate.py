@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import typer
 
+from advisor.cli import options
 from advisor.cli.common import (
-    MACHINE_VARIABLE,
     NOTHING_TO_SAY,
     WRONG_USE,
     choose_machine,
@@ -27,23 +26,10 @@ def register(app: typer.Typer) -> None:
 
 
 def _validate(
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--machine", "-m", metavar="NAME", envvar=MACHINE_VARIABLE, help="This machine's name."
-        ),
-    ] = "here",
-    only: Annotated[
-        list[str] | None,
-        typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
-    ] = None,
-    output_format: Annotated[
-        str, typer.Option("--output-format", metavar="FORMAT", help="text or json.")
-    ] = TEXT,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output-file", metavar="FILE", help="Write the result to a file."),
-    ] = None,
+    machine: options.ThisMachine = "here",
+    only: options.Sections = None,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
 ) -> int:
     require_format(output_format)
     from datetime import UTC, datetime

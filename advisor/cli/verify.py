@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from advisor.cli import options
 from advisor.cli.common import (
     FINDINGS,
-    MACHINE_VARIABLE,
     choose_machine,
     complain,
     parse_bindings,
@@ -37,12 +37,7 @@ def _verify(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Annotated Python; folders with --all.")
     ],
-    machine: Annotated[
-        str,
-        typer.Option(
-            "--machine", "-m", metavar="NAME", envvar=MACHINE_VARIABLE, help="This machine's name."
-        ),
-    ] = "here",
+    machine: options.ThisMachine = "here",
     kernel: Annotated[
         str | None, typer.Option("--kernel", metavar="NAME", help="Which kernel of a file.")
     ] = None,
@@ -101,7 +96,7 @@ def _cases(
     everything: bool,
 ) -> list[Case]:
     """Return the kernels to run; of `everything`, those whose sizes have values."""
-    from advisor.cli.subjects import problems_in_one_line
+    from advisor.cli.subjects import problems_in_one_line, settings_of
     from advisor.files import read_source
     from advisor.frontend.kernels import read_kernels
     from advisor.ranking.sizes import bind_sizes
@@ -113,12 +108,13 @@ def _cases(
     for path in paths:
         try:
             source = read_source(path).text
+            configured = settings_of(path).sizes
         except OSError as error:
             raise system_error(error, path) from error
         with problems_in_one_line():
             for kernel in read_kernels(path, source):
                 if name in (None, kernel.name):
-                    sizes = bind_sizes(kernel, given).values
+                    sizes = bind_sizes(kernel, {**configured, **given}).values
                     try:
                         found.append(case_of(path, source, kernel, sizes, machine, transforms()))
                     except ExprError as error:

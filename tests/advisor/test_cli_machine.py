@@ -188,6 +188,7 @@ def test_a_damaged_store_is_told_and_set_aside(advise: Program) -> None:
         (["show"], "missing argument 'name'"),
         (["list", "--output-format", "xml"], "expected text or json"),
         (["export", "t3e", "-o", "no/such/folder.json"], "no/such/folder.json"),
+        (["export", "t3e", "--output-format", "text"], "a profile is json"),
     ],
 )
 def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:

@@ -164,6 +164,31 @@ def test_the_configuration_may_name_the_machine(
 # --- kernels ------------------------------------------------------------------------------
 
 
+def test_sizes_are_bound_as_they_are_for_findings(
+    advise: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "k.py").write_text((EXAMPLES / "box_sum.py").read_text())
+    (tmp_path / "pyproject.toml").write_text("[tool.advise]\nsizes = { N = 640, other = 3 }\n")
+
+    def bindings(*options: str) -> object:
+        return advise.json("predict", "k.py", "--machine", "t3e", *options)["bindings"]
+
+    assert bindings() == {"N": 640, "b": 3}
+    assert "N = 640: pyproject.toml" in advise("predict", "k.py", "--machine", "t3e").out
+    monkeypatch.setenv("ADVISE_DEFINE", "N=512 b=5")
+    assert bindings() == {"N": 512, "b": 5}
+    assert bindings("-D", "N=100") == {"N": 100, "b": 5}
+    chosen = advise.json("choose", "k.py", "--machine", "t3e", "--over", "b=2,9")
+    assert chosen["given"] == {"N": 512}
+    assert {one["bindings"]["b"] for one in chosen["choices"]} == {2, 9}
+    # a description has parameters of its own
+    sorts = str(EXAMPLES / "sorts" / "sorts.toml")
+    options = ("--machine", "powerchallenge", "-D", "algorithm=radix", "-D", "n=1e6", "-D", "p=8")
+    assert "N" not in advise.json("predict", sorts, *options)["bindings"]
+    monkeypatch.setenv("ADVISE_DEFINE", "N=x")
+    assert "-D N=x: 'x' is not a number" in advise.refusal("predict", "k.py", "-m", "t3e")
+
+
 def test_a_kernel_is_priced_as_it_is_written(advise: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     options = ("predict", "kernel.py", "--machine", "t3e", "-D", "PX=4", "-D", "PY=4")

@@ -1,6 +1,7 @@
 """Completion, through the scripts that shells load."""
 
 import os
+import select
 import shutil
 import subprocess
 import sys
@@ -9,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.app import COMMANDS
-from advisor.cli.completing import codes, formats, machines, name_command, rules
-from advisor.report.model import FORMATS
+from advisor.cli.completing import codes, machines, name_command, rules, words
 
 ROOT = Path(__file__).parents[2]
 
@@ -57,8 +57,57 @@ def test_bash_offers_commands_options_and_values(home: dict[str, str]) -> None:
     # without naming the command as well, also behind a path
     assert complete(home, "advise k.py --output-format gi") == ["github", "gitlab"]
     assert complete(home, "advise --fai") == ["--fail-above"]
+    for line in (
+        "advise -m sp",
+        "advise explain k.py:3 --machine sp",
+        "advise predict k.py -m sp",
+        "advise choose k.py -m sp",
+        "advise verify k.py -m sp",
+        "advise machine show sp",
+    ):
+        assert complete(home, line) == ["sp2"], line
+    assert complete(home, "advise predict k.py --output-format j") == ["json"]
     # files are the shell's own business
     assert complete(home, "advise check ker") == []
+
+
+def test_a_person_at_bash_presses_tab(home: dict[str, str], tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    shell = subprocess.Popen(
+        ["bash", "--norc", "--noprofile", "-i"],
+        stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path / "home",
+        env={**home, "TERM": "dumb", "PS1": "> "}, start_new_session=True,
+    )  # fmt: skip
+    os.close(theirs)
+    read = b""
+
+    def wait_for(text: bytes) -> None:
+        nonlocal read
+        while text not in read:
+            ready, _, _ = select.select([ours], [], [], 60)
+            assert ready, read
+            read += os.read(ours, 4096)
+
+    try:
+        os.write(ours, b"bind 'set enable-bracketed-paste off'; bind 'set bell-style none'\n")
+        os.write(ours, b'source <(_ADVISE_COMPLETE=source_bash advise); echo re""ady\n')
+        wait_for(b"ready\r\n")
+        for typed, completed in (
+            (b"advise k.py --unsa\t", b"advise k.py --unsafe-fixes"),
+            (b"advise --machine t3\t", b"advise --machine t3e"),
+            (b"advise expl\t", b"advise explain"),
+        ):
+            read = b""
+            # what was completed is shown by another command, put before it
+            os.write(ours, typed)
+            wait_for(completed)
+            read = b""
+            os.write(ours, b"\x01echo [\x05]\n")
+            wait_for(b"\r\n[" + completed + b" ]\r\n")
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
 
 
 def test_installing_completion_writes_to_the_users_home(home: dict[str, str]) -> None:
@@ -104,6 +153,6 @@ def test_the_default_command_is_put_in(line: str, named: str, command: str) -> N
 
 def test_values() -> None:
     assert machines("t3") == ["t3e"]
-    assert formats("") == list(FORMATS)
+    assert words("text", "json")("j") == ["json"]
     assert "ADV101,ADV201" in codes("ADV101,ADV2")
     assert "repeated-shifts" in rules("rep")
