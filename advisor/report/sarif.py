@@ -39,6 +39,7 @@ def render(report: Report, style: Style) -> str:
             }
         },
         "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": not report.failed}],
         "properties": {"machine": report.machine},
         "results": results,
     }

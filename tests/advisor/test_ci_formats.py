@@ -1,12 +1,14 @@
-"""What build servers read: SARIF, GitHub's commands, GitLab's report, and the workflow examples.
+"""What build servers and reviewers read: SARIF, GitHub, GitLab, JUnit, reviewdog, workflows.
 
-SARIF is held to the schema that OASIS published. GitHub's commands and GitLab's report have no
-published schema: what their documentation says stands here as one.
+SARIF is held to the schema that OASIS published, the workflows to those of their servers. For the
+others there is no schema, or none in a package: what their documentation says stands here as one.
 """
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jsonschema
 import official_schemas
@@ -44,6 +46,17 @@ def real() -> Report:
 def test_sarif_follows_the_official_schema(real: Report, report: Report) -> None:
     for one in (report, real, SAMPLE, EMPTY):
         official_schemas.sarif().validate(json.loads(rendered("sarif", one)))
+
+
+def test_a_log_says_whether_everything_could_be_read() -> None:
+    for failed in (False, True):
+        log = json.loads(rendered("sarif", replace(EMPTY, failed=failed)))
+        official_schemas.sarif().validate(log)
+        assert log["runs"][0]["invocations"] == [{"executionSuccessful": not failed}]
+    told = rendered("junit", replace(EMPTY, failed=True))
+    assert "in what could be read" in told and "in what could be read" not in rendered(
+        "junit", EMPTY
+    )
 
 
 def test_the_official_schema_notices() -> None:
@@ -151,15 +164,123 @@ def test_github_gets_commands_that_it_parses(report: Report) -> None:
         assert ("col" in properties) == (finding.span.start_line == finding.span.end_line)
 
 
+# --- JUnit and reviewdog ------------------------------------------------------------------
+
+# What the schema of Jenkins' xUnit plugin permits of what we write: attributes that must be
+# there, and those that may. It is in no package.
+_JUNIT = {
+    "testsuites": ((), ("name", "time", "tests", "failures", "errors")),
+    "testsuite": (("name", "tests", "failures", "errors"), ("skipped", "file")),
+    "testcase": (("name",), ("classname", "time", "group")),
+    "failure": ((), ("type", "message")),
+}
+_BELOW = {"testsuites": "testsuite", "testsuite": "testcase", "testcase": "failure", "failure": ""}
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_junit_is_what_jenkins_permits_and_drops_nothing(report: Report) -> None:
+    for one in (report, EMPTY):
+        root = ElementTree.fromstring(rendered("junit", one).encode("utf-8"))
+        assert root.tag == "testsuites"
+        for element in root.iter():
+            required, permitted = _JUNIT[element.tag]
+            assert set(required) <= element.attrib.keys() <= {*required, *permitted}
+            assert all(child.tag == _BELOW[element.tag] for child in element)
+            if element.tag in ("testsuites", "testsuite"):
+                cases, failures = element.findall(".//testcase"), element.findall(".//failure")
+                assert element.get("tests") == str(len(cases))
+                assert element.get("failures") == str(len(failures))
+        # of two cases with one identity, servers show one
+        cases = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+        assert len(set(cases)) == len(cases) == max(len(one.findings), 1)
+
+
+# What reviewdog's definition (a protocol buffer with a JSON schema made from it) says.
+_POSITION = {
+    "type": "object",
+    "required": ["line", "column"],
+    "additionalProperties": False,
+    "properties": {name: {"type": "integer", "minimum": 1} for name in ("line", "column")},
+}
+_RANGE = {
+    "type": "object",
+    "required": ["start", "end"],
+    "additionalProperties": False,
+    "properties": {"start": _POSITION, "end": _POSITION},
+}
+_RDJSON = {
+    "type": "object",
+    "required": ["source", "diagnostics"],
+    "additionalProperties": False,
+    "properties": {
+        "source": {
+            "type": "object",
+            "required": ["name"],
+            "additionalProperties": False,
+            "properties": {"name": {"type": "string"}, "url": {"type": "string"}},
+        },
+        "severity": {"enum": ["UNKNOWN_SEVERITY", "ERROR", "WARNING", "INFO"]},
+        "diagnostics": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["message", "location"],
+                "additionalProperties": False,
+                "properties": {
+                    "message": {"type": "string"},
+                    "location": {
+                        "type": "object",
+                        "required": ["path", "range"],
+                        "additionalProperties": False,
+                        "properties": {"path": {"type": "string"}, "range": _RANGE},
+                    },
+                    "severity": {"enum": ["UNKNOWN_SEVERITY", "ERROR", "WARNING", "INFO"]},
+                    "code": {
+                        "type": "object",
+                        "required": ["value"],
+                        "additionalProperties": False,
+                        "properties": {"value": {"type": "string"}, "url": {"type": "string"}},
+                    },
+                    "suggestions": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["range", "text"],
+                            "additionalProperties": False,
+                            "properties": {"range": _RANGE, "text": {"type": "string"}},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_reviewdog_gets_what_it_defines(real: Report, report: Report) -> None:
+    for one in (report, real, EMPTY):
+        document = json.loads(rendered("rdjson", one))
+        jsonschema.validate(document, _RDJSON)
+        for diagnostic in document["diagnostics"]:
+            place = diagnostic["location"]["range"]
+            start, end = (tuple(place[edge].values()) for edge in ("start", "end"))
+            assert start <= end
+
+
 # --- fingerprints -------------------------------------------------------------------------
 
 
-def _identities(report: Report) -> list[tuple[str, str, str]]:
+def _identities(report: Report) -> list[tuple[str, str, str, str]]:
     results = json.loads(rendered("sarif", report))["runs"][0]["results"]
     hashes = [one["partialFingerprints"]["primaryLocationLineHash"] for one in results]
     issues = [one["fingerprint"] for one in json.loads(rendered("gitlab", report))]
     own = [one["fingerprint"] for one in json.loads(rendered("json", report))["findings"]]
-    return list(zip(own, hashes, issues, strict=True))
+    root = ElementTree.fromstring(rendered("junit", report).encode("utf-8"))
+    cases = [f"{case.get('classname')} {case.get('name')}" for case in root.iter("testcase")]
+    return list(zip(own, hashes, issues, cases, strict=True))
 
 
 def test_a_finding_survives_the_move_of_its_lines(real: Report) -> None:
