@@ -182,7 +182,7 @@ def _rank(
         from advisor.ranking.joint import best_plan
 
         plan = best_plan(kernel, here, machine, sizes, transforms, fastest)
-        if plan is not None:
+        if plan is not None and worth("", plan.compared.ratio.mid, plan.compared.ratio.low):
             message = f"best plan for kernel `{kernel.name}`, {plan}"
             remarks.append(Remark(path, kernel.name, kernel.span, message))
     return Ranked(tuple(judged), tuple(remarks), tuple(untold))

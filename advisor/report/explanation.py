@@ -65,14 +65,12 @@ def _lines(judged: Judged, source: str, style: Style) -> Iterator[str]:
         yield from _definitions(shared, style)
     yield ""
     yield style.paint("  coefficients", "bold")
-    for line in finding.evidence.coefficients:
-        yield from labelled("", [line], style)
+    yield from labelled("", finding.evidence.coefficients, style)
     yield ""
     yield style.paint("  crossovers", "bold")
-    for crossover in finding.crossovers:
-        yield from labelled("", [_crossover(crossover)], style)
-    if not finding.crossovers:
-        yield from labelled("", ["none: the choice is the same at every size searched"], style)
+    crossovers = [_crossover(crossover) for crossover in finding.crossovers]
+    none = "none: the choice is the same at every size searched"
+    yield from labelled("", crossovers or [none], style)
 
 
 def _parts(priced: Priced, adds_up: bool) -> list[Expr]:

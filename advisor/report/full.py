@@ -6,7 +6,15 @@ import re
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from advisor.finding import OBSERVED, Applicability, Assumption, Confidence, Finding, Prediction
+from advisor.finding import (
+    OBSERVED,
+    Applicability,
+    Assumption,
+    Confidence,
+    Finding,
+    Prediction,
+    Remark,
+)
 from advisor.report.concise import remark_line
 from advisor.report.excerpt import excerpt
 from advisor.report.model import Report, fix_mark
@@ -14,6 +22,7 @@ from advisor.report.style import Style, display_width, one_line
 from advisor.report.units import Column, column_for, duration, ratio
 
 _LABEL = 11
+_Row = tuple[str, str, str, str]
 _LEAST = re.compile(r"^(\w+) >= (\d+)$")
 
 
@@ -24,7 +33,7 @@ def render(report: Report, style: Style) -> str:
         for finding in report.findings
     ]
     if report.remarks:
-        blocks.append("\n".join(remark_line(remark, style) for remark in report.remarks))
+        blocks.append("\n".join(line for r in report.remarks for line in _remark(r, style)))
     blocks.append(summary(report))
     return "\n\n".join(blocks) + "\n"
 
@@ -34,6 +43,8 @@ def summary(report: Report) -> str:
     count = len(report.findings)
     if not count and report.failed:
         return "Nothing was found in what could be read; the problems are listed apart."
+    if not count and not report.machine:
+        return "Nothing to check: there is no Python file here that is not excluded."
     if not count:
         return f"Nothing to gain on {report.machine}, as far as the models can tell."
     noun = "finding" if count == 1 else "findings"
@@ -67,6 +78,19 @@ def block(finding: Finding, source: str | None, style: Style) -> list[str]:
     return lines
 
 
+def _remark(remark: Remark, style: Style) -> list[str]:
+    """Return the line of a remark, wrapped."""
+    plain = remark_line(remark, Style())
+    painted = remark_line(remark, style)
+    lines = _wrap(plain, style, indent="", hanging="    ")
+    # the paint lies before the message, which is the same in both
+    message = len(one_line(remark.message))
+    head, painted_head = plain[: len(plain) - message], painted[: len(painted) - message]
+    if lines[0].startswith(head):
+        lines[0] = painted_head + lines[0].removeprefix(head)
+    return lines
+
+
 def _after_blank(lines: Sequence[str]) -> list[str]:
     return ["", *lines] if lines else []
 
@@ -77,22 +101,27 @@ def _table(finding: Finding, style: Style) -> list[str]:
     if prediction is None:
         return []
     times = column_for(prediction.before_s, prediction.after_s)
-    total = (
-        f"predicted ({times.unit})",
-        _number(prediction.before_s, times),
-        _number(prediction.after_s, times),
-        f"{ratio(prediction.speedup)} faster"
-        if prediction.speedup >= 1
-        else f"{ratio(prediction.speedup)} as fast",
-    )
-    interval = (
+    head: list[_Row] = [
+        ("", "before", "after", ""),
+        (
+            f"predicted ({times.unit})",
+            _number(prediction.before_s, times),
+            _number(prediction.after_s, times),
+            f"{ratio(prediction.speedup)} faster"
+            if prediction.speedup >= 1
+            else f"{ratio(prediction.speedup)} as fast",
+        ),
+    ]
+    p, number = prediction, times.number
+    low: _Row = ("  low", number(p.before_low_s), number(p.after_low_s), ratio(p.low))
+    high: _Row = ("  high", number(p.before_high_s), number(p.after_high_s), ratio(p.high))
+    beside: _Row = (
         "  interval",
-        _interval(prediction.before_low_s, prediction.before_high_s, times),
-        _interval(prediction.after_low_s, prediction.after_high_s, times),
-        f"{ratio(prediction.low)} .. {ratio(prediction.high)}",
+        f"{low[1]} .. {high[1]}",
+        f"{low[2]} .. {high[2]}",
+        f"{low[3]} .. {high[3]}",
     )
-    rows = [("", "before", "after", ""), total, interval]
-    rows += [
+    terms: list[_Row] = [
         (
             f"  {one_line(term.label)}",
             _number(term.before_s, times),
@@ -101,17 +130,23 @@ def _table(finding: Finding, style: Style) -> list[str]:
         )
         for term in finding.evidence.terms
     ]
+    lines = _aligned([*head, beside, *terms])
+    if max(map(display_width, lines)) > style.width:
+        lines = _aligned([*head, low, high, *terms])
+    return [style.paint(lines[0], "dim"), style.paint(lines[1], "bold"), *lines[2:]]
+
+
+def _aligned(rows: Sequence[_Row]) -> list[str]:
+    """Return lines with the label to the left and the two times to the right."""
     widths = [max(display_width(row[column]) for row in rows) for column in range(3)]
-    shown = []
-    for number, row in enumerate(rows):
+    lines = []
+    for row in rows:
         label, before, after = (
             _pad(cell, width, right=column > 0)
             for column, (cell, width) in enumerate(zip(row, widths, strict=False))
         )
-        line = f"  {label}  {before}  {after}  {row[3]}".rstrip()
-        looks = ("dim",) if number == 0 else ("bold",) if number == 1 else ()
-        shown.append(style.paint(line, *looks) if looks else line)
-    return shown
+        lines.append(f"  {label}  {before}  {after}  {row[3]}".rstrip())
+    return lines
 
 
 def _pad(text: str, width: int, *, right: bool) -> str:
@@ -121,10 +156,6 @@ def _pad(text: str, width: int, *, right: bool) -> str:
 
 def _number(seconds: float | None, times: Column) -> str:
     return "-" if seconds is None else times.number(seconds)
-
-
-def _interval(low: float, high: float, times: Column) -> str:
-    return f"{times.number(low)} .. {times.number(high)}"
 
 
 def _reasons(finding: Finding) -> Iterable[tuple[str, Sequence[str]]]:
@@ -197,10 +228,15 @@ def _fix(finding: Finding) -> str:
 
 
 def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
-    """Return each text wrapped beside the label, which stands on the first line only."""
+    """Return each text wrapped beside the label, which stands on the first line only.
+
+    Of several texts the lines that go on are set in, so that one can tell where each begins.
+    """
+    told = list(filter(None, texts))
+    indent = " " * (_LABEL + 2)
     lines: list[str] = []
-    for text in filter(None, texts):
-        wrapped = _wrap(text, style, indent=" " * (_LABEL + 2))
+    for text in told:
+        wrapped = _wrap(text, style, indent, hanging=indent + "  " * (len(told) > 1))
         if not lines:
             name = style.paint(f"{label:<{_LABEL - 2}}", "cyan")
             wrapped[0] = f"  {name}  {wrapped[0].lstrip()}"
@@ -208,12 +244,12 @@ def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
     return lines
 
 
-def _wrap(text: str, style: Style, indent: str) -> list[str]:
+def _wrap(text: str, style: Style, indent: str, hanging: str | None = None) -> list[str]:
     return textwrap.wrap(
         one_line(text),
         style.width,
         initial_indent=indent,
-        subsequent_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
         break_long_words=False,
         break_on_hyphens=False,
     ) or [indent.rstrip()]

@@ -131,6 +131,13 @@ def test_excluded_files_are_left_out_unless_they_are_named(advise: Advise) -> No
     assert (ended.code, ended.err) == (0, "")
 
 
+def test_a_run_over_nothing_says_so(advise: Advise) -> None:
+    Path("k.py").write_text("kernel SLOW\n")
+    ended = advise(".", "--exclude", "*.py")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out == "Nothing to check: there is no Python file here that is not excluded.\n"
+
+
 # --- baselines ----------------------------------------------------------------------------
 
 

@@ -1,11 +1,17 @@
 """The program as a process: pipes, signals, full disks, encodings, and what it imports."""
 
+import contextlib
+import fcntl
 import json
 import os
+import re
 import resource
+import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -129,6 +135,58 @@ def test_colours_can_be_forced_and_are_not_in_pipes_or_files(kernel: Path) -> No
     assert "\x1b[" in run(kernel, "k.py", FORCE_COLOR="1").stdout
     run(kernel, "k.py", "-o", "out.txt", FORCE_COLOR="1")
     assert "\x1b" not in (kernel / "out.txt").read_text()
+
+
+def on_terminal(folder: Path, columns: int, *command: str, **more: str) -> str:
+    """Return what a program writes on a terminal of some width."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    kept = {key: value for key, value in environment(**more).items() if key != "COLUMNS"}
+    process = subprocess.Popen(
+        command, cwd=folder, env=kept, stdout=theirs, stderr=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    written = b""
+    with contextlib.suppress(OSError):  # the system's way to say that nobody writes any more
+        while data := os.read(ours, 65536):
+            written += data
+    os.close(ours)
+    process.wait(timeout=60)
+    return written.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_report_fits_its_terminal(kernel: Path, columns: int) -> None:
+    files = [str(ROOT / "examples" / f"{name}.py") for name in ("box_sum", "gauss")]
+    for file in files:
+        shutil.copy(file, kernel)
+    names = [Path(file).name for file in files]
+    program = [sys.executable, "-m", "advisor"]
+    shown = on_terminal(
+        kernel, columns, *program, *names, "--no-cache", ADVISE_MACHINE="sp2", TERM="xterm"
+    )
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n")
+    assert max(map(len, lines)) <= min(columns, 110)
+    heads = [place for place, line in enumerate(lines) if re.match(r"\w+\.py:\d+:\d+: ADV", line)]
+    assert len(heads) >= 2
+    for head in heads:
+        # the gain comes first, then the statement with a mark, then the times
+        assert re.match(r"  [0-9.]+x faster on sp2: ", lines[head + 1])
+        block = lines[head + 2 : head + 30]
+        bar = next(place for place, line in enumerate(block) if re.match(r" +\| +\^+$", line))
+        assert re.match(r"  \d+ \| ", block[bar - 1])
+        table = next(n for n, line in enumerate(block) if line.split() == ["before", "after"])
+        # numbers end under the ends of their heads
+        total = block[table + 1]
+        ends = [block[table].index(word) + len(word) for word in ("before", "after")]
+        assert all(total[end - 1].isdigit() and total[end : end + 1] in " " for end in ends)
+
+
+def test_a_terminal_has_colours_unless_it_or_its_user_wants_none(kernel: Path) -> None:
+    plain = run(kernel, "k.py").stdout
+    assert "\x1b[1m" in on_terminal(kernel, 88, *PROGRAM, "k.py", TERM="xterm")
+    for unwanted in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
+        assert on_terminal(kernel, 88, *PROGRAM, "k.py", **unwanted) == plain
 
 
 def test_the_check_path_imports_nothing_heavy(kernel: Path) -> None:

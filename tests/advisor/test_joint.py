@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from advisor.engine import Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed, compared, cost
@@ -14,6 +17,7 @@ from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
 from costdb.machines import load_machine
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 MOVING_SUM = """\
 from typing import Annotated
 import numpy as np
@@ -115,3 +119,16 @@ def test_a_family_keeps_its_fastest_member() -> None:
         p.title: compared(before, costed(p.variant), sizes.values).after.mid for p in everything
     }
     assert min(times, key=lambda title: times[title]) in {p.title for p in kept}
+
+
+def test_a_plan_below_the_least_gain_that_is_wanted_is_not_told() -> None:
+    source = (EXAMPLES / "gauss.py").read_text()
+
+    def plans(least: float | None) -> list[str]:
+        result = check_source("gauss.py", source, Options("t3e", {}, (), (), least))
+        return [remark.message for remark in result.remarks if "best plan" in remark.message]
+
+    (told,) = plans(None)
+    gain = float(told.split("`, ")[1].partition("x faster")[0])
+    assert plans(gain - 0.01) == [told]
+    assert plans(gain + 0.01) == []
