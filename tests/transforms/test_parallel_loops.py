@@ -61,6 +61,17 @@ def test_arrays_of_the_calls_are_what_the_loops_walk_through() -> None:
     assert codes(HEAD) == [], "nothing says how the arrays lie in memory"
 
 
+def test_what_binds_the_size_of_an_array_is_told_with_it() -> None:
+    parsed = (
+        "import argparse\np = argparse.ArgumentParser()\n"
+        "p.add_argument('--n', type=int, default=900)\nn = p.parse_args().n\n"
+    )
+    calls = "smooth(np.ones((n, 800)), np.ones((n, 800)))\n"
+    (finding,) = check(HEAD + parsed + calls).findings
+    origins = {a.name: a.origin for a in finding.assumptions}
+    assert origins["n"] == "line 17: np.ones((n, 800)); n: default of --n, line 15"
+
+
 def test_the_editor_says_what_the_command_does() -> None:
     options = Options("t3e", {}, (), (), None)
     source = HEAD + CALLED
@@ -103,6 +114,17 @@ CALLS = {
     ),
     "by keyword": (CALLED.replace("smooth(x, y)", "smooth(b=y, a=x)"), True),
     "twice alike": (CALLED + "smooth(y, x)\n", True),
+    "in place": (CALLED.replace("smooth(x, y)", "smooth(x, x)"), False),
+    "in place once": (CALLED + "smooth(y, y)\n", False),
+    "over halves of one array": (
+        CALLED.replace("smooth(x, y)", "smooth(x[:1000], x[1000:])"),
+        False,
+    ),
+    "by turns": (
+        "u, v = np.ones((900, 800)), np.ones((900, 800))\nfor _ in range(9):\n"
+        "    smooth(u, v)\n    u, v = v, u\nsmooth(u, v)\n",
+        True,
+    ),
     "in one order and the other": (
         CALLED + "smooth(np.asfortranarray(x), np.asfortranarray(y))\n",
         False,

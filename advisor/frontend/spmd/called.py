@@ -8,6 +8,8 @@ facts are what findings are priced with, and never why an edit is allowed.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import libcst as cst
 
 from advisor.frontend.spmd.functions import Defined
@@ -17,7 +19,7 @@ from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Value
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
-from costdb.expr import to_text
+from costdb.expr import Expr, free_symbols, to_text
 
 _TEXT_LENGTH = 60
 _NUMBERS = {"bool": "bool", "int": "int64", "float": "float64", "complex": "complex128"}
@@ -27,7 +29,8 @@ def called(path: str, source: str) -> tuple[Seen, ...]:
     """Return what a file's own calls tell of its compiled functions, in the order of the source.
 
     Functions that it does not call are left out, and so are those of which calls differ in the
-    element type or the storage order of an array.
+    element type or the storage order of an array, or pass one array twice: what is said of loops
+    holds where arrays do not overlap.
 
     Raises
     ------
@@ -70,7 +73,7 @@ def _seen(name: str, defined: Defined, run: Run) -> Seen | None:
             numbers.append(_number(parameter, value, call, run))
         elif _is_an_array_elsewhere(parameter, defined):
             return None
-    if not arrays:
+    if not arrays or any(_is_passed_twice(way.names, _parameters(node)) for way in defined.entered):
         return None
     return Seen(name, line, "text", tuple(arrays), tuple(numbers), calls=len(defined.sites))
 
@@ -79,6 +82,13 @@ def _parameters(node: cst.FunctionDef) -> tuple[str, ...]:
     params = node.params
     found = (*params.posonly_params, *params.params, *params.kwonly_params)
     return tuple(parameter.name.value for parameter in found)
+
+
+def _is_passed_twice(names: Mapping[str, Value], parameters: Iterable[str]) -> bool:
+    """Return whether two arguments are parts of one array."""
+    given = [value for name in parameters if isinstance(value := names.get(name), Array)]
+    memory = {(value.view.buffer.name, value.view.buffer.number) for value in given}
+    return len(memory) < len(given)
 
 
 def _is_an_array_elsewhere(parameter: str, defined: Defined) -> bool:
@@ -105,7 +115,9 @@ def _array(name: str, view: View, shapes: str, run: Run) -> SeenArray | None:
     values = [run.symbols.value(extent) for extent in shape]
     extents = tuple(value for value in values if value is not None and value >= 0)
     known = extents if len(extents) == len(shape) else None
-    return SeenArray(name, view.dtype, len(shape), layout, known, None, _made(view), shapes)
+    return SeenArray(
+        name, view.dtype, len(shape), layout, known, None, _made(view, shape, run), shapes
+    )
 
 
 def _layout(view: View) -> Layout | None:
@@ -118,12 +130,16 @@ def _layout(view: View) -> Layout | None:
     return "F" if several and view.order is Order.F else "C"
 
 
-def _made(view: View) -> str:
+def _made(view: View, shape: tuple[Expr, ...], run: Run) -> str:
+    """Return which line makes an array, and what binds the sizes that it is made of."""
     allocation = view.buffer.allocation
     text = " ".join(allocation.text.split())
     if len(text) > _TEXT_LENGTH:
         text = f"{text[: _TEXT_LENGTH - 4]} ..."
-    return f"line {allocation.span.start_line}: {text}"
+    facts = run.symbols.facts
+    names = sorted(frozenset().union(*map(free_symbols, shape)) & facts.keys())
+    sizes = "".join(f"; {name}: {facts[name].origin}" for name in names)
+    return f"line {allocation.span.start_line}: {text}{sizes}"
 
 
 def _number(name: str, value: Value, call: str, run: Run) -> SeenNumber:
