@@ -32,6 +32,9 @@ class NameVisitor(cst.CSTVisitor):
 
     def on_visit(self, node: cst.CSTNode) -> bool:
         """Note the names of a node, and visit what is within it."""
+        if type(node) not in _OF_NAMES:
+            # most nodes; to ask each of them for every class of the cases takes longer
+            return super().on_visit(node) is not False
         match node:
             case cst.Name(value=name):
                 if not self.muted:
@@ -88,6 +91,13 @@ class NameVisitor(cst.CSTVisitor):
                 if name not in known:
                     self.name_bound(name)
 
+
+_OF_NAMES = frozenset({
+    cst.Name, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr,
+    cst.Del, cst.AsName, cst.FunctionDef, cst.ClassDef, cst.TypeAlias, cst.MatchAs, cst.MatchStar,
+    cst.MatchMapping, cst.Import, cst.ImportFrom,
+})  # fmt: skip
+"""The nodes that say something of names by themselves."""
 
 _NO_NAMES = frozenset({(cst.Attribute, "attr"), (cst.Arg, "keyword")})
 

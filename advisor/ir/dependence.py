@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from math import ceil, floor
 
 from advisor.ir.signs import known_non_negative
@@ -203,6 +204,7 @@ def bounds_of(part: Subscript) -> tuple[Expr, Expr]:
     return (part.at, part.at + 1) if isinstance(part, Point) else (part.low, part.high)
 
 
+@lru_cache(maxsize=4096)
 def slope_of(expr: Expr, variable: str) -> int | Fraction | None:
     """Return by how much an expression grows with a variable; None where it is not affine."""
     if variable not in free_symbols(expr):
