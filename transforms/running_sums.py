@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
+from advisor.distribution import NotDistributed
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest, index_name, slopes
-from advisor.ir.proposal import Proposal
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Statement, Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Subscript, Value, reads
 from advisor.source import Edit
@@ -68,9 +72,24 @@ def running_sums(nest: Nest, outer: int, kernel: Kernel) -> Iterator[Proposal]:
         " for each element",
         span=first_line(nest.loops[outer].span, kernel.context),
         variant=kernel.with_body(with_statement(kernel.body, nest.loops[0], body)),
-        legality=legality_of(nest, kernel),
+        legality=_legality(found, nest, kernel),
         edits=partial(_edits, found, nest, outer, kernel),
     )
+
+
+def _legality(found: Running, nest: Nest, kernel: Kernel) -> Legality:
+    name = found.old.array
+    floating = kind_of_or_none(kernel.dtype(name)) is Kind.FLOATING
+    argued = legality_of(nest, kernel)
+    dims = kernel.arrays[name].spec.dims if name in kernel.arrays else ()
+    spread = any(not isinstance(dim, NotDistributed) for dim in dims)
+    if argued.applicability is Applicability.SAFE and floating and spread:
+        return Legality(
+            Applicability.UNSAFE,
+            "results are equal bit for bit in NumPy; where ranks add what those before them have,"
+            " floating-point sums agree only to rounding",
+        )
+    return argued
 
 
 def _running(nest: Nest, outer: int, kernel: Kernel) -> Running | None:

@@ -59,7 +59,8 @@ than for numbers (powers, exponentials, complex products).
 
 Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
 of floating-point numbers are unsafe, for their terms come in another order, and extremes of them
-for what a NaN does. Prefix sums add in the order of the loop, and are safe. Of no elements a sum of
+for what a NaN does. Prefix sums add in the order of the loop, and are safe, but for floating-point
+numbers that are distributed: ranks add what those before them have at once. Of no elements a sum of
 whole numbers is NumPy's 0, not Python's.
 
 **Models used.** Lines (array statements, messages), PGAS (remote references by pattern, where

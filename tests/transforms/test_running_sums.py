@@ -50,6 +50,14 @@ def test_arrays_that_are_made_here_are_safe() -> None:
     assert only.legality.applicability is Applicability.SAFE
 
 
+@pytest.mark.parametrize("over", [" over (block(p)) on mesh(p=4)", ""])
+def test_floating_point_numbers_of_ranks_are_added_in_parts(over: str) -> None:
+    lines = ["for i in range(1, N):", "    v[i] = v[i - 1] + 1.5"]
+    (only,) = offered(program(lines, (("v", 1),), "f8", over))
+    wanted = Applicability.UNSAFE if over else Applicability.SAFE
+    assert only.legality.applicability is wanted
+
+
 QUIET = {
     "two before": ["for i in range(2, N):", "    v[i] = v[i - 2] + w[i]"],
     "a factor": ["for i in range(1, N):", "    v[i] = 0.5 * v[i - 1] + w[i]"],
