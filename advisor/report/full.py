@@ -200,8 +200,9 @@ def _pays(finding: Finding) -> list[str]:
 
 
 def _crossover(pays: str) -> str:
-    text = _LEAST.sub(r"from \1 = \2", pays.removeprefix("pays "))
-    return f"{text}, all else equal"
+    where, searched, end = pays.removeprefix("pays ").partition(", searched")
+    text = _LEAST.sub(r"from \1 = \2", where)
+    return f"{text}{searched}{end}, all else equal"
 
 
 def _doubts(prediction: Prediction | None) -> list[str]:

@@ -152,6 +152,7 @@ def test_concise_says_the_gain_once(message: str) -> None:
     [
         ("b >= 3", "pays       from b = 3, all"),
         ("pays from b = 3", "pays       from b = 3, all"),
+        ("b >= 3, searched to 4096", "pays       from b = 3, searched to 4096, all"),
         ("b in 3..9", "pays       b in 3..9, all"),
     ],
 )
