@@ -289,11 +289,13 @@ class Spacing:
 class Superstep:
     """A bulk-synchronous shared-memory superstep. SMP interval model.
 
-    Counts are of 4-byte elements: most reads and most writes of shared data by one processor,
-    and the reads and writes of all processors together.
+    Counts are of elements: most reads and most writes of shared data by one processor, and the
+    reads and writes of all processors together.
 
     Attributes
     ----------
+    counted_bytes : int or None
+        Size of the elements counted; None: of those that a machine's functions were fitted to.
     spacing : Spacing or None
         How a processor's accesses follow each other; None: not known, or not the same throughout.
     """
@@ -304,6 +306,7 @@ class Superstep:
     total: Expr
     label: str = "superstep"
     spacing: Spacing | None = None
+    counted_bytes: int | None = None
 
 
 class Pattern(StrEnum):

@@ -39,7 +39,10 @@ def price_superstep(step: Superstep, machine: Machine) -> Priced | Missing:
     unknown.
     """
     interval = superstep_interval(
-        Family.HRHWM, step.reads, step.writes, step.total, step.processors, machine
+        Family.HRHWM,
+        *_counts_of(step, machine),
+        step.processors,
+        machine,
     )
     if isinstance(interval, Missing):
         return interval
@@ -53,6 +56,16 @@ def price_superstep(step: Superstep, machine: Machine) -> Priced | Missing:
         coefficients[RESIDUAL] = residual
     terms = (Term(step.label, MODEL, time_us),)
     return Priced(time_us, terms, coefficients, interval.domains)
+
+
+def _counts_of(step: Superstep, machine: Machine) -> tuple[Expr, Expr, Expr]:
+    """Return the counts in elements of the size that a machine's functions were fitted to."""
+    counts = (step.reads, step.writes, step.total)
+    fitted = machine.quantity(MODEL, "element_bytes")
+    if step.counted_bytes is None or fitted is None:
+        return counts
+    ratio = num(step.counted_bytes) / num(fitted.value)
+    return (counts[0] * ratio, counts[1] * ratio, counts[2] * ratio)
 
 
 def _bad_part(spacing: Spacing, unknown: Expr, machine: Machine) -> Expr:

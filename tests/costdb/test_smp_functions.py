@@ -319,3 +319,19 @@ def test_a_residual_of_a_calibrated_profile_widens_both_ends() -> None:
     assert after.low == pytest.approx(before.low * 0.5)
     assert after.high == pytest.approx(before.high * 2)
     assert after.mid == pytest.approx(before.mid)
+
+
+@pytest.mark.parametrize("counted", [2, 4, 8, 16])
+def test_counts_are_of_the_elements_that_the_functions_were_fitted_to(counted: int) -> None:
+    size = MACHINE.quantity("smp", "element_bytes")
+    assert size is not None
+    point = {"hr": 90_000, "hw": 60_000, "M": 400_000, "P": 4}
+    stated = price_superstep(Superstep(P, HR, HW, M, counted_bytes=counted), MACHINE)
+    plain = price_superstep(Superstep(P, HR, HW, M), MACHINE)
+    assert not isinstance(stated, Missing)
+    assert not isinstance(plain, Missing)
+    times = counted / size.value
+    scaled = {name: value if name == "P" else value * times for name, value in point.items()}
+    given = evaluate_price(stated, point)
+    wanted = evaluate_price(plain, scaled)
+    assert (given.low, given.mid, given.high) == (wanted.low, wanted.mid, wanted.high)

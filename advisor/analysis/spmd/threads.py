@@ -56,7 +56,17 @@ def superstep(loop: Loop) -> tuple[Work, ...]:
     if _varies(loop, reads) or _varies(loop, writes):
         total = summation(loop.variable, loop.low, loop.low + loop.trips - 1, reads + writes)
     spacing = _spacing(loop)
-    return (Superstep(threads, most_read, most_written, total, "parallel loop", spacing),)
+    return (
+        Superstep(
+            threads,
+            most_read,
+            most_written,
+            total,
+            "parallel loop",
+            spacing,
+            counted_bytes=_WORD_BYTES,
+        ),
+    )
 
 
 def _spacing(loop: Loop) -> Spacing | None:
