@@ -126,7 +126,7 @@ def test_processes_that_find_damage_at_once_set_it_aside_once(tmp_path, size):
     path.write_bytes(damaged)
     writers = [start(path, name, 5) for name in ("a", "b", "c")]
     said = [writer.communicate(timeout=60)[1] for writer in writers]
-    assert [writer.returncode for writer in writers] == [0, 0, 0]
+    assert [writer.returncode for writer in writers] == [0, 0, 0], said
     aside = [entry for entry in tmp_path.glob("*.damaged-*") if entry.suffix not in ("-wal",)]
     assert [entry.read_bytes() for entry in aside] == [damaged]
     assert sum(line.count("set aside") for line in said) == 1
