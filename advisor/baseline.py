@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from advisor.files import relative_path
 from advisor.finding import Finding
+from advisor.project import listed_path, project_root
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+_FROM_CURRENT_FOLDER = 1
+"""The version before, whose paths count from the folder that it was written in.
+
+That was the root of the project nearly always, and then its entries hold as they are.
+"""
+
 _TEXTS = ("fingerprint", "path", "code", "kernel")
 
 
@@ -30,9 +36,28 @@ class Entry:
     fingerprint: str
 
     @staticmethod
-    def of(finding: Finding) -> Entry:
-        """Return the entry that accepts a finding."""
-        return Entry(relative_path(finding.path), finding.code, finding.kernel, finding.fingerprint)
+    def of(finding: Finding, folder: str) -> Entry:
+        """Return the entry that accepts a finding, in a baseline that is kept in `folder`."""
+        path = listed_path(finding.path, folder)
+        return Entry(path, finding.code, finding.kernel, finding.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """What is accepted.
+
+    Attributes
+    ----------
+    folder : str
+        Where it is kept; paths of files in no project count from there.
+    entries : tuple of Entry
+    dated : bool
+        It was written by a release whose paths may count from another folder.
+    """
+
+    folder: str
+    entries: tuple[Entry, ...]
+    dated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +72,17 @@ class Sifted:
         How many it holds.
     stale : tuple of Entry
         Its entries that nothing was found for.
+    lost : int
+        How many entries of a dated baseline name no file of the project.
     """
 
     new: tuple[Finding, ...]
     known: int
     stale: tuple[Entry, ...]
+    lost: int = 0
 
 
-def sift(findings: Iterable[Finding], entries: Sequence[Entry], checked: Iterable[str]) -> Sifted:
+def sift(findings: Iterable[Finding], baseline: Baseline, checked: Iterable[str]) -> Sifted:
     """Return the findings that a baseline does not accept, and its entries without a finding.
 
     Equal lines of a kernel have equal fingerprints: an entry accepts one finding, not all.
@@ -62,36 +90,42 @@ def sift(findings: Iterable[Finding], entries: Sequence[Entry], checked: Iterabl
     Parameters
     ----------
     findings : iterable of Finding
-    entries : sequence of Entry
+    baseline : Baseline
     checked : iterable of str
         Paths of the files that were checked; nothing is said of entries for others.
     """
-    left = Counter(map(_identity, entries))
+    left = Counter(map(_identity, baseline.entries))
     new = []
     known = 0
     for finding in findings:
-        identity = _identity(Entry.of(finding))
+        identity = _identity(Entry.of(finding, baseline.folder))
         if left[identity]:
             left[identity] -= 1
             known += 1
         else:
             new.append(finding)
-    looked_at = set(map(relative_path, checked))
+    looked_at = {listed_path(path, baseline.folder) for path in checked}
     stale = []
-    for entry in entries:
+    for entry in baseline.entries:
         if left[_identity(entry)] and entry.path in looked_at:
             left[_identity(entry)] -= 1
             stale.append(entry)
-    return Sifted(tuple(new), known, tuple(stale))
+    lost = _lost(baseline) if baseline.dated else 0
+    return Sifted(tuple(new), known, tuple(stale), lost)
+
+
+def _lost(baseline: Baseline) -> int:
+    root = project_root(baseline.folder) or baseline.folder
+    return sum(not Path(root, entry.path).exists() for entry in baseline.entries)
 
 
 def _identity(entry: Entry) -> tuple[str, str]:
     return entry.path, entry.fingerprint
 
 
-def to_text(findings: Iterable[Finding]) -> str:
-    """Return the baseline that accepts these findings, as JSON."""
-    entries = sorted(map(Entry.of, findings))
+def to_text(findings: Iterable[Finding], file: str) -> str:
+    """Return the baseline that accepts these findings, as JSON that is to be kept in `file`."""
+    entries = sorted(Entry.of(finding, _folder(file)) for finding in findings)
     document = {
         "schema_version": SCHEMA_VERSION,
         "findings": [{name: getattr(entry, name) for name in _TEXTS} for entry in entries],
@@ -99,13 +133,13 @@ def to_text(findings: Iterable[Finding]) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def read_baseline(file: str) -> tuple[Entry, ...]:
-    """Return the entries of a baseline.
+def read_baseline(file: str) -> Baseline:
+    """Return what a baseline accepts.
 
     Raises
     ------
     BaselineError
-        It is not JSON, or not a baseline of this version.
+        It is not JSON, or not a baseline of a known version.
     OSError
         It cannot be read.
     """
@@ -117,12 +151,18 @@ def read_baseline(file: str) -> tuple[Entry, ...]:
         ) from error
     except (ValueError, RecursionError) as error:
         raise BaselineError(f"{file}:1: not JSON: {error}") from error
-    if not isinstance(document, dict) or document.get("schema_version") != SCHEMA_VERSION:
+    version = document.get("schema_version") if isinstance(document, dict) else None
+    if isinstance(version, bool) or version not in (SCHEMA_VERSION, _FROM_CURRENT_FOLDER):
         raise BaselineError(f"{file}: /schema_version: expected {SCHEMA_VERSION}")
     entries = document.get("findings")
     if not isinstance(entries, list):
         raise BaselineError(f"{file}: /findings: expected an array")
-    return tuple(_entry(file, place, one) for place, one in enumerate(entries))
+    read = tuple(_entry(file, place, one) for place, one in enumerate(entries))
+    return Baseline(_folder(file), read, dated=version == _FROM_CURRENT_FOLDER)
+
+
+def _folder(file: str) -> str:
+    return str(Path(file).parent)
 
 
 def _entry(file: str, place: int, one: Any) -> Entry:

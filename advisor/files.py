@@ -9,7 +9,7 @@ import re
 import stat
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from advisor.source import SourceProblem
 
@@ -112,14 +112,6 @@ def _rest(handle: int, path: str) -> bytes:
 def read_source(path: str) -> SourceFile:
     """Read a Python file; raises OSError besides what `decode_source` raises."""
     return decode_source(path, read_bytes(path))
-
-
-def relative_path(path: str) -> str:
-    """Return `path` from the current directory where it lies below, with forward slashes."""
-    pure = PurePath(path)
-    if pure.is_absolute() and pure.is_relative_to(here := Path.cwd()):
-        path = str(pure.relative_to(here))
-    return os.path.normpath(path).replace(os.sep, "/")
 
 
 def replace_file(path: str, data: bytes) -> None:

@@ -12,6 +12,7 @@ from advisor.cache.environment import tool_digest
 from advisor.cache.store import Cache, digest
 from advisor.engine import Options
 from advisor.frontend.beside import surroundings
+from advisor.project import lasting_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,9 @@ class Answers:
 
     def _key(self, question: Question) -> str:
         beside = surroundings(question.path, question.source)
-        return digest(self.environment, question.machine_digest, question.source, beside)
+        # fingerprints change when a project is made around a file
+        name = lasting_name(question.path)
+        return digest(self.environment, question.machine_digest, question.source, beside, name)
 
 
 def _name(question: Question) -> str:

@@ -243,7 +243,7 @@ def _write_baseline(file: str, outcome: _Outcome) -> int:
     if outcome.failed:
         complain(f"advise: {file}: not written, because not every file could be checked")
         return WRONG_USE
-    write_result(to_text(outcome.findings), file)
+    write_result(to_text(outcome.findings, file), file)
     complain(f"{len(outcome.findings)} accepted in {file}")
     return NOTHING_TO_SAY
 
@@ -252,13 +252,20 @@ def _sift(file: str, outcome: _Outcome) -> None:
     from advisor.baseline import BaselineError, read_baseline, sift
 
     try:
-        entries = read_baseline(file)
+        baseline = read_baseline(file)
     except BaselineError as error:
         raise CommandError(str(error)) from error
     except OSError as error:
         raise system_error(error, file) from error
-    sifted = sift(outcome.findings, entries, outcome.checked)
+    sifted = sift(outcome.findings, baseline, outcome.checked)
     outcome.findings[:] = sifted.new
+    if baseline.dated and (sifted.stale or sifted.lost):
+        complain(
+            f"{file}: written by an earlier release, whose paths counted from the folder that it"
+            f" ran in: {len(sifted.stale) + sifted.lost} of {len(baseline.entries)} entries fit"
+            " nothing; --write-baseline writes it anew"
+        )
+        return
     for entry in sifted.stale:
         complain(
             f"{file}: stale: {entry.code} in kernel {entry.kernel} of {entry.path} is no longer"

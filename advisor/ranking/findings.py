@@ -9,7 +9,6 @@ from typing import Generic, Protocol, TypeVar
 
 from advisor.analysis.messages import transfers
 from advisor.edits import split_lines
-from advisor.files import relative_path
 from advisor.finding import (
     Alternative,
     Confidence,
@@ -21,6 +20,7 @@ from advisor.finding import (
     Prediction,
 )
 from advisor.ir.proposal import Legality
+from advisor.project import lasting_name
 from advisor.ranking.compare import Compared, Costed, where_it_pays
 from advisor.ranking.sizes import Sizes
 from advisor.source import Edit, Span
@@ -244,9 +244,9 @@ def _crossovers(
 
 
 def fingerprint_of(place: Place, code: str, proposal: Offer) -> str:
-    """Return what names a finding after its lines have moved."""
+    """Return what names a finding after its lines have moved, on any machine, from any folder."""
     line = split_lines(place.source)[proposal.span.start_line - 1]
     text = " ".join(line.split())
-    parts = (relative_path(place.path), code, place.name, text)
+    parts = (lasting_name(place.path), code, place.name, text)
     whole = "\0".join(parts)
     return hashlib.sha256(whole.encode()).hexdigest()[:24]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.files import relative_path
 from advisor.finding import Finding
+from advisor.project import reported_path
 from advisor.report.model import Report
 from advisor.report.places import full_message, last_line
 from advisor.report.style import Style
@@ -18,7 +18,7 @@ def _command(finding: Finding) -> str:
     span = finding.span
     properties = [
         ("title", f"{finding.code} {finding.name}"),
-        ("file", relative_path(finding.path)),
+        ("file", reported_path(finding.path)[1]),
         ("line", str(span.start_line)),
         ("endLine", str(last_line(span))),
     ]

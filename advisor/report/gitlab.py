@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from hashlib import sha256
 
-from advisor.files import relative_path
+from advisor.project import reported_path
 from advisor.report.model import Report
 from advisor.report.places import full_message
 from advisor.report.style import Style
@@ -17,7 +17,7 @@ def render(report: Report, style: Style) -> str:
     seen: Counter[str] = Counter()
     issues = []
     for finding in report.findings:
-        path = relative_path(finding.path)
+        _, path = reported_path(finding.path)
         identity = f"{path}\n{finding.fingerprint}"
         seen[identity] += 1
         numbered = f"{identity}\n{seen[identity]}".encode("utf-8", "backslashreplace")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
-from advisor.files import relative_path
 from advisor.finding import Finding
+from advisor.project import reported_path
 from advisor.report.model import Report
 from advisor.report.places import full_message
 from advisor.report.style import Style, one_line
@@ -23,7 +23,7 @@ def render(report: Report, style: Style) -> str:
     """Return the document, with one suite for each file that has findings."""
     suites: dict[str, list[Finding]] = {}
     for finding in report.findings:
-        suites.setdefault(_legal(relative_path(finding.path)), []).append(finding)
+        suites.setdefault(_legal(reported_path(finding.path)[1]), []).append(finding)
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
         f'<testsuites name="advise" tests="{len(report.findings) or 1}" '

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.edits import split_lines
-from advisor.files import relative_path
 from advisor.finding import Finding
+from advisor.project import reported_path
 from advisor.report.model import Report, fix_mark
 from advisor.report.places import full_message
 from advisor.report.style import Style
@@ -34,7 +34,7 @@ def _diagnostic(finding: Finding, lines: Sequence[str]) -> Mapping[str, Any]:
         "severity": "INFO",
         "code": {"value": finding.code},
         "location": {
-            "path": relative_path(finding.path),
+            "path": reported_path(finding.path)[1],
             "range": _range(finding.span, lines),
         },
     }

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from advisor.files import relative_path
 from advisor.finding import Finding, Fix
+from advisor.project import is_file_name, reported_path
 from advisor.report.json_report import finding_document
 from advisor.report.model import Report
 from advisor.report.places import full_message
@@ -24,14 +24,15 @@ _SCHEMA = (
 
 def render(report: Report, style: Style) -> str:
     """Return the log, with the rules that fired and their pages as help."""
+    bases = _bases(report)
     rules = sorted({(finding.code, finding.name) for finding in report.findings})
     index = {code: number for number, (code, _) in enumerate(rules)}
     seen: Counter[str] = Counter()
     results = []
     for finding in report.findings:
         seen[finding.fingerprint] += 1
-        results.append(_result(finding, index[finding.code], seen[finding.fingerprint]))
-    run = {
+        results.append(_result(finding, index[finding.code], seen[finding.fingerprint], bases))
+    run: dict[str, Any] = {
         "tool": {
             "driver": {
                 "name": "advise",
@@ -41,10 +42,24 @@ def render(report: Report, style: Style) -> str:
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": not report.failed}],
         "properties": {"machine": report.machine},
-        "results": results,
     }
+    if bases:
+        run["originalUriBaseIds"] = {
+            name: {"uri": _uri(f"{root}/")} for root, name in bases.items()
+        }
+    run["results"] = results
     log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
     return json.dumps(log, indent=2, allow_nan=False) + "\n"
+
+
+def _bases(report: Report) -> Mapping[str, str]:
+    """Return names for the roots that files lie below: one, but for runs across projects."""
+    bases: dict[str, str] = {}
+    for finding in report.findings:
+        root, _ = reported_path(finding.path)
+        if root is not None and root not in bases:
+            bases[root] = f"%SRCROOT{len(bases) + 1}%" if bases else "%SRCROOT%"
+    return bases
 
 
 def _rule(code: str, name: str, documentation: Mapping[str, str]) -> Mapping[str, Any]:
@@ -59,7 +74,10 @@ def _rule(code: str, name: str, documentation: Mapping[str, str]) -> Mapping[str
     return rule
 
 
-def _result(finding: Finding, rule_index: int, occurrence: int) -> Mapping[str, Any]:
+def _result(
+    finding: Finding, rule_index: int, occurrence: int, bases: Mapping[str, str]
+) -> Mapping[str, Any]:
+    place = _artifact(finding.path, bases)
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": rule_index,
@@ -69,7 +87,7 @@ def _result(finding: Finding, rule_index: int, occurrence: int) -> Mapping[str, 
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": _artifact(finding.path),
+                    "artifactLocation": place,
                     "region": _region(finding.span),
                 }
             }
@@ -78,7 +96,7 @@ def _result(finding: Finding, rule_index: int, occurrence: int) -> Mapping[str, 
         "properties": {"prediction": finding_document(finding)["prediction"]},
     }
     if finding.fix is not None and finding.fix.edits:
-        result["fixes"] = [_fix(finding.path, finding.fix)]
+        result["fixes"] = [_fix(place, finding.fix)]
     return result
 
 
@@ -90,12 +108,12 @@ def _rank(finding: Finding) -> float:
     return round(100 * (1 - 1 / speedup), 1)
 
 
-def _fix(path: str, fix: Fix) -> Mapping[str, Any]:
+def _fix(place: Mapping[str, str], fix: Fix) -> Mapping[str, Any]:
     return {
         "description": {"text": f"{fix.applicability}: {fix.legality}"},
         "artifactChanges": [
             {
-                "artifactLocation": _artifact(path),
+                "artifactLocation": place,
                 "replacements": [
                     {
                         "deletedRegion": _region(edit.span),
@@ -108,9 +126,19 @@ def _fix(path: str, fix: Fix) -> Mapping[str, Any]:
     }
 
 
-def _artifact(path: str) -> Mapping[str, str]:
-    relative = relative_path(path)
-    return {"uri": quote(relative, errors="surrogateescape")}
+def _artifact(path: str, bases: Mapping[str, str]) -> Mapping[str, str]:
+    root, shown = reported_path(path)
+    if root is not None:
+        return {"uri": quote(shown, errors="surrogateescape"), "uriBaseId": bases[root]}
+    # below no root that others know, or no file at all
+    return {"uri": _uri(shown) if is_file_name(path) else quote(shown, errors="surrogateescape")}
+
+
+def _uri(whole: str) -> str:
+    slashed = whole.replace("\\", "/")
+    return "file://" + quote(
+        slashed if slashed.startswith("/") else f"/{slashed}", safe="/:", errors="surrogateescape"
+    )
 
 
 def _region(span: Span) -> Mapping[str, int]:

@@ -33,9 +33,14 @@ def rendered(output_format: str, report: Report, **style: object) -> str:
 
 
 @pytest.mark.parametrize("output_format", FORMATS)
-def test_sample_looks_as_kept(output_format: str) -> None:
+def test_sample_looks_as_kept(
+    output_format: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    monkeypatch.chdir(tmp_path)
     kept = KEPT / f"{output_format}.{SUFFIXES.get(output_format, 'txt')}"
-    assert rendered(output_format, SAMPLE) == kept.read_text("utf-8")
+    text = rendered(output_format, SAMPLE).replace(tmp_path.resolve().as_uri(), "file:///project")
+    assert text == kept.read_text("utf-8")
 
 
 def test_colours_only_add_escapes() -> None:
