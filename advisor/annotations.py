@@ -281,7 +281,8 @@ def _halves(
         else:
             raise ValueError(
                 f"entry {count + number} of Dist must be the distribution of dimension {number},"
-                f" not {entry!r}: the {count} extents come before the {count} distributions"
+                f" not {entry!r}: the {count} extents come before the {count} distributions, which"
+                " are None where a dimension is not distributed"
             )
     return tuple(shape), tuple(dims)
 

@@ -14,6 +14,14 @@ class NotPriced(Exception):
     """Something understood that no rule lowers to work yet, with the reason."""
 
 
+class Turning(NotPriced):
+    """A shift whose direction depends on its size."""
+
+    def __init__(self, shift: Expr) -> None:
+        super().__init__("a shift whose direction depends on its size")
+        self.shift = shift
+
+
 class Bounds:
     """Bounds of symbols at one point of a kernel; equal ones have equal consequences.
 
@@ -72,7 +80,13 @@ class Facts:
 
     def sign(self, expr: Expr) -> Sign:
         """Return the sign of an expression, as far as it is known."""
-        return sign(expr, self.minima)
+        found = sign(expr, self.minima)
+        if found is Sign.UNKNOWN and self.maxima:
+            if self.non_negative(expr):
+                return Sign.NON_NEGATIVE
+            if self.non_negative(-expr):
+                return Sign.NON_POSITIVE
+        return found
 
     def non_negative(self, expr: Expr) -> bool:
         """Return whether an expression is surely at least 0."""

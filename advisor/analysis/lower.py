@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.analysis.arrays import Arrays
-from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.facts import Facts, NotPriced, Turning
 from advisor.analysis.halos import Fetch, Halos, common
-from advisor.analysis.pipeline import pipelined, recurrence_of, with_unit_steps
+from advisor.analysis.pipeline import pipelined, recurrence_of
 from advisor.analysis.placement import place
+from advisor.analysis.reindexed import cut_where_it_turns, with_unit_steps
 from advisor.analysis.reuse import with_distances, with_fresh_memory
 from advisor.analysis.turns import side_by_side
 from advisor.ir.kernel import Kernel
@@ -43,12 +44,16 @@ ZERO, ONE = num(0), num(1)
 
 
 class Unpriced(Exception):
-    """A kernel that cannot be priced, with the statement that is the cause."""
+    """A kernel that cannot be priced, with the statement that is the cause.
 
-    def __init__(self, reason: str, span: Span) -> None:
+    `turning` is the shift of that statement whose direction is not known, if that is the cause.
+    """
+
+    def __init__(self, reason: str, span: Span, turning: Expr | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.span = span
+        self.turning = turning
 
 
 def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
@@ -88,7 +93,8 @@ class _Lowering:
             try:
                 made.extend(self.statement(statement))
             except (NotPriced, ShapeConflict) as error:
-                raise Unpriced(str(error), statement.span) from error
+                turning = error.shift if isinstance(error, Turning) else None
+                raise Unpriced(str(error), statement.span, turning) from error
         return made
 
     def statement(self, statement: Statement) -> list[Process]:
@@ -127,6 +133,21 @@ class _Lowering:
             self.halos.forget(names)
 
     def _loop(self, loop: Loop) -> list[Process]:
+        """Return what a loop does; one whose shifts turn round is cut where they do."""
+        halos = self.halos
+        held, certain, fetched = dict(halos.held), halos.certain, list(halos.fetched)
+        try:
+            return self._whole_loop(loop)
+        except Unpriced as error:
+            if error.turning is None or loop.step != 1:
+                raise
+            parts = cut_where_it_turns(loop, error.turning, self.facts)
+            if parts is None:
+                raise
+        halos.held, halos.certain, halos.fetched = held, certain, fetched
+        return self.block(parts)
+
+    def _whole_loop(self, loop: Loop) -> list[Process]:
         nest = nest_of(loop)
         if nest is not None and nest.is_by_element:
             # the model of single remote references, which few kernels need

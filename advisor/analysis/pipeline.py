@@ -8,7 +8,6 @@ is done after ``C + R - 1`` stages: the first chunk fills the pipeline, the last
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.arrays import Arrays
@@ -16,38 +15,9 @@ from advisor.analysis.participants import owners
 from advisor.analysis.turns import meets, of_rank, owned_by, process_symbols, works
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried
-from advisor.ir.statements import Loop, Statement, Store, walk
-from advisor.ir.substitute import in_store
-from costdb.expr import Expr, ceil_div, num, substitute, sym
+from advisor.ir.statements import Loop, Store, walk
 from costdb.process.terms import Parallel, Process, SeqLoop
 from costdb.work import Message
-
-
-def with_unit_steps(loop: Loop) -> Loop | None:
-    """Return a loop that counts its iterations from 0, None where its body is not understood."""
-    if loop.step == 1:
-        return loop
-    index = {loop.variable: loop.low + sym(loop.variable) * loop.step}
-    try:
-        body = tuple(_substituted(statement, index) for statement in loop.body)
-    except TypeError:
-        return None
-    trips = ceil_div(loop.high - loop.low, num(loop.step))
-    return replace(loop, low=num(0), high=trips, step=1, body=body)
-
-
-def _substituted(statement: Statement, index: dict[str, Expr]) -> Statement:
-    match statement:
-        case Store():
-            return in_store(statement, index)
-        case Loop():
-            return replace(
-                statement,
-                low=substitute(statement.low, index),
-                high=substitute(statement.high, index),
-                body=tuple(_substituted(inner, index) for inner in statement.body),
-            )
-    raise TypeError(f"{type(statement).__name__} is not understood in a loop with a step")
 
 
 def recurrence_of(chunks: Loop, arrays: Arrays) -> Loop | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from advisor.analysis.along import ONE, ZERO, Along
-from advisor.analysis.facts import Facts, NotPriced
+from advisor.analysis.facts import Facts, Turning
 from advisor.analysis.placement import Placement
 from advisor.analysis.shifts import is_run
 from advisor.distribution import CyclicDim
@@ -147,7 +147,7 @@ def _moves(read: OneRead, facts: Facts) -> list[tuple[int, int, Expr]]:
             case Sign.NEGATIVE | Sign.NON_POSITIVE:
                 moved.append((dimension, -1, -offset))
             case Sign.UNKNOWN:
-                raise NotPriced("a shift whose direction depends on its size")
+                raise Turning(offset)
     return moved
 
 

@@ -129,6 +129,8 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             return Gather(whole_read(name, scope), place)
         selected: Value = scope.select(name, part)
         return _expanded(selected, node.slice, scope)
+    if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
+        return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
     inner = value_of(node.value, scope)
     if node.slice and all(_is_plain_or_new(element) for element in node.slice):
         return _expanded(inner, node.slice, scope)
@@ -243,6 +245,10 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
             return Copy(operand, "float64" if name == "float" else "int64")
+    if name == "len" and len(nodes) == 1 and isinstance(nodes[0], cst.Name):
+        array = nodes[0].value
+        extents = scope.extents_of(array) if scope.is_array(array) else ()
+        return Scalar(to_text(extents[0]), PYTHON_INTEGER) if extents else None
     if name in _EXTREMES and len(nodes) > 1:
         parts = [value_of(node, scope) for node in nodes]
         if any(scope.type_of(part).extents for part in parts):

@@ -40,6 +40,8 @@ def _least(expr: Expr) -> int | Fraction | None:
             if any(bound is None or bound < 0 for bound in bounds):
                 return None
             return coefficient * prod(bound for bound in bounds if bound is not None)
+        case Mul((Add(terms, constant),), coefficient):
+            return _least(sum((term * coefficient for term in terms), num(constant * coefficient)))
         case Pow(base, _):
             inner = _least(base)
             return 0 if inner is not None and inner >= 0 else None

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from simulate import Rank, Simulation
 from tally import Tally
@@ -194,13 +194,55 @@ def test_a_step_whose_index_matters_counts_iterations() -> None:
         lower(kernel_of(reduced))
 
 
-def test_ranges_that_start_below_zero_have_no_one_direction() -> None:
-    slices = ["for k in range(-1, 2):", "    v[1 : N - 1, :] += u[1 + k : N - 1 + k, :]"]
-    with pytest.raises(Unpriced, match="direction depends"):
-        lower(kernel_of(slices))
-    rolls = ["for k in range(-1, 2):", "    v[:, :] += np.roll(u, k, axis=0)"]
-    with pytest.raises(Unpriced, match="direction depends"):
-        lower(kernel_of(rolls))
+@settings(max_examples=30, deadline=None)
+@given(st.integers(-3, 3), st.integers(0, 6), st.sampled_from("+-"))
+def test_loops_are_cut_where_their_shift_turns_round(low: int, trips: int, way: str) -> None:
+    """As if each iteration stood there by itself: each distance is another request."""
+    assume(trips or low >= 0)  # else nothing runs, and nothing is said of it
+    line = f"v[9 : N - 9, :] += u[9 {way} k : N - 9 {way} k, :]"
+    sizes = {**SIZES, "N": 30}
+    told = Tally(lower(kernel_of([f"for k in range({low}, {low + trips}):", "    " + line])), sizes)
+    expected: Counter[str] = Counter()
+    for k in range(low, low + trips):
+        alone = kernel_of([line.replace("k", f"({k})")])
+        expected += Tally(lower(alone), sizes).totals
+    assert +told.totals == +expected
+
+
+@pytest.mark.parametrize("radius", [1, 2, 4])
+def test_a_loop_over_a_window_of_any_radius_is_cut_in_its_middle(radius: int) -> None:
+    window = ["for k in range(2 * d + 1):", "    v[d : N - d, :] += u[k : N - 2 * d + k, :]"]
+    sizes = {**SIZES, "N": 30, "d": radius}
+    told = Tally(lower(kernel_of(window)), sizes).totals
+    expected: Counter[str] = Counter()
+    for k in range(2 * radius + 1):
+        alone = kernel_of([window[1].strip().replace("k", str(k)).replace("d", str(radius))])
+        expected += Tally(lower(alone), sizes).totals
+    assert +told == +expected
+
+
+def test_windows_in_two_loops_are_cut_in_both() -> None:
+    """A convolution, which reads on all sides and at the corners."""
+    body = [
+        "for a in range(3):",
+        "    for b in range(3):",
+        "        v[1:-1, 1:-1] += u[a : N - 2 + a, b : M - 2 + b]",
+    ]
+    line = body[2].strip()
+    apart = [line.replace("a", str(a)).replace("b", str(b)) for a in range(3) for b in range(3)]
+    sizes = {"N": 12, "M": 12, "T": 1, "d": 1}
+    told = Tally(lower(kernel_of(body, 3, BLOCKS)), sizes).totals
+    assert +told == +Tally(lower(kernel_of(apart, 3, BLOCKS)), sizes).totals
+    done = middle_of(Simulation(kernel_of(body, 3, BLOCKS), sizes).run(), 3, 2).totals()
+    assert told["messages"] == done["messages"]
+    assert told["elements"] >= done["elements"]  # a face that reaches farther is sent again, whole
+
+
+def test_a_turn_that_may_lie_outside_the_loop_has_no_one_direction() -> None:
+    for amount in ("k - d", "2 * k - 3"):
+        rolls = ["for k in range(T):", f"    v[:, :] += np.roll(u, {amount}, axis=0)"]
+        with pytest.raises(Unpriced, match="direction depends"):
+            lower(kernel_of(rolls))
 
 
 LAPLACE = [
