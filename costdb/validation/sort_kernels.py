@@ -2,7 +2,8 @@
 
 A superstep moves elements between shared arrays, each processor its share; what a processor
 computes on what it has read, such as sorting its keys, is done between the supersteps and not
-timed, as the model does not count it.
+timed, as the model does not count it. It is done by the processor's own thread, so that the keys
+are in its cache and all are awake when the next superstep begins: that is at a barrier.
 """
 
 from __future__ import annotations
@@ -98,6 +99,13 @@ def _superstep(
         _share(kind, np.int64(me), source, target, digit, limits, counters)
 
 
+@njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+def _sort_parts(keys: Keys, begins: Keys) -> None:
+    """Sort the keys from each place up to the next, each part by a processor of its own."""
+    for part in prange(begins.size - 1):
+        keys[begins[part] : begins[part + 1]].sort()
+
+
 @dataclass(slots=True)
 class Run:
     """Supersteps of one run, and what they took.
@@ -115,7 +123,8 @@ class Run:
     def step(
         self, kind: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
     ) -> None:
-        """Do a superstep and add its time."""
+        """Do a superstep and add its time; the clock starts when all processors are there."""
+        _sort_parts(counters[:0, 0], np.zeros(self.processors + 1, np.int64))
         begin = time.perf_counter_ns()
         _superstep(kind, source, target, digit, limits, counters)
         self.microseconds += (time.perf_counter_ns() - begin) / 1000
@@ -165,10 +174,7 @@ def _sample(run: Run, keys: Keys) -> Keys:
     run.step(PREFIX, keys, totals, -1, limits, counters)
     run.step(OFFSETS, totals, moved, -1, limits, counters)
     run.step(MOVE, keys, moved, -1, limits, counters)
-    begin = 0
-    for size in totals.tolist():
-        moved[begin : begin + size].sort()
-        begin += size
+    _sort_parts(moved, np.append(0, np.cumsum(totals)))
     run.move(COPY, moved, made)
     return made
 
@@ -176,22 +182,17 @@ def _sample(run: Run, keys: Keys) -> Keys:
 def _column(run: Run, keys: Keys) -> Keys:
     here, there = np.ones_like(keys), np.ones_like(keys)
     rows = keys.size // run.processors
+    columns = np.arange(run.processors + 1) * rows
     run.move(COPY, keys, here)
     for kind in (TRANSPOSE, BACK, COPY):
-        _sort_columns(here, rows)
+        _sort_parts(here, columns)
         run.move(kind, here, there)
         here, there = there, here
     there[:] = here
     run.move(SHIFTED, here, there)
-    half = rows // 2
-    for first in range(half, keys.size - half, rows):
-        there[first : first + rows].sort()
+    # what is shifted begins in the middle of a column and ends in that of the next
+    _sort_parts(there, columns[:-1] + rows // 2)
     return there
-
-
-def _sort_columns(keys: Keys, rows: int) -> None:
-    for first in range(0, keys.size, rows):
-        keys[first : first + rows].sort()
 
 
 def _counters(processors: int, buckets: int) -> Any:

@@ -21,8 +21,9 @@ PROCESSORS = 2
 RUNS = 9
 _SEED = 20_261_121
 _NOTE = (
-    "Only the supersteps are timed: what a processor computes between copying in and copying out "
-    "is no part of the model. Every run counts, the first one, which compiles, left out."
+    "Only the supersteps are timed, each from a barrier on: what a processor computes between "
+    "copying in and copying out is no part of the model. Every run counts, the first one, which "
+    "compiles, left out."
 )
 
 
@@ -65,7 +66,7 @@ def _rows(keys: int, machine: Machine) -> Iterator[Row]:
             f" in {good / 1000:.2f} .. {bad / 1000:.2f}",
             Verdict.of(inside == len(taken)),
             {"good_us": good, "bad_us": bad, "median_us": medians[sort], "inside": float(inside)},
-            "" if found.in_range else "some supersteps are smaller than those calibrated",
+            "" if found.in_range else "some supersteps are beyond the sizes calibrated",
         )
     measured = sorted(Sort, key=lambda sort: medians[sort])
     orders = [sorted(Sort, key=lambda sort: ends[sort][end]) for end in (0, 1)]
