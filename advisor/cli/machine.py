@@ -61,13 +61,18 @@ def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
     from advisor.cli.subjects import problems_in_one_line
     from advisor.report.machines import machine_as_json, machine_as_text
     from costdb.machines import load_machine
+    from costdb.store.database import reading
+    from costdb.store.place import store_path
+    from costdb.store.results import newest_results
 
     with problems_in_one_line():
         machine = load_machine(name)
+        with reading(store_path()) as connection:
+            found = newest_results(connection, machine.name)
     if output_format == JSON:
-        write_result(machine_as_json(machine), None)
+        write_result(machine_as_json(machine, found), None)
     else:
-        write_result(machine_as_text(machine, text_style(None)), None)
+        write_result(machine_as_text(machine, text_style(None), found), None)
 
 
 def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,6 +17,9 @@ from advisor.cli.common import (
     wrong_use,
 )
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+
+if TYPE_CHECKING:
+    from costdb.validation.results import Section
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +44,6 @@ def _validate(
     from advisor.report.validation import ValidationReport, as_json, as_text
     from advisor.validation.sections import Context, make_sections
     from costdb.machines import load_machine
-    from costdb.validation.results import Section
 
     names = _names(only or ())
     chosen = load_machine(choose_machine(machine))
@@ -51,6 +54,7 @@ def _validate(
             for section in make_sections(names, Context(chosen, bar.show)):
                 bar.clear()
                 made.append(section)
+                _keep(chosen.name, section)
                 if section.skipped:
                     complain(f"advise: {section.name}: skipped: {section.skipped}")
     finally:
@@ -60,6 +64,19 @@ def _validate(
     text = as_json(report) if output_format == JSON else as_text(report, text_style(output))
     write_result(text, output)
     return NOTHING_TO_SAY if any(section.rows for section in made) else WRONG_USE
+
+
+def _keep(machine: str, section: Section) -> None:
+    """Store what was found, which ``advise machine show`` tells of."""
+    from advisor.report.validation import section_document
+    from costdb.store import store_path
+    from costdb.store.database import writing
+    from costdb.store.results import Result, add_result
+
+    if section.rows:
+        with writing(store_path()) as connection:
+            found = Result(machine, "validate", section.name, section_document(section))
+            add_result(connection, found)
 
 
 def _names(only: Sequence[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,12 +15,14 @@ from advisor.cli.common import (
     complain,
     parse_bindings,
     system_error,
-    write_out,
+    write_result,
     wrong_use,
 )
+from advisor.cli.formats import JSON, TEXT, require_format, text_style
 
 if TYPE_CHECKING:
     from advisor.verify.cases import Case
+    from advisor.verify.document import Circumstances
     from advisor.verify.verdict import Verdict
     from costdb.machines import Machine
 
@@ -49,15 +51,20 @@ def _verify(
     everything: Annotated[
         bool, typer.Option("--all", help="Every kernel of every file in the folders.")
     ] = False,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
 ) -> int:
-    from advisor.report.style import detect_style
+    require_format(output_format)
+    from advisor.verify.document import document_of
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
+    from costdb.calibration.bystanders import Bystanders
     from costdb.machines import load_machine
 
     chosen = load_machine(choose_machine(machine))
     paths = _paths(files, everything)
     complain(f"advise: running the code of {', '.join(paths)}")
+    others = Bystanders()
     groups: list[list[Verdict]] = []
     given = parse_bindings(define or ())
     for case in _cases(paths, kernel, given, chosen, everything=everything):
@@ -68,11 +75,16 @@ def _verify(
         groups.append(group)
     if not groups:
         raise wrong_use("there is no kernel to verify")
-    import os
-    import sys
+    document = document_of(groups, _circumstances(chosen, others.busy_cores()))
+    _keep_document(" ".join(files), document)
+    if output_format == JSON:
+        import json
 
-    write_out(as_table(groups, detect_style(sys.stdout, os.environ)))
-    write_out("".join(f"{line}\n" for line in in_words(groups)))
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    else:
+        words = "".join(f"{line}\n" for line in in_words(groups))
+        text = as_table(groups, text_style(output)) + words
+    write_result(text, output)
     sound = all(one.measured.equal for group in groups for one in group)
     return 0 if sound else FINDINGS
 
@@ -123,6 +135,26 @@ def _cases(
                             raise wrong_use(why) from error
                         complain(f"advise: {why}; left out")
     return found
+
+
+def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
+    from datetime import UTC, datetime
+
+    from advisor.ranking.findings import calibration_of
+    from advisor.verify.document import Circumstances
+
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
+
+
+def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
+    """Store what was found, which ``advise machine show`` tells of."""
+    from costdb.store import store_path
+    from costdb.store.database import writing
+    from costdb.store.results import Result, add_result
+
+    with writing(store_path()) as connection:
+        add_result(connection, Result(document["machine"], "verify", subject, document))
 
 
 def _keep(group: list[Verdict], machine: Machine) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from advisor.report.results import results_as_text, results_document
 from advisor.report.style import Style, one_line
 from advisor.report.table import table
 from costdb.machines import Json, Machine, quantity_of
 from costdb.machines.documents import place_of
 from costdb.quantity import Quantity
+
+if TYPE_CHECKING:
+    from costdb.store.results import Result
 
 SCHEMA_VERSION = 1
 _HEADINGS = frozenset(("schema_version", "name", "title", "library", "sources", "notes"))
@@ -35,8 +39,8 @@ def list_as_json(machines: Sequence[Machine]) -> str:
     return _json({"machines": [_heading(machine) for machine in machines]})
 
 
-def machine_as_text(machine: Machine, style: Style) -> str:
-    """Return the profile: its numbers by place, then the sources that they refer to."""
+def machine_as_text(machine: Machine, style: Style, results: Sequence[Result] = ()) -> str:
+    """Return the profile: its numbers by place, the sources that they refer to, what was found."""
     lines = [
         style.paint(f"{machine.name}: {one_line(machine.title)}", "bold"),
         f"library: {one_line(machine.library)}",
@@ -68,11 +72,13 @@ def machine_as_text(machine: Machine, style: Style) -> str:
             text += f"{place}: fitted to {one_line(quantity.fitted_to)}\n"
         if "note" in leaf:
             text += f"{place}: {one_line(str(leaf['note']))}\n"
-    return text + "".join(f"note: {one_line(note)}\n" for note in machine.notes)
+    text += "".join(f"note: {one_line(note)}\n" for note in machine.notes)
+    found = results_as_text(results, style)
+    return f"{text}\n{found}" if found else text
 
 
-def machine_as_json(machine: Machine) -> str:
-    """Return the headings and the quantities, each with its source as a citation."""
+def machine_as_json(machine: Machine, results: Sequence[Result] = ()) -> str:
+    """Return the headings, the quantities, each with its source as a citation, what was found."""
     return _json(
         {
             "machine": {
@@ -83,6 +89,7 @@ def machine_as_json(machine: Machine) -> str:
                     for place, leaf, quantity in _quantities(machine)
                 ],
                 "settings": dict(_settings(machine)),
+                "results": results_document(results),
             }
         }
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,22 +75,24 @@ def as_json(report: ValidationReport) -> str:
         "machine": report.machine,
         "calibration": report.calibration,
         "made_at": report.made_at,
-        "sections": [_section_document(section) for section in report.sections],
+        "sections": [section_document(section) for section in report.sections],
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _section_document(section: Section) -> Mapping[str, Any]:
+def section_document(section: Section) -> dict[str, Any]:
+    """Return a section as it stands in the document."""
     return {
         "name": section.name,
         "title": section.title,
         "skipped": section.skipped,
         "notes": list(section.notes),
+        "others_busy_cores": section.busy_cores,
         "rows": [_row_document(row) for row in section.rows],
     }
 
 
-def _row_document(row: Row) -> Mapping[str, Any]:
+def _row_document(row: Row) -> dict[str, Any]:
     return {
         "model": row.model,
         "operation": row.operation,

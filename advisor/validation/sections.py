@@ -57,7 +57,8 @@ def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
             # whatever is wrong with one section, the others are worth having
             reason = str(error) if isinstance(error, ValueError) else repr(error)
             made = Section(name, name, skipped=f"failed: {' '.join(reason.split())}")
-        yield replace(made, notes=(*made.notes, *_disturbed(others.busy_cores())))
+        busy = others.busy_cores()
+        yield replace(made, notes=(*made.notes, *_disturbed(busy)), busy_cores=busy)
 
 
 def _disturbed(busy_cores: float | None) -> tuple[str, ...]:

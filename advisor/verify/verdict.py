@@ -96,29 +96,69 @@ def _decided(original: Verdict, one: Verdict) -> str:
     return "right" if right else "WRONG"
 
 
-def in_words(groups: Iterable[Sequence[Verdict]]) -> list[str]:
-    """Return what the verdicts say in all, and why any has no prediction or no measurement."""
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What all verdicts say together.
+
+    Attributes
+    ----------
+    median_error : float
+        Of predicted times, as a part of the measured ones.
+    judged, inside : int
+        Variants with both times, and those whose measured time the interval holds.
+    median_half_width : float
+        Of the intervals, as a part of their middles.
+    unlike, right : int
+        Pairs of variants of a kernel whose measured times are more than 10 % apart, and those of
+        them whose order was predicted.
+    """
+
+    median_error: float
+    judged: int
+    inside: int
+    median_half_width: float
+    unlike: int
+    right: int
+
+
+def summary_of(groups: Iterable[Sequence[Verdict]]) -> Summary | None:
+    """Return what the verdicts say in all, None where nothing could be compared."""
     kept = [list(group) for group in groups]
     judged = [one for group in kept for one in group if one.judged]
-    lines: list[str] = []
-    for one in (one for group in kept for one in group):
-        why = one.measured.failure or one.variant.unknown
-        if why:
-            lines.append(f"{one.case.kernel}, {one.variant.code or ORIGINAL}: {why}")
     if not judged:
-        return [*lines, "nothing could be compared"]
-    errors = [abs(one.ratio - 1) for one in judged]
+        return None
     decisions = [
         right
         for group in kept
         for pair in combinations(group, 2)
         if (right := decision(*pair)) is not None
     ]
-    inside = sum(one.inside for one in judged)
-    lines += [
-        f"median error of predicted times {median(errors):.0%}, of {len(judged)} variants",
-        f"inside the interval {inside} of {len(judged)},"
-        f" median half-width {median(one.half_width for one in judged):.0%}",
-        f"pairs more than 10 % apart ranked right: {sum(decisions)} of {len(decisions)}",
+    return Summary(
+        median(abs(one.ratio - 1) for one in judged),
+        len(judged),
+        sum(one.inside for one in judged),
+        median(one.half_width for one in judged),
+        len(decisions),
+        sum(decisions),
+    )
+
+
+def in_words(groups: Iterable[Sequence[Verdict]]) -> list[str]:
+    """Return what the verdicts say in all, and why any has no prediction or no measurement."""
+    kept = [list(group) for group in groups]
+    lines = [
+        f"{one.case.kernel}, {one.variant.code or ORIGINAL}: {why}"
+        for group in kept
+        for one in group
+        if (why := one.measured.failure or one.variant.unknown)
     ]
-    return lines
+    found = summary_of(kept)
+    if found is None:
+        return [*lines, "nothing could be compared"]
+    return [
+        *lines,
+        f"median error of predicted times {found.median_error:.0%}, of {found.judged} variants",
+        f"inside the interval {found.inside} of {found.judged},"
+        f" median half-width {found.median_half_width:.0%}",
+        f"pairs more than 10 % apart ranked right: {found.right} of {found.unlike}",
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 APPLICATION_ID = 0x41445653  # "ADVS"
 
 FIRST_TABLES = (
@@ -114,7 +114,22 @@ _RUNS = (
     """,
 )
 
-MIGRATIONS = {1: _OBSERVATIONS, 2: _RUNS}
+_RESULTS = (
+    # What validations and verifications said of a machine's predictions, as documents.
+    """
+    CREATE TABLE results (
+        id INTEGER PRIMARY KEY,
+        machine TEXT NOT NULL,
+        command TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        document TEXT NOT NULL,
+        stored_at TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX results_of_machine ON results (machine, command, subject)",
+)
+
+MIGRATIONS = {1: _OBSERVATIONS, 2: _RUNS, 3: _RESULTS}
 """By version: what makes the tables of the next one of them."""
 
-TABLES = (*FIRST_TABLES, *_OBSERVATIONS, *_RUNS)
+TABLES = (*FIRST_TABLES, *_OBSERVATIONS, *_RUNS, *_RESULTS)

@@ -66,6 +66,8 @@ class Section:
         How it was done, in sentences.
     skipped : str
         Why there are no rows, or fewer than there could be; empty where nothing is missing.
+    busy_cores : float or None
+        How many cores other processes kept busy meanwhile; None where the system does not tell.
     """
 
     name: str
@@ -73,6 +75,7 @@ class Section:
     rows: Sequence[Row] = ()
     notes: tuple[str, ...] = ()
     skipped: str = ""
+    busy_cores: float | None = None
 
 
 class CannotValidateError(ValueError):

@@ -84,6 +84,30 @@ def test_sections_that_cannot_be_made_are_told_and_the_exit_code_says_so(
     assert all(one["skipped"] and not one["rows"] for one in document["sections"])
 
 
+def test_what_was_found_is_stored_and_a_section_without_rows_is_not(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    row = Row("smp", "suite 2", "error", "7 %", "study", "5.1 %", Verdict.HOLDS, {"e": 0.051})
+    made = {
+        "smp": Section("smp", "S", [row, replace(row, values={"e": float("inf")})]),
+        "sorts": Section("sorts", "T", skipped="needs two cores"),
+    }
+    for name, section in made.items():
+        monkeypatch.setattr(f"advisor.validation.fits.{name}", lambda context, it=section: it)
+    document = {**json.loads((ROOT / "machine_profiles" / "t3e.json").read_text()), "name": "here"}
+    (tmp_path / "here.json").write_text(json.dumps(document))
+    assert main(["machine", "import", str(tmp_path / "here.json")]) == 0
+    assert main(["validate", "--only", "smp", "--only", "sorts"]) == 0
+    capsys.readouterr()
+    assert main(["machine", "show", "here", "--output-format", "json"]) == 0
+    (kept,) = json.loads(capsys.readouterr().out)["machine"]["results"]
+    assert (kept["command"], kept["subject"]) == ("validate", "smp")
+    assert [one["values"] for one in kept["found"]["rows"]] == [{"e": 0.051}, {"e": None}]
+    assert main(["machine", "show", "here"]) == 0
+    (shown, _) = [line for line in capsys.readouterr().out.splitlines() if "validate smp" in line]
+    assert shown.split("  ")[0] == "validate smp: suite 2" and "holds" in shown
+
+
 def test_without_mpi_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("advisor.validation.ranks.find_spec", lambda name: None)
     with pytest.raises(CannotValidateError, match=r"kernel-advisor\[calibrate\]"):

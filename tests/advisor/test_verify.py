@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from pathlib import Path
 
+import jsonschema
 import pytest
 
 from advisor.cli.app import main
@@ -84,6 +86,27 @@ def test_kernels_and_their_rewrites_are_run_and_compared(
         found = evidence_on(connection, "here")
     assert {(one.kernel, one.code) for one in found} == {("box_sum", "ADV201")}
     assert all(one.measured.low <= one.measured.mid <= one.measured.high for one in found)
+
+
+def test_the_document_keeps_to_its_schema_and_the_store_and_the_machine_tell_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["machine", "import", "here.json"]) == 0
+    asked = ["verify", "kernel.py", "--repeat", "1", "--output-format", "json", "-o", "out.json"]
+    assert main(asked) == 0
+    document = json.loads((folder / "out.json").read_text())
+    schema = files("advisor") / "report" / "verification.schema.json"
+    jsonschema.validate(document, json.loads(schema.read_text()))
+    (kernel,) = document["kernels"]
+    assert [variant["rule"] for variant in kernel["variants"]] == ["", "ADV201"]
+    assert kernel["sizes"] == {"N": 60, "b": 4} and document["summary"]["judged"] == 2
+    capsys.readouterr()
+    assert main(["machine", "show", "here", "--output-format", "json"]) == 0
+    (kept,) = json.loads(capsys.readouterr().out)["machine"]["results"]
+    assert (kept["command"], kept["subject"], kept["outdated"]) == ("verify", "kernel.py", False)
+    assert kept["found"] == document
+    assert main(["machine", "show", "here"]) == 0
+    assert "verify kernel.py  median error of predicted times" in capsys.readouterr().out
 
 
 def test_code_that_fails_is_told_of_and_changes_the_exit_code(

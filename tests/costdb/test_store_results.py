@@ -1,0 +1,87 @@
+"""Results in the store: the newest of each subject, and whether the profile is still the same."""
+
+import json
+import sqlite3
+
+import pytest
+
+from costdb.machines import load_machine
+from costdb.store import StoreError, store_path
+from costdb.store.database import reading, writing
+from costdb.store.profiles import store_profile
+from costdb.store.results import Result, add_result, newest_results
+from costdb.store.tables import FIRST_TABLES, MIGRATIONS, SCHEMA_VERSION
+
+
+@pytest.fixture(autouse=True)
+def data_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
+
+
+def kept(machine="here"):
+    with reading(store_path()) as connection:
+        return newest_results(connection, machine)
+
+
+def add(*results):
+    with writing(store_path()) as connection:
+        for one in results:
+            add_result(connection, one)
+
+
+def test_the_newest_of_each_subject_is_found_and_the_others_stay():
+    add(
+        Result("here", "validate", "smp", {"n": 1}),
+        Result("there", "validate", "smp", {"n": 2}),
+        Result("here", "validate", "lines", {"n": 3}),
+        Result("here", "validate", "smp", {"n": 4}),
+    )
+    assert [(one.subject, one.document["n"]) for one in kept()] == [("lines", 3), ("smp", 4)]
+    assert [one.document["n"] for one in kept("there")] == [2]
+    with reading(store_path()) as connection:
+        assert connection.execute("SELECT count(*) FROM results").fetchone() == (4,)
+
+
+def test_what_was_found_of_a_profile_that_was_replaced_is_outdated():
+    add(Result("mine", "validate", "smp", {}))
+    assert [one.outdated for one in kept("mine")] == [False]  # there is no profile to compare with
+    document = {**json.loads(json.dumps(dict(load_machine("t3e").document))), "name": "mine"}
+    store_profile(document, "test")
+    with writing(store_path()) as connection:
+        connection.execute("UPDATE profiles SET stored_at = '2126-11-21T18:00:00+00:00'")
+    assert [one.outdated for one in kept("mine")] == [True]
+    with writing(store_path()) as connection:
+        connection.execute("UPDATE profiles SET stored_at = '2016-11-21T18:00:00+00:00'")
+    assert [one.outdated for one in kept("mine")] == [False]
+
+
+def test_numbers_that_are_none_are_refused_and_nothing_is_stored():
+    with pytest.raises(StoreError, match="not finite"):
+        add(Result("here", "verify", "k.py", {"error": float("inf")}))
+    assert kept() == ()
+
+
+def test_a_store_of_an_older_version_has_none_until_something_is_written():
+    add(Result("here", "validate", "smp", {}))
+    with sqlite3.connect(store_path()) as connection:
+        connection.execute("DROP TABLE results")
+        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION - 1}")
+    connection.close()
+    assert kept() == ()
+    add(Result("here", "validate", "lines", {}))
+    assert [one.subject for one in kept()] == ["lines"]
+
+
+def test_every_older_version_has_a_way_to_this_one():
+    assert sorted(MIGRATIONS) == list(range(1, SCHEMA_VERSION))
+    connection = sqlite3.connect(":memory:")
+    for statement in (
+        *FIRST_TABLES,
+        *(one for old in sorted(MIGRATIONS) for one in MIGRATIONS[old]),
+    ):
+        connection.execute(statement)
+    names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    assert {"profiles", "samples", "evidence", "observations", "runs", "results"} <= {
+        name for (name,) in names
+    }
+    connection.close()
