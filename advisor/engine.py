@@ -88,9 +88,9 @@ def needs_reading(source: str, path: str | None = None) -> bool:
     return path is not None and may_be_given_communicator(path, source.encode())
 
 
-def may_communicate(source: str) -> bool:
-    """Return whether a file may hold an SPMD program; imports nothing heavy."""
-    return prefilter.may_communicate(source)
+def may_communicate(source: str, path: str) -> bool:
+    """Return whether a file may hold an SPMD program, or a part of one; imports nothing heavy."""
+    return prefilter.may_communicate(source) or may_be_given_communicator(path, source.encode())
 
 
 def may_call_compiled(source: str) -> bool:
@@ -117,7 +117,10 @@ def seen_functions(path: str, source: str, options: Options) -> tuple[Seen, ...]
 
 def needs_decoding(data: bytes, path: str) -> bool:
     """Return whether the bytes of a file may be a text that needs reading; cheaper still."""
-    return prefilter.needs_decoding(data) or may_be_given_communicator(path, data)
+    words = prefilter.words_in(data)
+    if prefilter.needs_decoding(data, words):
+        return True
+    return prefilter.may_send(words) and may_be_given_communicator(path, data, words)
 
 
 def check_source(path: str, source: str, options: Options) -> FileResult:
@@ -173,9 +176,7 @@ def rank_program_in(path: str, source: str, options: Options) -> Ranked:
         The machine is unknown or its profile is wrong.
     """
     nothing = Ranked(path, (), ())
-    if not prefilter.may_communicate(source) and not may_be_given_communicator(
-        path, source.encode()
-    ):
+    if not may_communicate(source, path):
         return nothing
     from advisor.transform_registry import program_transforms
 

@@ -32,7 +32,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     from advisor.transform_registry import program_transforms, transforms
     from costdb.machines import load_machine
 
-    if not options.observed and not needs_reading(source):
+    if not options.observed and not needs_reading(source, path):
         return ()
     machine = load_machine(options.machine or "")
     found: list[Judged] = []

@@ -6,9 +6,12 @@ Only names and plain text are looked at here; nothing is parsed, and nothing imp
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from functools import lru_cache
 from pathlib import Path
 from time import monotonic
+
+from advisor.frontend import prefilter
 
 LARGEST_BYTES = 1_000_000
 """Larger files beside a program are not looked into."""
@@ -19,25 +22,13 @@ MOST_FILES = 500
 MOST_CALLERS = 4
 """Programs that import a module are followed up to this number."""
 
+SUFFIXES = (".py", ".json")
+"""Of the files that a program may rest on."""
+
 STALE_S = 2
 """How long what was found in a folder counts, which an editor changes while it is asked."""
 
-_HINTS = (
-    b"send(",
-    b"recv(",
-    b"bcast(",
-    b"gather(",
-    b"scatter(",
-    b"reduce(",
-    b"alltoall(",
-    b"barrier(",
-)
-"""One of these is in every text that the pattern matches: finding words is a tenth of the work."""
-
-_SENDING = re.compile(
-    rb"\.[ \t]*(?:[isb]?send|i?recv|sendrecv|bcast|(?:all)?gather|scatter|(?:all)?reduce|alltoall"
-    rb"|barrier)\("
-)
+_SENDING = re.compile(rf"\.[ \t]*(?:{prefilter.PICKLING_METHOD})\(".encode())
 _RECEIVER = re.compile(rb"([A-Za-z_][\w.]*)[ \t]*$")
 _PARAMETERS = re.compile(rb"^[ \t]*def[ \t]+\w+[ \t]*\(([^)]*)", re.MULTILINE)
 _NAME = re.compile(rb"[A-Za-z_]\w*")
@@ -66,9 +57,21 @@ def _is_plain(file: Path) -> bool:
         return False
 
 
-def may_be_given_communicator(path: str, data: bytes) -> bool:
-    """Return whether a file may send with a communicator that a program beside it passes."""
-    if not any(hint in data for hint in _HINTS) or _MPI.search(data) is not None:
+def may_be_given_communicator(
+    path: str, data: bytes, words: Collection[bytes] | None = None
+) -> bool:
+    """Return whether a file may send with a communicator that a program beside it passes.
+
+    Parameters
+    ----------
+    path : str
+    data : bytes
+    words : collection of bytes or None
+        What :func:`~advisor.frontend.prefilter.words_in` finds in it, where that is known.
+    """
+    if words is None:
+        words = prefilter.words_in(data)
+    if not prefilter.may_send(words) or prefilter.may_mention_mpi(data, words):
         return False
     return _sends_by_parameter(data) and bool(callers_of(path))
 
@@ -115,12 +118,17 @@ def surroundings(path: str, source: str) -> str:
     states: list[str] = []
     try:
         for file in sorted(Path(path).parent.iterdir()):
-            if file.suffix in (".py", ".json") and _is_plain(file):
+            if file.suffix in SUFFIXES and _is_plain(file):
                 state = file.stat()
                 states.append(f"{file.name} {state.st_mtime_ns} {state.st_size}")
     except OSError:
         return ""
     return "\n".join(states)
+
+
+def forget() -> None:
+    """Look into folders anew, because files in them have changed."""
+    _programs_in.cache_clear()
 
 
 @lru_cache(maxsize=64)

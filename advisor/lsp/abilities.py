@@ -9,6 +9,7 @@ from lsprotocol import types
 from pygls.capabilities import get_capability
 
 from advisor.config.find import FILE_NAME
+from advisor.frontend.beside import SUFFIXES
 from advisor.lsp.positions import Encoding
 from advisor.lsp.settings import SECTION
 
@@ -96,9 +97,10 @@ def registrations_of(abilities: Abilities) -> Iterator[types.Registration]:
             register_options={"section": SECTION},
         )
     if abilities.watches_files:
-        watcher = types.FileSystemWatcher(f"**/{FILE_NAME}")
+        names = (FILE_NAME, *(f"*{suffix}" for suffix in SUFFIXES))
+        watchers = [types.FileSystemWatcher(f"**/{name}") for name in names]
         yield types.Registration(
-            id="configurations",
+            id="files",
             method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
-            register_options=types.DidChangeWatchedFilesRegistrationOptions([watcher]),
+            register_options=types.DidChangeWatchedFilesRegistrationOptions(watchers),
         )

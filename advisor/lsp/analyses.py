@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -133,6 +134,23 @@ class Analyses:
         for file in self.files.values():
             file.good = None
             self._touch(file)
+
+    def recheck_beside(self, paths: Iterable[str]) -> bool:
+        """Analyse anew the open files that may rest on changed files, which lie beside them.
+
+        Returns
+        -------
+        bool
+            Whether there are any.
+        """
+        changed = {(os.path.dirname(path), os.path.basename(path)) for path in paths}  # noqa: PTH119, PTH120
+        found = False
+        for file in self.files.values():
+            folder, name = os.path.split(file.path)
+            if any(folder == place and name != other for place, other in changed):
+                self._touch(file)
+                found = True
+        return found
 
     async def latest(self, uri: str) -> tuple[OpenFile, Answer] | None:
         """Return the answer about the newest text, when there is one; None for a closed file."""

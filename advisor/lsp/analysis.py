@@ -51,7 +51,7 @@ def analyse(
     """Return what there is to say about a text, as `check` finds it."""
     from costdb.machines import MachineError
 
-    if not options.observed and not engine.needs_reading(source):
+    if not options.observed and not engine.needs_reading(source, path):
         return Analysis()
     if not _is_text(source):
         return Analysis(problem=ParseProblem(path, 1, 0, "holds half of a character"))

@@ -45,7 +45,7 @@ class KernelMemory:
         SourceProblem, MachineError
             As the engine does.
         """
-        if not options.observed and not engine.needs_reading(source):
+        if not options.observed and not engine.needs_reading(source, path):
             return FileResult(path, source, (), ())
         if engine.may_call_compiled(source):
             # what calls pass to compiled functions may hang on any line of the file
@@ -68,7 +68,7 @@ class KernelMemory:
                 self._told(path, excerpt, own, shared, options)
                 for excerpt, own in zip(excerpts, kernels, strict=True)
             ]
-            if engine.may_communicate(source):
+            if engine.may_communicate(source, path):
                 # what a name denotes in an SPMD program may hang on any line of the file
                 told.append(engine.rank_program_in(path, source, options))
         except (SourceProblem, RecursionError):
@@ -108,7 +108,7 @@ class KernelMemory:
         self, path: str, source: str, options: Options, kernel: str
     ) -> Iterator[Finding]:
         """Yield the findings of the parts of a text that may hold a kernel of some name."""
-        whole = engine.may_communicate(source) or engine.may_call_compiled(source)
+        whole = engine.may_communicate(source, path) or engine.may_call_compiled(source)
         layout = None if whole else layout_of(source)
         if layout is None:
             yield from engine.check_source(path, source, options).findings

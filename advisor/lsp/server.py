@@ -20,8 +20,10 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
+from advisor.config.find import FILE_NAME
 from advisor.engine import Options
 from advisor.finding import Finding
+from advisor.frontend.beside import forget
 from advisor.lsp.abilities import Abilities, abilities_of, encoding_of, registrations_of
 from advisor.lsp.actions import KINDS, Purpose, offers
 from advisor.lsp.analyses import Analyses, Answer, OpenFile
@@ -96,6 +98,7 @@ class AdviseServer(LanguageServer):
             (types.SHUTDOWN, self._shut_down, None),
             (types.WORKSPACE_DID_CHANGE_CONFIGURATION, self._reconfigured, None),
             (types.WORKSPACE_DID_CHANGE_WATCHED_FILES, self._files_changed, None),
+            (types.TEXT_DOCUMENT_DID_SAVE, self._saved, types.SaveOptions(include_text=False)),
             (types.TEXT_DOCUMENT_HOVER, self._hover, None),
             (types.TEXT_DOCUMENT_INLAY_HINT, self._inlay_hints, None),
             (
@@ -130,7 +133,7 @@ class AdviseServer(LanguageServer):
         if self.abilities.pulls:
             # only now, because an editor that is pushed to must not see the other way offered
             options = types.DiagnosticOptions(
-                inter_file_dependencies=False, workspace_diagnostics=False, identifier=SECTION
+                inter_file_dependencies=True, workspace_diagnostics=False, identifier=SECTION
             )
             self.feature(types.TEXT_DOCUMENT_DIAGNOSTIC, options)(partial(self._pulled))
 
@@ -328,7 +331,21 @@ class AdviseServer(LanguageServer):
         self._restart()
 
     def _files_changed(self, params: types.DidChangeWatchedFilesParams) -> None:
-        self._restart()
+        paths = [to_fs_path(change.uri) or change.uri for change in params.changes]
+        if any(path.endswith(FILE_NAME) for path in paths):
+            self._restart()
+        else:
+            self._changed_beside(paths)
+
+    def _saved(self, params: types.DidSaveTextDocumentParams) -> None:
+        # not every editor watches files; what is on disk counts for the programs beside this one
+        uri = params.text_document.uri
+        self._changed_beside([to_fs_path(uri) or uri])
+
+    def _changed_beside(self, paths: Sequence[str]) -> None:
+        forget()
+        if self.analyses.recheck_beside(paths):
+            self._refresh()
 
     async def _ask_settings(self) -> None:
         if not self.abilities.has_configuration:
@@ -343,6 +360,10 @@ class AdviseServer(LanguageServer):
         self._told.clear()
         self._lookup = OptionsOfFiles(self.chosen.over(self.settings))
         self.analyses.restart()
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Have the editor ask again for what it has asked for."""
         if self.abilities.pulls and self.abilities.refreshes:
             self.workspace_diagnostic_refresh(None)
         if self.abilities.refreshes_hints:

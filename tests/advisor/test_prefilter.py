@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from advisor.frontend.prefilter import (
     BUFFER_METHOD,
     may_communicate,
+    may_send,
     needs_decoding,
     needs_reading,
+    words_in,
 )
 
 METHODS = sorted(
@@ -55,3 +57,19 @@ def test_plain_code_is_passed_over_and_declared_encodings_are_not() -> None:
     plain = b"import math\ndef broadcast(x):\n    return x.send(1), math.gather, advise\n"
     assert not needs_decoding(plain)
     assert needs_decoding(b"# coding: utf-7\n+ACM- advise: kernel\n")
+    # these write what is looked for as ASCII does
+    for name in (b"utf-8", b"UTF-8", b"latin-1", b"iso-8859-15"):
+        assert not needs_decoding(b"# -*- coding: " + name + b" -*-\n" + plain)
+    assert not needs_decoding(b"# what coding is\n" + plain)
+
+
+@given(
+    st.sampled_from(["send", "isend", "recv", "sendrecv", "bcast", "allgather", "gather",
+                     "scatter", "reduce", "allreduce", "alltoall", "barrier"]),
+    st.sampled_from([".", ". ", ".\t"]),
+    st.lists(st.sampled_from(["rather", "reduced", "x.sender", "cast", "\n", "é"])),
+)  # fmt: skip
+def test_the_words_of_what_sends_are_seen(method: str, dot: str, around: list[str]) -> None:
+    text = " ".join(around).encode()
+    assert not may_send(words_in(text))
+    assert may_send(words_in(text + f"\ncomm{dot}{method}(1)\n".encode() + text))

@@ -40,7 +40,11 @@ CODE = "ADV101"
 
 
 def capabilities(
-    *, pull: bool = False, encodings: tuple[str, ...] = (), configuration: bool = True
+    *,
+    pull: bool = False,
+    encodings: tuple[str, ...] = (),
+    configuration: bool = True,
+    watches: bool = False,
 ) -> types.ClientCapabilities:
     """Capabilities as VS Code declares them; without pull diagnostics as older editors do."""
     resolve = types.ClientCodeActionResolveOptions(properties=["edit"])
@@ -48,6 +52,9 @@ def capabilities(
         general=types.GeneralClientCapabilities(position_encodings=list(encodings) or None),
         workspace=types.WorkspaceClientCapabilities(
             configuration=configuration,
+            did_change_watched_files=types.DidChangeWatchedFilesClientCapabilities(
+                dynamic_registration=watches
+            ),
             did_change_configuration=types.DidChangeConfigurationClientCapabilities(
                 dynamic_registration=configuration
             ),
@@ -109,6 +116,15 @@ class Session:
         self.text = self.text[:offset] + new + self.text[offset + len(old) :]
         self.change(types.TextDocumentContentChangePartial(changed, new))
 
+    def save(self, uri: str = URI) -> None:
+        identifier = types.TextDocumentIdentifier(uri)
+        self.client.text_document_did_save(types.DidSaveTextDocumentParams(identifier))
+
+    def on_disk(self, *uris: str) -> None:
+        """Tell of files that changed on disk, as an editor that watches them does."""
+        changes = [types.FileEvent(uri, types.FileChangeType.Changed) for uri in uris]
+        self.client.workspace_did_change_watched_files(types.DidChangeWatchedFilesParams(changes))
+
     def change(self, *changes: types.TextDocumentContentChangeEvent, uri: str = URI) -> None:
         self.version += 1
         identifier = types.VersionedTextDocumentIdentifier(self.version, uri)
@@ -132,12 +148,12 @@ class Session:
                 await self.news.wait()
 
     async def pulled(
-        self, previous: str | None = None
+        self, previous: str | None = None, uri: str = URI
     ) -> types.RelatedFullDocumentDiagnosticReport | types.RelatedUnchangedDocumentDiagnosticReport:
         async with asyncio.timeout(PATIENCE_S):
             return await self.client.text_document_diagnostic_async(
                 types.DocumentDiagnosticParams(
-                    types.TextDocumentIdentifier(URI), previous_result_id=previous
+                    types.TextDocumentIdentifier(uri), previous_result_id=previous
                 )
             )
 

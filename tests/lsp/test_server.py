@@ -139,7 +139,7 @@ async def test_an_editor_that_pulls_is_never_pushed_to() -> None:
     async with session(capabilities(pull=True), settings={"sizes": {"N": 2000}}) as editor:
         provider = editor.started.capabilities.diagnostic_provider
         assert isinstance(provider, types.DiagnosticOptions)
-        assert not provider.inter_file_dependencies
+        assert provider.inter_file_dependencies
         editor.open()
         report = await editor.pulled()
         assert isinstance(report, types.RelatedFullDocumentDiagnosticReport)
