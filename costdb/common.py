@@ -49,6 +49,6 @@ def price_fresh_memory(work: FreshMemory, machine: Machine) -> Priced | Missing:
     """Price memory that the system gives: nothing where the profile has no array operations."""
     if not machine.section("arrays"):
         return Priced(num(0))
-    from costdb.arrays.model import price_fresh
+    from costdb.arrays.fresh import price_fresh
 
     return price_fresh(work, machine)

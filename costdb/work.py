@@ -403,18 +403,39 @@ class Interpretation:
 
 
 @dataclass(frozen=True, slots=True)
-class FreshMemory:
-    """Memory for the arrays that one call of a kernel makes, besides using it. Array model.
+class Drain:
+    """Arrays at the end of a heap that become free together.
 
     Attributes
     ----------
-    made_bytes : tuple of Expr
-        Arrays that live together at the most.
-    other_bytes : tuple of Expr
-        Arrays that the program has besides.
+    freed_bytes : tuple of Expr
+        The arrays that are freed.
+    before_bytes : tuple of Expr
+        Arrays that an earlier drain left free beside them, where it did not give them back.
+    charged : bool
+        False for a drain that is only there because of what follows it.
     """
 
-    made_bytes: tuple[Expr, ...]
+    freed_bytes: tuple[Expr, ...]
+    before_bytes: tuple[Expr, ...] = ()
+    charged: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class FreshMemory:
+    """Memory that is given back when arrays are freed, and given anew when it is needed again.
+
+    Array model. Whoever does the same again and again pays for every page each time.
+
+    Attributes
+    ----------
+    drains : tuple of Drain
+        In the order in which they happen.
+    other_bytes : tuple of Expr
+        Arrays that the program has besides, and frees at some time.
+    """
+
+    drains: tuple[Drain, ...]
     other_bytes: tuple[Expr, ...] = ()
     label: str = "fresh memory"
 

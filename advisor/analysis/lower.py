@@ -14,7 +14,8 @@ from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.pipeline import pipelined, recurrence_of
 from advisor.analysis.placement import place
 from advisor.analysis.reindexed import cut_where_it_turns, with_unit_steps
-from advisor.analysis.reuse import with_distances, with_fresh_memory
+from advisor.analysis.reuse import with_distances
+from advisor.analysis.temporaries import Memory
 from advisor.analysis.turns import side_by_side
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
@@ -72,18 +73,19 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
         At the first statement that is not understood, or that no rule lowers.
     """
     halos, facts = Halos(), Facts()
-    lowering = _Lowering(Arrays(kernel, place(kernel), facts, halos))
-    made = Sequential(tuple(lowering.block(kernel.body)))
-    if not reuse:
+    arrays = Arrays(kernel, place(kernel), facts, halos)
+    memory = Memory(arrays.bytes_by_name()) if reuse else None
+    made = Sequential(tuple(_Lowering(arrays, memory).block(kernel.body)))
+    if memory is None:
         return made
-    arrays = lowering.arrays.bytes_by_name()
-    footprint = sum(arrays.values(), ZERO)
-    return with_fresh_memory(with_distances(made, footprint), kernel, arrays)
+    footprint = sum(memory.arrays.values(), ZERO)
+    return memory.of_call(with_distances(made, footprint), kernel.locals)
 
 
 class _Lowering:
-    def __init__(self, arrays: Arrays) -> None:
+    def __init__(self, arrays: Arrays, memory: Memory | None) -> None:
         self.arrays = arrays
+        self.memory = memory
         self.halos = arrays.halos
         self.facts = arrays.facts
 
@@ -121,6 +123,8 @@ class _Lowering:
             case Unknown(reason, _, _):
                 raise NotPriced(reason)
         self.halos.forget(written(statement))
+        if self.memory is not None:
+            made = self.memory.of_statement(made, binds=isinstance(statement, Bind))
         return made
 
     def _rename(self, names: frozenset[str]) -> None:

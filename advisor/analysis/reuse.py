@@ -7,11 +7,9 @@ lines only once in all the kernel's data. What is far is slower to come by.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from advisor.analysis.along import ZERO
-from advisor.ir.kernel import Kernel
 from costdb.expr import Expr, minimum
 from costdb.process.terms import (
     Branch,
@@ -22,7 +20,7 @@ from costdb.process.terms import (
     SeqLoop,
     Sequential,
 )
-from costdb.work import ArrayCall, FreshMemory, PrefixScan, Region, Statement, Visit
+from costdb.work import ArrayCall, PrefixScan, Region, Statement, Visit
 
 
 def with_distances(process: Process, footprint_bytes: Expr) -> Process:
@@ -115,45 +113,6 @@ class _Walk:
         if visit.array in self.last:
             since = minimum(since, self.touched - self.last[visit.array] + own)
         return replace(visit, distance_bytes=since)
-
-
-def with_fresh_memory(process: Process, kernel: Kernel, arrays: Mapping[str, Expr]) -> Process:
-    """Return a process that begins with the memory for all arrays that it makes.
-
-    Parameters
-    ----------
-    process : Process
-    kernel : Kernel
-    arrays : mapping of str to Expr
-        Bytes of all named arrays.
-    """
-    made = [size for name, size in arrays.items() if name in kernel.locals]
-    temporary = max(_temporaries(process), key=len, default=())
-    # the last result of a statement has a name, or is in the way of nothing
-    together = (*made, *temporary)
-    if len(together) < 2:
-        return process
-    others = tuple(size for name, size in arrays.items() if name not in kernel.locals)
-    return Sequential((Leaf(FreshMemory(together, others)), process))
-
-
-def _temporaries(process: Process) -> Iterator[tuple[Expr, ...]]:
-    """Yield, for each statement, the bytes of its intermediate results that live together."""
-    match process:
-        case Leaf(Statement(calls=calls)) if calls:
-            alive = [
-                bytes_of(call.result.region)
-                for call in calls
-                if call.fresh and not call.reuses and call.result is not None
-            ]
-            # the first one becomes the result, or lives until it is copied
-            yield tuple(alive[1:])
-        case Sequential(parts) | Parallel(parts):
-            for part in parts:
-                yield from _temporaries(part)
-        case Branch(_, then, orelse):
-            yield from _temporaries(then)
-            yield from _temporaries(orelse)
 
 
 def bytes_of(region: Region) -> Expr:

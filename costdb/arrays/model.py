@@ -11,12 +11,8 @@ from costdb.arrays.amounts import (
     CONFLICT_LINE,
     ELEMENT,
     FRESH,
-    HUGE,
-    HUGE_BYTES,
-    KEPT_BYTES,
     LINE,
     ROWS_ELEMENT,
-    SMALL,
     Amount,
     amounts,
     rate_key,
@@ -24,11 +20,11 @@ from costdb.arrays.amounts import (
 )
 from costdb.arrays.rates import SECTION, Rates, quantity_at, rates_of
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, less, less_equal, maximum, num, sym
+from costdb.expr import Expr, num, sym
 from costdb.machines import RESIDUAL, Machine
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
-from costdb.work import ArrayCall, ArrayOperation, FreshMemory, Statement, Visit
+from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
 
 MODEL = "arrays"
 _SHARED = (APART_LINE, CONFLICT_LINE, LINE)
@@ -157,32 +153,3 @@ class _Bill:
 
 def _label(operation: ArrayOperation) -> str:
     return f"{operation.value.replace('_', '.')} calls"
-
-
-def price_fresh(work: FreshMemory, machine: Machine) -> Priced | Missing:
-    """Price the memory that the system has to give a kernel for the arrays that it makes.
-
-    The C library keeps freed memory up to twice the largest array that it ever took from the
-    system, and gives back more; who needs it again pays for every page. Larger arrays than it
-    keeps at all are priced with the calls that make them.
-    """
-    total, largest = num(0), num(0)
-    line = machine.cache_line_bytes if machine.section(SECTION) else 64
-    for size in work.made_bytes:
-        kept = less_equal(size, KEPT_BYTES)
-        total = total + size * kept
-        largest = maximum(largest, size * kept)
-    others = (size * less_equal(size, KEPT_BYTES) for size in work.other_bytes)
-    returned = less_equal(2 * maximum(largest, *others), total)
-    coefficients: dict[str, Quantity] = {}
-    time = num(0)
-    for key, here in (
-        (SMALL, less(largest, HUGE_BYTES)),
-        (HUGE, less_equal(HUGE_BYTES, largest)),
-    ):
-        stated = machine.quantity(SECTION, FRESH, "line_us", key)
-        if stated is not None and here != num(0):
-            name = f"{SECTION}.{FRESH}.line.{key}"
-            coefficients[name] = stated
-            time = time + total / line * sym(name) * returned * here
-    return Priced(time, (Term(work.label, MODEL, time),), coefficients)

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from costdb.arrays.amounts import amounts, rate_key
+from costdb.arrays.fresh import PADDING_BYTES
 from costdb.calibration.array_fit import fit_classes
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_points import FRESH_SIZES, array_points
@@ -24,6 +25,7 @@ from costdb.work import (
     Access,
     ArrayCall,
     ArrayOperation,
+    Drain,
     FreshMemory,
     Interpretation,
     Region,
@@ -178,17 +180,36 @@ def test_compiled_loops_are_missing_where_they_were_not_measured() -> None:
     assert isinstance(price_work(loop, machine(binary=BINARY)), Missing)
 
 
-def test_memory_is_given_anew_where_twice_the_largest_array_is_made() -> None:
-    here = machine(binary=BINARY)
-    one, two = num(64 * 10_000), num(64 * 5_000)
-    for made, others, lines in (
+def fresh_lines(drains: tuple[Drain, ...], others: tuple[Expr, ...] = ()) -> float:
+    price = price_work(FreshMemory(drains, others), machine(binary=BINARY))
+    assert isinstance(price, Priced)
+    return 1e6 * evaluate_price(price, {}).mid
+
+
+def test_memory_is_given_anew_where_twice_the_largest_array_becomes_free() -> None:
+    one, two, kept = num(64 * 20_000), num(64 * 8_000), PADDING_BYTES / 64
+    for freed, others, lines in (
         ((one, two), (), 0),
-        ((one, one), (), 20_000),
+        ((one, one), (), 40_000 - kept),
         ((one, one), (3 * one,), 0),
+        # what an interpreter has freed by itself is larger than small arrays
+        ((num(64_000), num(64_000)), (), 0),
     ):
-        price = price_work(FreshMemory(made, others), here)
-        assert isinstance(price, Priced)
-        assert 1e6 * evaluate_price(price, {}).mid == pytest.approx(0.125 * lines)
+        assert fresh_lines((Drain(freed),), others) == pytest.approx(0.125 * lines)
+
+
+def test_what_a_drain_left_is_given_back_with_the_next_one_or_was_before() -> None:
+    one, kept = num(64 * 20_000), PADDING_BYTES / 64
+    left, uncharged = Drain((one,)), Drain((one, one), charged=False)
+    assert fresh_lines((left, Drain((one,), (one,)))) == pytest.approx(0.125 * (40_000 - kept))
+    assert fresh_lines((uncharged, Drain((one,), (one, one)))) == 0
+
+
+def test_large_arrays_come_in_huge_pages_but_for_their_ends() -> None:
+    array = num(8 * 2**20)
+    small, huge = 2 * 2 * 2**20 - PADDING_BYTES, 2 * 6 * 2**20
+    expected = (0.125 * small + 0.0625 * huge) / 64
+    assert fresh_lines((Drain((array, array)),)) == pytest.approx(expected)
 
 
 def test_interpreted_iterations_are_priced_by_their_steps() -> None:

@@ -23,6 +23,7 @@ from costdb.work import (
     Barrier,
     Collective,
     CollectiveKind,
+    Drain,
     Fixed,
     FreshMemory,
     Interpretation,
@@ -53,7 +54,7 @@ WORK = {
     "remote": RemoteGroup(N, num(4), Pattern.BASELINE),
     "elements": RemoteElements(N, 8, num(4), Pattern.BASELINE),
     "interpretation": Interpretation(N),
-    "fresh memory": FreshMemory((N, N)),
+    "fresh memory": FreshMemory((Drain((N, N)),)),
     "barrier": Barrier(num(8)),
     "fixed": Fixed(N * 3),
 }
