@@ -22,6 +22,7 @@ from costdb.validation.results import CannotValidateError
 RANKS = 2
 _SECONDS = 0.4
 _PATIENCE_S = 240.0
+_LEAVE_S = 10.0
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
 
@@ -101,6 +102,9 @@ def run_jobs(jobs: Sequence[Job], seconds: float = _SECONDS) -> Iterator[tuple[T
                     Times(median(taken), min(taken), max(taken))
                     for taken in json.loads(line)["microseconds"]
                 )
+            # the time of ranks that are killed on their way out would seem to be others'
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_LEAVE_S)
         finally:
             timer.cancel()
             _end(process)

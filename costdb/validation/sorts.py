@@ -65,7 +65,15 @@ def _rows(keys: int, machine: Machine) -> Iterator[Row]:
             f"{inside} of {len(taken)}: {median(taken) / 1000:.2f} ms"
             f" in {good / 1000:.2f} .. {bad / 1000:.2f}",
             Verdict.of(inside == len(taken)),
-            {"good_us": good, "bad_us": bad, "median_us": medians[sort], "inside": float(inside)},
+            {
+                "good_us": good,
+                "bad_us": bad,
+                "median_us": medians[sort],
+                "least_us": min(taken),
+                "greatest_us": max(taken),
+                "inside": float(inside),
+                "runs": float(len(taken)),
+            },
             "" if found.in_range else "some supersteps are beyond the sizes calibrated",
         )
     measured = sorted(Sort, key=lambda sort: medians[sort])
