@@ -44,7 +44,8 @@ COMMANDS = {
     "clean": "advisor.cli.clean",
     "version": "advisor.cli.version",
 }
-_OWN_OPTIONS = frozenset(("--help", "-h", "--version", "--install-completion", "--show-completion"))
+_COMPLETION_OPTIONS = frozenset(("--install-completion", "--show-completion"))
+_OWN_OPTIONS = _COMPLETION_OPTIONS | {"--help", "-h", "--version"}
 _ALLOCATIONS_PER_COLLECTION = 500_000
 _COMPLETION_REQUEST = "_ADVISE_COMPLETE"
 
@@ -72,7 +73,12 @@ def main(arguments: Sequence[str]) -> int:
         file that has a command's name is reached as ``./name``.
     """
     given = list(arguments)
-    if _COMPLETION_REQUEST in os.environ:
+    completing = _COMPLETION_REQUEST in os.environ
+    if completing or not _COMPLETION_OPTIONS.isdisjoint(given[:1]):
+        from advisor.cli.completing import complete_at_once_in_zsh
+
+        complete_at_once_in_zsh()
+    if completing:
         from advisor.cli.completing import name_command
 
         given = list(filter(None, [name_command(os.environ, COMMANDS, DEFAULT_COMMAND)]))

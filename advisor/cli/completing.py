@@ -46,6 +46,22 @@ def _starting(words: Collection[str], incomplete: str) -> list[str]:
     return [word for word in words if word.startswith(incomplete)]
 
 
+def complete_at_once_in_zsh() -> None:
+    """Have the script for zsh complete the first time it is called, too.
+
+    From a folder of functions zsh loads it by calling it, and what Typer writes then only defines
+    the function that completes: the first press of the key in every shell would do nothing.
+    """
+    from typer import _completion_shared
+
+    _completion_shared._completion_scripts["zsh"] = (
+        f"{_completion_shared.COMPLETION_SCRIPT_ZSH.rstrip()}\n\n"
+        'if [[ "${funcstack[1]}" == "_%(prog_name)s" ]]; then\n'
+        '  %(complete_func)s "$@"\n'
+        "fi\n"
+    )
+
+
 def name_command(
     environment: MutableMapping[str, str], commands: Collection[str], default: str
 ) -> str:

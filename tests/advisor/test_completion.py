@@ -1,10 +1,13 @@
 """Completion, through the scripts that shells load."""
 
+import fcntl
 import os
+import re
 import select
 import shutil
 import subprocess
 import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -71,54 +74,121 @@ def test_bash_offers_commands_options_and_values(home: dict[str, str]) -> None:
     assert complete(home, "advise check ker") == []
 
 
-def test_a_person_at_bash_presses_tab(home: dict[str, str], tmp_path: Path) -> None:
-    ours, theirs = os.openpty()
-    shell = subprocess.Popen(
-        ["bash", "--norc", "--noprofile", "-i"],
-        stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path / "home",
-        env={**home, "TERM": "dumb", "PS1": "> "}, start_new_session=True,
-    )  # fmt: skip
-    os.close(theirs)
-    read = b""
+SHELLS = {
+    "bash": (
+        ["--norc", "--noprofile", "-i"],
+        "bind 'set enable-bracketed-paste off'; source <(_ADVISE_COMPLETE=source_bash advise)",
+    ),
+    "zsh": (
+        ["-f", "-i"],
+        "unset zle_bracketed_paste; autoload -Uz compinit; compinit -u -D;"
+        " source <(_ADVISE_COMPLETE=source_zsh advise)",
+    ),
+    "fish": (
+        ["--no-config", "-i"],
+        "_ADVISE_COMPLETE=source_fish advise | source",
+    ),
+}
+"""How each is started, and what its user writes to have completion."""
 
-    def wait_for(text: bytes) -> None:
-        nonlocal read
-        while text not in read:
-            ready, _, _ = select.select([ours], [], [], 60)
-            assert ready, read
-            read += os.read(ours, 4096)
 
+_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+class Terminal:
+    """A person at a shell of their own."""
+
+    def __init__(
+        self, shell: str, environment: dict[str, str], folder: Path, *, installed: bool = False
+    ) -> None:
+        arguments, setup = (["-i"], "true") if installed else SHELLS[shell]
+        self.ours, theirs = os.openpty()
+        termios.tcsetwinsize(theirs, (40, 200))
+        self.shell = subprocess.Popen(
+            [shell, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
+            env={**environment, "TERM": "dumb", "PS1": "> "}, start_new_session=True,
+            # the terminal of that session, which fish insists on
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY),
+        )  # fmt: skip
+        os.close(theirs)
+        self.read = b""
+        # some throw away what is typed before they have greeted
+        self.wait_for(rb".")
+        self.type(setup, "\n", "echo rea''dy\n")
+        self.wait_for(rb"\nready\r")
+
+    def completed(self, line: str) -> str:
+        """Type a line and the tabulator key, and return the line that is there then."""
+        self.read = b""
+        # it is shown by another command, put before it
+        self.type(line, "\t", "\x01echo '<\x05>'", "\n")
+        return self.wait_for(rb"\n\r?<(.*)>\r")[1].decode().rstrip()
+
+    def type(self, *keys: str) -> None:
+        os.write(self.ours, "".join(keys).encode())
+
+    def wait_for(self, pattern: bytes) -> re.Match[bytes]:
+        while (found := re.search(pattern, _ESCAPE.sub(b"", self.read))) is None:
+            ready, _, _ = select.select([self.ours], [], [], 60)
+            assert ready, self.read
+            self.read += os.read(self.ours, 4096)
+        return found
+
+    def leave(self) -> None:
+        self.shell.kill()
+        self.shell.wait()
+        os.close(self.ours)
+
+
+in_every_shell = pytest.mark.parametrize(
+    "shell",
+    [
+        pytest.param(
+            shell,
+            marks=pytest.mark.skipif(shutil.which(shell) is None, reason=f"{shell} is missing"),
+        )
+        for shell in SHELLS
+    ],
+)
+
+
+@in_every_shell
+def test_a_person_presses_tab(shell: str, home: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "home"
+    (folder / "kernels.py").write_text("")
+    terminal = Terminal(shell, home, folder)
     try:
-        os.write(ours, b"bind 'set enable-bracketed-paste off'; bind 'set bell-style none'\n")
-        os.write(ours, b'source <(_ADVISE_COMPLETE=source_bash advise); echo re""ady\n')
-        wait_for(b"ready\r\n")
         for typed, completed in (
-            (b"advise k.py --unsa\t", b"advise k.py --unsafe-fixes"),
-            (b"advise --machine t3\t", b"advise --machine t3e"),
-            (b"advise expl\t", b"advise explain"),
+            ("advise k.py --unsa", "advise k.py --unsafe-fixes"),
+            ("advise --machine t3", "advise --machine t3e"),
+            ("advise check k.py --output-format rd", "advise check k.py --output-format rdjson"),
+            ("advise expl", "advise explain"),
+            ("advise rule repeated-s", "advise rule repeated-shifts"),
+            ("advise machine show power", "advise machine show powerchallenge"),
+            # files are the shell's own business
+            ("advise check ker", "advise check kernels.py"),
+            ("advise ker", "advise kernels.py"),
         ):
-            read = b""
-            # what was completed is shown by another command, put before it
-            os.write(ours, typed)
-            wait_for(completed)
-            read = b""
-            os.write(ours, b"\x01echo [\x05]\n")
-            wait_for(b"\r\n[" + completed + b" ]\r\n")
+            assert terminal.completed(typed) == completed
     finally:
-        shell.kill()
-        shell.wait()
-        os.close(ours)
+        terminal.leave()
 
 
-def test_installing_completion_writes_to_the_users_home(home: dict[str, str]) -> None:
-    # not the last command, or bash would make room for the program, which looks for its shell
+@in_every_shell
+def test_completion_that_was_installed_is_there_in_the_next_shell(
+    shell: str, home: dict[str, str]
+) -> None:
+    # not the last command, or the shell would make room for the program, which looks for its shell
     ended = subprocess.run(
-        ["bash", "--norc", "-c", "advise --install-completion; exit $?"],
+        [shell, "-c", "advise --install-completion; exit"],
         env=home, capture_output=True, text=True, check=False, timeout=60,
     )  # fmt: skip
     assert (ended.returncode, ended.stderr) == (0, "")
-    installed = [path for path in Path(home["HOME"]).rglob("*") if path.is_file()]
-    assert any("_advise_completion" in path.read_text() for path in installed)
+    terminal = Terminal(shell, home, Path(home["HOME"]), installed=True)
+    try:
+        assert terminal.completed("advise k.py --unsa") == "advise k.py --unsafe-fixes"
+    finally:
+        terminal.leave()
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
