@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced, lower
+from advisor.ir.content import content_of
 from advisor.ir.kernel import Kernel
 from costdb.crossovers import PROVED_TO, Crossover, crossover, proved_crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
@@ -21,6 +22,9 @@ SCANNED_TO = 4096
 
 WORTH = 1.01
 """How many times faster a step must be, alone or after others, to count as one."""
+
+MOST_REMEMBERED = 200
+"""Costs of kernels and variants that are kept."""
 
 MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
@@ -63,6 +67,20 @@ def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | M
     Unpriced
         When some statement is not understood, or the formula has no value at the kernel's sizes.
     """
+    key = (content_of(kernel), machine, closed)
+    known = _costs.pop(key, None) or _cost(kernel, machine, closed)
+    _costs[key] = known
+    while len(_costs) > MOST_REMEMBERED:
+        _costs.pop(next(iter(_costs)))
+    return known
+
+
+_costs: dict[Hashable, Costed | Missing] = {}
+"""Costs of late. Rules reach one variant in several ways, and an editor asks again for all variants
+of a kernel after an edit that changes none of them, as of a comment."""
+
+
+def _cost(kernel: Kernel, machine: Machine, closed: bool) -> Costed | Missing:
     try:
         process = lower(kernel, reuse=bool(machine.section("arrays")))
         priced = price_process(process, machine, closed=closed)

@@ -1,0 +1,41 @@
+"""What the cost of a kernel follows from: all of it but where it stands in its file."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Choice, Loop, Statement, Store
+
+
+def content_of(kernel: Kernel) -> Hashable:
+    """Return what kernels that cost the same have in common, whatever their names and lines.
+
+    A kernel whose comments or blanks were edited has the same content. What only rewrites need,
+    such as the source, is not part of it.
+    """
+    return (
+        tuple(
+            (name, array.spec, array.dtype, array.extents) for name, array in kernel.arrays.items()
+        ),
+        tuple(kernel.locals.items()),
+        _contents(kernel.body),
+        kernel.context.decorators,
+    )
+
+
+def _contents(statements: tuple[Statement, ...]) -> Hashable:
+    return tuple([_content(statement) for statement in statements])
+
+
+def _content(statement: Statement) -> Hashable:
+    match statement:
+        case Loop(variable, low, high, step, body, _, stated, threads):
+            return Loop, variable, low, high, step, _contents(body), stated, threads
+        case Choice(probability, then, orelse, _):
+            return Choice, probability, _contents(then), _contents(orelse)
+        case Store(array, region, value, _, in_place):
+            # stores that differ in this only are equal, and cost different times
+            return Store, array, region, value, in_place
+    names = [name for name in type(statement).__match_args__ if name != "span"]
+    return type(statement), *(getattr(statement, name) for name in names)
