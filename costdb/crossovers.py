@@ -11,6 +11,7 @@ from itertools import pairwise
 from costdb.estimate import Priced
 from costdb.evaluate import Bindings, check_bindings, merge_coefficients
 from costdb.expr import Expr, ExprError, compile_scalar, evaluate, free_symbols, num, substitute
+from costdb.expr.evaluate import sums_whole_numbers
 from costdb.expr.exact import exact
 from costdb.expr.functions import Reduction
 from costdb.expr.scalar import ScalarFunction
@@ -163,9 +164,11 @@ def _comparison(
         return lambda value: False, False
     fractions = {name: exact(value) for name, value in values.items()}
     # a sum that has no closed form takes time in proportion to its range, at every value
-    if enumerates(before) or enumerates(after):
-        # sums of whole numbers are as quick as those of floats, and remembered where the same
-        # price is compared with several others
+    slow = enumerates(before) or enumerates(after)
+    whole = frozenset(name for name, value in values.items() if isinstance(value, int))
+    if slow and all(sums_whole_numbers(one, whole | {variable}) for one in (before, after)):
+        # such sums are as quick as those of floats, and remembered where the same price is
+        # compared with several others
         def after_is_less(value: int) -> bool:
             point = {**fractions, variable: value}
             return evaluate(before, point) > evaluate(after, point)
@@ -187,7 +190,7 @@ def _comparison(
             return found > 0
         return evaluate(difference, {**fractions, variable: value}) > 0
 
-    return after_wins, False
+    return after_wins, slow
 
 
 @lru_cache(maxsize=16)

@@ -94,7 +94,10 @@ class Scalar(Lowering):
         if isinstance(value, int):
             return constant(value)
         if exact:
-            return call("fraction", constant(value.numerator), constant(value.denominator))
+            # made once, not at every step of a loop
+            kept = f"q{value.numerator}_{value.denominator}".replace("-", "m")
+            self.helpers[kept] = value
+            return name(kept)
         return constant(nearest(value))
 
     def symbol(self, expr: Sym, exact: bool) -> ast.expr:

@@ -11,6 +11,8 @@ from costdb.crossovers import PROVED_TO, crossover, proved_crossover
 from costdb.envelope.signs import changes_of, sign_changes
 from costdb.estimate import Priced
 from costdb.expr import Expr, ExprError, evaluate, parse, substitute
+from costdb.expr.exact import exact
+from costdb.quantity import exactly
 
 FEW = 4
 SCANNED = 5000
@@ -125,3 +127,27 @@ def test_far_crossovers_are_proved(before: str, after: str, flips: tuple[int, ..
 def test_what_changes_on_and_on_is_not_said_to_be_decided() -> None:
     assert proved_crossover(Priced(parse("N % 2")), Priced(parse("1/2")), "N", {}) is None
     assert not crossover(Priced(parse("N % 2")), Priced(parse("1/2")), "N", {}, 1, 999).proved
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 400), st.integers(1, 60), st.integers(1, 30), st.integers(1, 2000))
+def test_sums_of_what_is_not_whole_are_compared_exactly(
+    rate: int, cap: int, share: int, fixed: int
+) -> None:
+    quantities = {
+        "rate": exactly(rate / 7, "us", "made up"),
+        "cap": exactly(cap / 3, "us", "made up"),
+    }
+    one = Priced(parse(f"sum(i = 1, N, min(i*rate/{share}, cap))"), coefficients=quantities)
+    other = Priced(parse(f"{fixed} + N*cap/3"), coefficients=quantities)
+    found = crossover(one, other, "N", {}, 1, 120)
+    values = {name: exact(quantity.value) for name, quantity in quantities.items()}
+
+    def wins(size: int) -> bool:
+        point = {**values, "N": size}
+        return evaluate(one.microseconds, point) > evaluate(other.microseconds, point)
+
+    for flip in found.flips:
+        assert wins(flip) != wins(flip - 1)
+    assert wins(1) == found.after_wins_first
+    assert wins(120) == (found.after_wins_first != bool(len(found.flips) % 2))
