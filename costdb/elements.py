@@ -20,6 +20,8 @@ from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup
 ONE = num(1)
 SECTION, KEY = "python", "element_us"
 STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us")
+VECTOR_STEPS = {"vector_getitem_us": "getitem_us", "vector_setitem_us": "setitem_us"}
+"""Of arrays with one dimension, and what stands in where they were not measured."""
 
 
 def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Missing:
@@ -49,7 +51,8 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
     """
     stated = {key: machine.quantity(SECTION, key) for key in STEPS}
     if None not in stated.values():
-        return _by_steps(work, {key: q for key, q in stated.items() if q is not None})
+        own = {key: machine.quantity(SECTION, key) for key in VECTOR_STEPS}
+        return _by_steps(work, {k: q for k, q in (stated | own).items() if q is not None})
     each = machine.quantity(SECTION, KEY)
     if each is None:
         return Priced(num(0))
@@ -61,6 +64,10 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
 def _by_steps(work: Interpretation, stated: Mapping[str, Quantity]) -> Priced:
     """Price what an interpreter does in each iteration: the loop, elements, arithmetic."""
     counts = dict(zip(STEPS, (1, work.loads, work.stores, work.operations), strict=True))
+    vectors = work.vector_loads, work.vector_stores
+    for (key, other), count in zip(VECTOR_STEPS.items(), vectors, strict=True):
+        used_for = key if key in stated else other
+        counts[used_for] = counts.get(used_for, 0) + count
     each, used = num(0), dict[str, Quantity]()
     for key, count in counts.items():
         if count:

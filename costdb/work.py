@@ -175,7 +175,9 @@ class ArrayOperation(StrEnum):
     PAD = "pad"
     TAKE = "take"
     ADD_AT = "add_at"
+    ADD_AT_CAST = "add_at_cast"
     MATMUL = "matmul"
+    MATVEC = "matvec"
     FFT = "fft"
     SORT = "sort"
     LOOP = "loop"
@@ -393,6 +395,8 @@ class Interpretation:
     iterations : Expr
     loads, stores, operations : int
         Elements loaded and stored, and arithmetic operations, in each.
+    vector_loads, vector_stores : int
+        Further elements, of arrays of one dimension: a single subscript takes less.
     """
 
     iterations: Expr
@@ -400,6 +404,8 @@ class Interpretation:
     loads: int = 0
     stores: int = 0
     operations: int = 0
+    vector_loads: int = 0
+    vector_stores: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,13 +157,14 @@ def _product(sliced: Sliced, term: Value, kept: list[str]) -> tuple[Value, tuple
         a, b = pair[left], pair[right]
         order = (left, right)
         if not kept and first == gone and last == gone:
-            return Reduction(Elementwise("multiply", (a, b)), None, "add", dtype), order
+            products = Elementwise("multiply", (a, b))
+            return Reduction(products, None, "add", dtype, fused=True), order
         if len(kept) == 1 and first == [*kept, *gone] and last == gone:
             products = Elementwise("multiply", (a, Expand(b, 0)))
-            return Reduction(products, 1, "add", dtype), order
+            return Reduction(products, 1, "add", dtype, fused=True), order
         if len(kept) == 1 and first == gone and last == [*gone, *kept]:
             products = Elementwise("multiply", (Expand(a, 1), b))
-            return Reduction(products, 0, "add", dtype), order
+            return Reduction(products, 0, "add", dtype, fused=True), order
         if len(kept) == 2 and first == [kept[0], *gone] and last == [*gone, kept[1]]:
             return MatMul(a, b), order
     return None

@@ -25,7 +25,7 @@ from advisor.analysis.traversals import advance, traversed
 from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
+from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, strong, whole
 from advisor.ir.statements import Scatter, Store, is_total
 from advisor.ir.values import (
     Copy,
@@ -342,7 +342,11 @@ class Arrays:
         made, source = self._made(value.operand)
         found = describe(value, self.type_of)
         if isinstance(value, Reduction):
-            made += operations.reduction(value.axis, source, found, self.facts)
+            if value.fused:
+                made, factors = operations.without_calls(made)
+                made += operations.reduction(value.axis, source, found, self.facts, factors)
+            else:
+                made += operations.reduction(value.axis, source, found, self.facts)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, Operand(None, found, placement, whole(found.extents))
         placement = self._placed(value)
@@ -392,6 +396,9 @@ class Arrays:
     def scattered(self, statement: Scatter) -> list[Process]:
         """Return the work of combining values into places that only the data know."""
         made, places = self._made(statement.places)
+        added = describe(statement.value, self.type_of)
+        if added.extents and not isinstance(statement.value, Scalar | Fill):
+            made += self._made(statement.value)[0]
         table = Operand(
             statement.array,
             self.type_of(statement.array),
@@ -399,12 +406,17 @@ class Arrays:
             whole(self.kernel.extents(statement.array)),
         )
         # each increment reads its place and writes it
-        made += operations.remote(table, places, (False, True), self.facts)
+        casts = strong(added.dtype) != table.array.dtype
+        made += operations.remote(table, places, (False, True), self.facts, casts=casts)
         if statement.by_element:
             extents = places.array.extents
             counts = local_extents(places.placement, extents, self.facts)
             made.append(
-                Leaf(Interpretation(calls.product(counts), loads=2, stores=1, operations=1))
+                Leaf(
+                    Interpretation(
+                        calls.product(counts), vector_loads=2, vector_stores=1, operations=1
+                    )
+                )
             )
         return made
 

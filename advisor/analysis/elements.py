@@ -139,14 +139,17 @@ class _Traversal:
                 ArrayOperation.LOOP, "float64", max(1, operations) * count, None, places
             )
             return Leaf(replace(work, calls=(compiled,)))
+        loads, stores = self.shares.elements(), stored
         interpreted = Interpretation(
-            count, loads=self._loads(), stores=len(stored), operations=operations
+            count,
+            loads=sum(not _is_vector(read) for read in loads),
+            stores=sum(not _is_vector(read) for read in stores),
+            operations=operations,
+            vector_loads=sum(map(_is_vector, loads)),
+            vector_stores=sum(map(_is_vector, stores)),
         )
         # what it computes is done one element at a time, not by an array library
         return Sequential((Leaf(replace(work, calls=())), Leaf(interpreted)))
-
-    def _loads(self) -> int:
-        return len(self.shares.elements())
 
     def _is_compiled(self) -> bool:
         names = self.shares.arrays.kernel.context.decorators
@@ -182,6 +185,10 @@ class _Traversal:
         )
         extents = local_extents(placement, found.extents, self.shares.facts)
         return pitches_bytes(extents, placement.order, itemsize_of(found.dtype))
+
+
+def _is_vector(read: Read) -> bool:
+    return len(read.region) == 1
 
 
 def _operations(value: Value) -> int:

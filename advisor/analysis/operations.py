@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.butterflies import butterflies
 from advisor.analysis.calls import dense, product, view
@@ -130,8 +132,25 @@ def scan(
     )
 
 
-def reduction(axis: int | None, source: Operand, found: ArrayType, facts: Facts) -> list[Process]:
-    """Return a reduction along one axis, or over all of them."""
+def without_calls(made: list[Process]) -> tuple[list[Process], tuple[Visit, ...]]:
+    """Return the work of products without their calls, and what the last of these multiplies."""
+    match made:
+        case [*before, Leaf(Statement(calls=(*_, call)) as work)]:
+            return [*before, Leaf(replace(work, calls=()))], call.operands
+    raise NotPriced("a product of something that is not computed element by element")
+
+
+def reduction(
+    axis: int | None,
+    source: Operand,
+    found: ArrayType,
+    facts: Facts,
+    factors: tuple[Visit, ...] = (),
+) -> list[Process]:
+    """Return a reduction along one axis, or over all of them.
+
+    Where there are `factors`, their products are summed as they are computed.
+    """
     placement = source.placement
     counts = local_extents(placement, source.array.extents, facts)
     elements = ONE
@@ -139,14 +158,15 @@ def reduction(axis: int | None, source: Operand, found: ArrayType, facts: Facts)
         elements = elements * count
     traversal = Access(local_region(source.array, placement, counts, facts))
     kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
+    across = None if axis is None or factors else len(counts) - 1 - axis
     call = ArrayCall(
-        ArrayOperation.REDUCE,
+        ArrayOperation.MATVEC if factors else ArrayOperation.REDUCE,
         source.array.dtype,
         elements,
         Visit(dense(kept, found.dtype)) if kept else None,
-        (Visit(traversal.region, source.name or ""),),
+        factors or (Visit(traversal.region, source.name or ""),),
         fresh=bool(kept),
-        axis_from_last=None if axis is None else len(counts) - 1 - axis,
+        axis_from_last=across,
         length=elements if axis is None else counts[axis],
     )
     made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS, (call,)))]
@@ -239,16 +259,17 @@ def _call(
 
 
 def remote(
-    table: Operand, places: Operand, stores: tuple[bool, ...], facts: Facts
+    table: Operand, places: Operand, stores: tuple[bool, ...], facts: Facts, *, casts: bool = False
 ) -> list[Process]:
     """Return references to uniformly random elements of a vector.
 
-    They are read, or combined with values where `stores` holds True.
+    They are read, or combined with values where `stores` holds True; the library converts these
+    one by one where it `casts` them.
     """
     threads = table.placement.ranks(0)
     counts = local_extents(places.placement, places.array.extents, facts)
     if threads == ONE:
-        return [_own_references(table, places, counts, stores, facts)]
+        return [_own_references(table, places, counts, stores, facts, casts=casts)]
     return [
         Leaf(
             RemoteElements(
@@ -286,6 +307,8 @@ def _own_references(
     counts: tuple[Expr, ...],
     stores: tuple[bool, ...],
     facts: Facts,
+    *,
+    casts: bool = False,
 ) -> Process:
     """Return references to random places of an array that one rank holds.
 
@@ -298,8 +321,9 @@ def _own_references(
     dtype, elements = table.array.dtype, product(counts)
     taken = Visit(dense(counts, dtype))
     scatters = True in stores
+    combined = ArrayOperation.ADD_AT_CAST if casts else ArrayOperation.ADD_AT
     call = ArrayCall(
-        ArrayOperation.ADD_AT if scatters else ArrayOperation.TAKE,
+        combined if scatters else ArrayOperation.TAKE,
         dtype,
         elements,
         held if scatters else taken,

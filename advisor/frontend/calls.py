@@ -176,7 +176,7 @@ class Calls:
         # the elements of a vector are multiplied with those of another, never stretched
         if self._summed_extent(left, axis) != self._summed_extent(right, axis):
             raise NotUnderstood("a product of arrays whose extents may differ")
-        return Reduction(products, axis, "add", self.scope.type_of(products).dtype)
+        return Reduction(products, axis, "add", self.scope.type_of(products).dtype, fused=True)
 
     def _summed_extent(self, value: Value, axis: int | None) -> Expr:
         return self.scope.type_of(value).extents[axis or 0]

@@ -120,7 +120,7 @@ class Composed:
         if one == two and result in ("", one):
             products = Elementwise("multiply", (left, right))
             dtype = self.scope.type_of(products).dtype
-            return products if result else Reduction(products, None, "add", dtype)
+            return products if result else Reduction(products, None, "add", dtype, fused=True)
         raise NotUnderstood("this contraction by np.einsum is not understood")
 
     def _reduced(self, operand: Value, arguments: Arguments, operation: str, dtype: str) -> Value:

@@ -114,12 +114,16 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """A reduction along `axis`, or over the whole array where it is None."""
+    """A reduction along `axis`, or over the whole array where it is None.
+
+    Products that are `fused` with it are never stored: ``a @ x``, of a matrix and a vector.
+    """
 
     operand: Value
     axis: int | None
     operation: str
     dtype: str
+    fused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

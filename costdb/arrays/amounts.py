@@ -150,7 +150,7 @@ def _is_table(call: ArrayCall, visit: Visit) -> bool:
     match call.operation:
         case ArrayOperation.TAKE:
             return visit is call.operands[0]
-        case ArrayOperation.ADD_AT:
+        case ArrayOperation.ADD_AT | ArrayOperation.ADD_AT_CAST:
             return visit is call.result
         case _:
             return False
@@ -244,10 +244,13 @@ def _runs(call: ArrayCall) -> Expr:
             ArrayOperation.MATMUL
             | ArrayOperation.TAKE
             | ArrayOperation.ADD_AT
+            | ArrayOperation.ADD_AT_CAST
             | ArrayOperation.LOOP
         ):
             return ZERO
-        case ArrayOperation.FFT | ArrayOperation.SORT if call.length is not None:
+        case ArrayOperation.FFT | ArrayOperation.SORT | ArrayOperation.MATVEC if (
+            call.length is not None
+        ):
             return call.elements / call.length
         case _:
             return inner_runs(call)

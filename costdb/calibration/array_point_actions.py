@@ -54,12 +54,13 @@ def _operation(point: Point) -> Callable[[], object]:
     if operation == "view":
         base = _buffer("float64", 0)[:10_000].reshape(100, 100)
         return lambda: base[1:-1, 2:]
-    if operation in ("take", "add_at"):
+    if operation in ("take", "add_at", "add_at_cast"):
         places, size = number_of(point, "places"), number_of(point, "table")
         table, index = _buffer(dtype, 0)[:size], _places(places, size)
         if operation == "take":
             return lambda: table[index]
-        return lambda: np.add.at(table, index, 1)
+        one = 1 if operation == "add_at_cast" else table.dtype.type(1)
+        return lambda: np.add.at(table, index, one)
     rows, columns = number_of(point, "rows"), number_of(point, "columns")
     first = _buffer(dtype, 0)
     if operation == "matmul":
@@ -67,6 +68,9 @@ def _operation(point: Point) -> Callable[[], object]:
         left = first[: rows * depth].reshape(rows, depth)
         right = _buffer(dtype, 1)[: depth * columns].reshape(depth, columns)
         return lambda: left @ right
+    if operation == "matvec":
+        matrix, vector = first[: rows * columns].reshape(rows, columns), _buffer(dtype, 1)[:columns]
+        return lambda: matrix @ vector
     if operation == "transpose":
         source = first[: rows * columns].reshape(columns, rows)
         target = _buffer(dtype, 1)[: rows * columns].reshape(rows, columns)

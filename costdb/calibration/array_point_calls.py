@@ -27,10 +27,10 @@ def call_of(point: Point) -> ArrayCall:
     if operation is ArrayOperation.VIEW:
         return ArrayCall(operation, dtype, num(1))
     item = _item(dtype)
-    if operation in (ArrayOperation.TAKE, ArrayOperation.ADD_AT):
+    if operation in (ArrayOperation.TAKE, ArrayOperation.ADD_AT, ArrayOperation.ADD_AT_CAST):
         places, table = number_of(point, "places"), number_of(point, "table")
         held, index = Visit(_memory(item, (table,))), Visit(_memory(8, (places,)))
-        scatters = operation is ArrayOperation.ADD_AT
+        scatters = operation is not ArrayOperation.TAKE
         made = held if scatters else Visit(_memory(item, (places,)))
         operands = (index,) if scatters else (held, index)
         return ArrayCall(
@@ -49,6 +49,11 @@ def call_of(point: Point) -> ArrayCall:
             length=num(depth),
         )
     shape = (rows, columns)
+    if operation is ArrayOperation.MATVEC:
+        factors = Visit(_memory(item, shape)), Visit(_memory(item, (columns,)))
+        product = Visit(_memory(item, (rows,)))
+        count = num(rows * columns)
+        return ArrayCall(operation, dtype, count, product, factors, fresh=True, length=num(columns))
     if "axis" in features:
         return _along_axis(operation, dtype, item, shape, number_of(point, "axis"))
     if operation is ArrayOperation.TRANSPOSE:

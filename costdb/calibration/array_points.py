@@ -66,6 +66,8 @@ _TABLES = (
     (1_000_000, 100_000),
     (100_000, 4_000_000),
 )
+_FEW_PLACES = 60_000
+"""What converts every value takes long, wherever the places are."""
 _SQUARES = (
     (12, 40),
     (100, 90),
@@ -147,7 +149,9 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "transpose": ("float64", "int32"),
     "take": ("float64",),
     "add_at": ("int64", "float64"),
+    "add_at_cast": ("float64", "int32"),
     "matmul": ("float64", "float32"),
+    "matvec": ("float64", "float32"),
     "fft": ("complex128",),
     "sort": ("int64", "float64"),
 }
@@ -155,7 +159,15 @@ _QUICK = frozenset(
     ("copy float64", "copy int32", "fill float64", "binary float64", "binary int32", "unary int32")
     + ("divide float64", "divide int64", "compare float64", "where float64", "scan int32")
     + ("scan float64", "reduce float64", "roll float64", "transpose float64", "take float64")
-    + ("add_at int64", "matmul float64", "fft complex128", "sort int64", "root float64")
+    + (
+        "add_at int64",
+        "add_at_cast float64",
+        "matmul float64",
+        "matvec float64",
+        "fft complex128",
+        "sort int64",
+        "root float64",
+    )
     + ("transcendental float64", "pad float64", "cast float64", "binary complex128")
 )
 FORMS = ("fresh", "out", "in_place")
@@ -192,6 +204,10 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
     match operation:
         case "matmul":
             yield from ({"rows": n, "columns": n, "depth": n} for n in _MATRICES)
+        case "matvec":
+            yield from ({"rows": r, "columns": c} for r, c in lengths)
+        case "add_at_cast":
+            yield from ({"places": n, "table": t} for n, t in _TABLES if n <= _FEW_PLACES)
         case "take" | "add_at":
             yield from ({"places": n, "table": t} for n, t in _TABLES)
         case "fft" | "sort" | "scan" | "reduce":

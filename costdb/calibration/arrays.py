@@ -13,7 +13,7 @@ from costdb.calibration.array_points import array_points
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.machines.documents import Json
 
-_STEPS = ("iteration", "getitem", "setitem", "arith")
+_STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_setitem")
 _REPEATED = 300
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -98,7 +98,7 @@ def cache_levels() -> tuple[int, ...]:
 def _step(name: str) -> Callable[[], object]:
     import numpy as np
 
-    array, index, value = np.ones((40, 40)), 7, np.float64(1.5)
+    array, vector, index, value = np.ones((40, 40)), np.ones(40), 7, np.float64(1.5)
 
     def iteration() -> None:
         for _ in range(_REPEATED):
@@ -116,7 +116,16 @@ def _step(name: str) -> Callable[[], object]:
         for _ in repeat(None, _REPEATED):
             value + value
 
-    return {"iteration": iteration, "getitem": getitem, "setitem": setitem, "arith": arith}[name]
+    def vector_getitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            vector[index]
+
+    def vector_setitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            vector[index] = value
+
+    steps = (iteration, getitem, setitem, arith, vector_getitem, vector_setitem)
+    return next(step for step in steps if step.__name__ == name)
 
 
 def _python(steps: dict[str, Timing]) -> dict[str, Json]:
