@@ -88,6 +88,9 @@ def _table() -> dict[str, DType]:
 
 _BY_NAME: Final = _table()
 
+_LONGEST_CODE: Final = 3
+"""Characters of codes such as ``"c16"``, which are no names in NumPy's module."""
+
 
 def dtype_of(name: str) -> DType:
     """Return the element type that NumPy knows by a name or code.
@@ -109,6 +112,11 @@ def dtype_of(name: str) -> DType:
     if dtype is None:
         raise UnknownDtype(f"unknown element type {name!r}; expected one such as i4 or float64")
     return dtype
+
+
+def is_dtype(name: str) -> bool:
+    """Return whether a name is that of an element type, among those of NumPy's module."""
+    return len(name) > _LONGEST_CODE and name in _BY_NAME
 
 
 def itemsize_of(name: str) -> int:

@@ -8,7 +8,8 @@ from enum import Enum
 
 import libcst as cst
 
-from advisor.frontend.names import ARRAY_MODULES, IMMUTABLE_ARRAYS, imported_names
+from advisor.dtypes import is_dtype
+from advisor.frontend.names import ARRAY_MODULES, IMMUTABLE_ARRAYS, imported_names, resolve
 
 SOMETHING = ""
 """What a name stands for that is bound other than by an import."""
@@ -217,6 +218,7 @@ class ScopeVisitor(NameVisitor):
     def __init__(self) -> None:
         super().__init__()
         self.scopes = [NameScope(ScopeKind.MODULE)]
+        self._alias = SOMETHING
 
     @property
     def module(self) -> NameScope:
@@ -230,7 +232,15 @@ class ScopeVisitor(NameVisitor):
     def name_bound(self, name: str, target: str = SOMETHING) -> None:
         """Note a binding in the scope that the name belongs to."""
         for scope in self._scopes_binding(name):
-            scope.bound.setdefault(name, []).append(target)
+            scope.bound.setdefault(name, []).append(target or self._alias)
+
+    def _element_type(self, value: cst.BaseExpression) -> str:
+        """Return the full name of an imported element type that is given another name."""
+        if not isinstance(value, cst.Attribute | cst.Name):
+            return SOMETHING
+        full = resolve(value, Imports(self.scopes)) or ""
+        module, _, name = full.rpartition(".")
+        return full if module == "numpy" and is_dtype(name) else SOMETHING
 
     def _scopes_binding(self, name: str) -> list[NameScope]:
         scope = self.scopes[-1]
@@ -254,6 +264,12 @@ class ScopeVisitor(NameVisitor):
                 self.scopes[-1].stars.add(module.value if isinstance(module, cst.Name) else "")
             case cst.Param(name=cst.Name(value=name)):
                 self.name_bound(name)
+            case (
+                cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value)
+                | cst.AnnAssign(target=cst.Name(), value=cst.BaseExpression() as value)
+                | cst.TypeAlias(value=value)
+            ):
+                self._alias = self._element_type(value)
             case cst.NamedExpr(target=target):
                 # within a comprehension it binds the name in the function around
                 around = [s for s in self.scopes if s.kind is not ScopeKind.COMPREHENSION]
@@ -274,10 +290,14 @@ class ScopeVisitor(NameVisitor):
     def on_leave(self, original_node: cst.CSTNode) -> None:
         """Close the scope of a node that has one."""
         super().on_leave(original_node)
+        if type(original_node) in _ASSIGNMENTS:
+            self._alias = SOMETHING
         if type(original_node) in _SCOPES:
             closed = self.scopes.pop()
             self.scopes[-1].later |= closed.used | closed.later
 
+
+_ASSIGNMENTS = frozenset({cst.Assign, cst.AnnAssign, cst.TypeAlias})
 
 _SCOPES: dict[type[cst.CSTNode], ScopeKind] = {
     cst.FunctionDef: ScopeKind.FUNCTION,

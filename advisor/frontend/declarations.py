@@ -13,7 +13,7 @@ import libcst as cst
 
 from advisor.annotations import Block, Cyclic, Dist, Mesh
 from advisor.distribution import ArraySpec, spec_of_dist
-from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.scalars import literal_int
 from advisor.ir.kernel import DeclaredArray, Places
@@ -21,6 +21,8 @@ from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
 
 Entry = TypeVar("Entry")
+
+_PYTHON_TYPES = frozenset({"bool", "complex", "float", "int"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +239,18 @@ class Declarations:
             return self._element_type(element.value)
         if kind not in ("NDArray", "dtype") or len(node.slice) != 1:
             return None
-        name = dotted(element.value)
-        return None if name is None else name.rsplit(".", 1)[-1]
+        return self._scalar_type(element.value)
+
+    def _scalar_type(self, node: cst.BaseExpression) -> str | None:
+        name = dotted(node) or ""
+        full = resolve(node, self.imports)
+        module, _, last = (full or name).rpartition(".")
+        if full is not None and module != "numpy":
+            return None
+        if is_dtype(last) and module:
+            return last
+        # a bare name may be anything, even where it reads like one of NumPy's codes
+        return name if name in _PYTHON_TYPES and full is None else None
 
 
 def declaration(path: str, spec: ArraySpec, places: Places) -> DeclaredArray:
@@ -256,7 +268,7 @@ def declaration(path: str, spec: ArraySpec, places: Places) -> DeclaredArray:
 
     if spec.dtype is None:
         raise problem(
-            f"the element type of `{spec.name}` is not stated:"
+            f"the element type of `{spec.name}` is not known:"
             " write NDArray[np.float64], or dtype= in Dist"
         )
     extents: list[Expr] = []

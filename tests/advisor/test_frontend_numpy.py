@@ -283,8 +283,48 @@ def test_types_of_arrays_may_have_names() -> None:
         (found,) = read_kernels("k.py", source.replace("\n\n@", f"\n{alias}\n\n@", 1))
         assert found.arrays["a"].dtype == "int32"
     twice = source.replace("\n\n@", "\nD = np.dtype[np.int8]\nD = np.dtype[np.int32]\n\n@", 1)
-    with pytest.raises(SourceProblem, match="element type of `a` is not stated"):
+    with pytest.raises(SourceProblem, match="element type of `a` is not known"):
         read_kernels("k.py", twice)
+
+
+@pytest.mark.parametrize(
+    ("said", "used"),
+    [
+        ("F = np.int32", "F"),
+        ("F: TypeAlias = np.int32", "F"),
+        ("from numpy import int32 as d", "d"),
+        ("from numpy import int32\nF = int32\nG = F", "G"),
+        ("import numpy\nF = numpy.int32", "F"),
+    ],
+)
+def test_element_types_may_have_names(said: str, used: str) -> None:
+    """Even where the name is also a code of NumPy's: a bare ``F`` is no complex number."""
+    source = source_of(f"a + np.zeros((N, M), dtype={used})", dict.fromkeys(SHAPES, "int32"))
+    source = source.replace("[np.int32]", f"[{used}]").replace("r = a", "N, M = a.shape; r = a")
+    source = source.replace("\n\n@", f"\n{said}\n\n@", 1)
+    (found,) = read_kernels("k.py", source)
+    assert {one.dtype for one in found.arrays.values()} == {"int32"}
+    assert found.dtype("r") == "int32"
+
+
+@pytest.mark.parametrize("name", ["F", "d", "T", "i4", "float64", "other.F", "other.float64"])
+def test_names_that_may_be_anything_are_no_element_types(name: str) -> None:
+    source = source_of("a", dict.fromkeys(SHAPES, "int32")).replace("[np.int32]", f"[{name}]")
+    source = source.replace("import numpy as np\n", "import numpy as np, other\n", 1)
+    with pytest.raises(SourceProblem, match="element type of `a` is not known"):
+        read_kernels("k.py", source)
+
+
+@pytest.mark.parametrize("first", ["np.float64", "np.float32"])
+def test_a_name_of_two_element_types_is_neither(first: str) -> None:
+    source = source_of("a", dict.fromkeys(SHAPES, "int32")).replace("[np.int32]", "[F]")
+    both = f"if True:\n    F = {first}\nelse:\n    F = np.float64\n"
+    source = source.replace("\n\n@", f"\n{both}\n\n@", 1)
+    if first == "np.float64":
+        assert read_kernels("k.py", source)[0].arrays["a"].dtype == "float64"
+        return
+    with pytest.raises(SourceProblem, match="element type of `a` is not known"):
+        read_kernels("k.py", source)
 
 
 def test_subscripts_that_count_down_with_a_loop_are_read() -> None:

@@ -216,3 +216,21 @@ def test_bounds_that_are_not_known_are_not_the_same() -> None:
     pieces = "ends = comm.gather(rank)\ncomm.Send(x[ends[0]:ends[1]], dest=1)\n"
     sends = [op for op in operations(program(text + pieces)) if op.send and op.op is Op.SEND]
     assert [op.send.count == num(0) for op in sends if op.send] == [False]
+
+
+@pytest.mark.parametrize(
+    ("said", "dtype"),
+    [
+        ("F = np.int32", "int32"),
+        ("from numpy import int32 as F", "int32"),
+        ("F = float", "float64"),
+        ("from settings import F", None),
+        ("import settings; F = settings.d", None),
+    ],
+)
+def test_an_element_type_of_unknown_origin_is_not_guessed_from_its_name(
+    said: str, dtype: str | None
+) -> None:
+    found = the_operation(f"{said}\ncomm.Send(np.zeros(9, dtype=F), dest=1)\n").send
+    assert found is not None
+    assert found.dtype == dtype

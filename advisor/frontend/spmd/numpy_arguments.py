@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.frontend.names import ARRAY_MODULES
 from advisor.frontend.spmd.run import Argument, Run
 from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Text, Value
 from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.steps import Compute
 from advisor.source import Span
+
+_PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float", "builtins.int"})
 
 
 class Arguments:
@@ -48,7 +51,9 @@ def dtype_name(value: Value | None) -> str | None:
         case Text(str() as text):
             name = text
         case External(path=path):
-            name = path.rpartition(".")[2]
+            module, _, name = path.rpartition(".")
+            if module not in ARRAY_MODULES and path not in _PYTHON_TYPES:
+                return None
         case _:
             return None
     try:
