@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from advisor.finding import Finding, Remark, Untold
+from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
 from advisor.frontend import prefilter
 from advisor.frontend.beside import may_be_given_communicator
 
@@ -269,11 +269,18 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         ranked.findings,
         lambda code: _is_wanted(code, options),
         ranked.untold,
+        _known_codes,
     )
     ordered = sorted(kept.findings, key=lambda f: (-f.speedup, f.span, f.code))
     idle = marks_of_nothing(ranked.path, source, directives)
     remarks = (*ranked.remarks, *idle, *kept.unused)
     return FileResult(ranked.path, source, with_evidence(ordered), remarks)
+
+
+def _known_codes() -> frozenset[str]:
+    from advisor.transform_registry import rules
+
+    return frozenset((UNUSED_SUPPRESSION, *(rule.code for rule in rules())))
 
 
 def _is_wanted(code: str, options: Options) -> bool:

@@ -127,6 +127,9 @@ def replace_file(path: str, data: bytes) -> None:
         status = target.stat()
     except FileNotFoundError:
         status = None
+    if status is not None and not os.access(target, os.W_OK):
+        # the folder would let it be replaced, but whoever protected it did not mean that
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     if status is not None and not stat.S_ISREG(status.st_mode):
         # A device or a pipe has no half-written state, and must not be replaced by a file.
         target.write_bytes(data)

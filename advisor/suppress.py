@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -50,6 +50,7 @@ def apply_suppressions(
     findings: Iterable[Finding],
     active: Callable[[str], bool] = lambda code: True,
     untold: Iterable[Untold] = (),
+    known: Callable[[], Collection[str]] | None = None,
 ) -> Kept:
     """Return the findings that no comment suppresses, and remarks on comments without effect.
 
@@ -69,6 +70,8 @@ def apply_suppressions(
         Asked for `UNUSED_SUPPRESSION` too.
     untold : iterable of Untold
         Gains too small to tell of: a suppression is not idle because a gain is small today.
+    known : callable or None
+        Gives the codes that there are; None: any may be one.
 
     Raises
     ------
@@ -88,7 +91,7 @@ def apply_suppressions(
     )
     if not active(UNUSED_SUPPRESSION):
         return Kept(kept, ())
-    return Kept(kept, tuple(_unused(path, reaches, (*candidates, *untold), active)))
+    return Kept(kept, tuple(_unused(path, reaches, (*candidates, *untold), active, known)))
 
 
 def _unused(
@@ -96,11 +99,16 @@ def _unused(
     reaches: Iterable[_Reach],
     findings: Sequence[Finding | Untold],
     active: Callable[[str], bool],
+    known: Callable[[], Collection[str]] | None,
 ) -> Iterator[Remark]:
     for reach in sorted(reaches, key=lambda reach: reach.suppression.span):
         covered = {finding.code for finding in findings if reach.covers(finding)}
         codes = reach.suppression.codes
-        idle = [code for code in codes if code not in covered and active(code)]
+        without = [code for code in codes if code not in covered]
+        wrong = {} if known is None or not without else _wrong(without, known())
+        for message in wrong.values():
+            yield Remark(path, "", reach.suppression.span, message)
+        idle = [code for code in without if code not in wrong and active(code)]
         if idle or not (codes or covered):
             which = f" for {', '.join(idle)}" if idle else ""
             yield Remark(
@@ -110,6 +118,18 @@ def _unused(
                 f"{UNUSED_SUPPRESSION} unused suppression: nothing to ignore{which}, "
                 "with this machine and these sizes",
             )
+
+
+def _wrong(codes: Iterable[str], known: Collection[str]) -> Mapping[str, str]:
+    """Return what to say of codes that no rule has."""
+    from costdb.wording import nearest
+
+    return {
+        code: f"{UNUSED_SUPPRESSION} unused suppression: there is no rule {code}"
+        + nearest(code, sorted(known))
+        for code in codes
+        if code not in known
+    }
 
 
 def _reaches(source: str, suppressions: list[Suppression]) -> Iterator[_Reach]:

@@ -7,6 +7,7 @@ for is imported, so that ``advise FILE`` does not pay for the others.
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import sys
@@ -24,6 +25,8 @@ from advisor.cli.common import (
     WRONG_USE,
     CommandError,
     complain,
+    discard_output,
+    system_error,
     write_out,
 )
 
@@ -96,6 +99,13 @@ def main(arguments: Sequence[str]) -> int:
         return WRONG_USE
     except _USAGE_ERROR as error:
         complain(f"{PROGRAM}: {_usage_message(error)}; see {_help_command(given)}")
+        return WRONG_USE
+    except OSError as error:
+        # help, which the library writes; whatever else a command reads or writes, it looks after
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        discard_output()
+        complain(str(system_error(error, "standard output")))
         return WRONG_USE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED

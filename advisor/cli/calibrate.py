@@ -57,7 +57,7 @@ def _calibrate(
     from costdb.store.place import store_path
 
     effort = Effort.QUICK if quick else Effort.FULL
-    watcher = _Lines() if not sys.stderr.isatty() else _Bar()
+    watcher = _Bar() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
     request = Request(name, effort, tuple(only or ()), ranks, fresh)
     try:
         check_names(request.only)

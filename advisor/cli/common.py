@@ -44,7 +44,9 @@ def system_error(error: OSError, path: str) -> CommandError:
 
 def complain(message: str) -> None:
     """Write one line to standard error; a closed one is no reason to fail."""
-    with suppress(OSError, AttributeError, ValueError):
+    if sys.stderr is None:  # closed before the start; print would take standard output instead
+        return
+    with suppress(OSError, ValueError):
         print(one_line(message), file=sys.stderr, flush=True)
 
 
@@ -72,13 +74,13 @@ def write_out(text: str) -> None:
             binary.write(data)
         stream.flush()
     except BrokenPipeError:
-        _discard_output()
+        discard_output()
     except OSError as error:
-        _discard_output()
+        discard_output()
         raise system_error(error, "standard output") from error
 
 
-def _discard_output() -> None:
+def discard_output() -> None:
     """Send what is still buffered nowhere, or the interpreter would complain at its end."""
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

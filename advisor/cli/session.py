@@ -30,7 +30,7 @@ from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import Finding, Remark
 from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
-from advisor.report.style import detect_style
+from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
 
 
@@ -116,7 +116,7 @@ class _Outcome:
             self.sources[result.path] = result.source
 
 
-def run(request: Request, stream: IO[str], environment: Mapping[str, str]) -> int:
+def run(request: Request, stream: IO[str] | None, environment: Mapping[str, str]) -> int:
     """Carry a request out and return the exit code.
 
     A file that cannot be read, parsed or fixed costs its one line on standard error and makes
@@ -274,7 +274,7 @@ def _sift(file: str, outcome: _Outcome) -> None:
 
 
 def _report(
-    request: Request, outcome: _Outcome, stream: IO[str], environment: Mapping[str, str]
+    request: Request, outcome: _Outcome, stream: IO[str] | None, environment: Mapping[str, str]
 ) -> None:
     report = Report(
         ", ".join(filter(None, outcome.machines)),
@@ -289,11 +289,11 @@ def _report(
 
         text = statistics.render(report, as_json=request.output_format == "json")
     else:
-        plain: Mapping[str, str] = {**environment, "NO_COLOR": "1"}
-        style = detect_style(stream, environment if request.output is None else plain)
+        style = detect_style(stream, environment) if request.output is None else Style()
         text = renderer(request.output_format)(report, style)
     if request.fix and request.reads_standard_input and request.output is None:
-        sys.stderr.write(text)
+        if sys.stderr is not None:
+            sys.stderr.write(text)
     else:
         write_result(text, request.output)
 

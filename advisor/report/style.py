@@ -29,14 +29,14 @@ class Style:
         return f"\x1b[{';'.join(_ESCAPES[look] for look in looks)}m{text}\x1b[0m"
 
 
-def detect_style(stream: IO[str], environment: Mapping[str, str]) -> Style:
-    """Choose colours and width for `stream`.
+def detect_style(stream: IO[str] | None, environment: Mapping[str, str]) -> Style:
+    """Choose colours and width for `stream`; None is one that was closed before the start.
 
     ``NO_COLOR`` (not empty) forbids colours, ``FORCE_COLOR`` asks for them, else a terminal
     that is not dumb has them. Text that goes to a file or a pipe has a fixed width, so that
-    it does not depend on the window it was made in.
+    it does not depend on the window it was made in, unless ``COLUMNS`` asks for another.
     """
-    terminal = stream.isatty()
+    terminal = stream is not None and stream.isatty()
     if environment.get("NO_COLOR"):
         color = False
     elif environment.get("FORCE_COLOR"):
@@ -48,6 +48,8 @@ def detect_style(stream: IO[str], environment: Mapping[str, str]) -> Style:
         from shutil import get_terminal_size
 
         width = get_terminal_size((_DEFAULT_WIDTH, 24)).columns
+    elif (asked := environment.get("COLUMNS", "")).isdecimal() and int(asked):
+        width = int(asked)
     return Style(color, min(max(width, _NARROWEST), _WIDEST))
 
 

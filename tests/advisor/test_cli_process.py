@@ -82,6 +82,15 @@ def test_a_folder_that_may_not_be_written(kernel: Path) -> None:
     assert "SLOW" in (kernel / "k.py").read_text()
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_file_that_may_not_be_written_in_a_folder_that_may(kernel: Path) -> None:
+    (kernel / "k.py").chmod(0o400)
+    ended = run(kernel, "k.py", "--fix")
+    assert ended.returncode == 2
+    assert "k.py: Permission denied" in ended.stderr
+    assert "SLOW" in (kernel / "k.py").read_text()
+
+
 def test_a_reader_that_leaves_early_is_no_error(kernel: Path) -> None:
     (kernel / "k.py").write_text("kernel SLOW\n" * 3000)
     reader, writer = os.pipe()
@@ -97,8 +106,29 @@ def test_a_reader_that_leaves_early_is_no_error(kernel: Path) -> None:
 def test_a_full_disk_is_one_line(kernel: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         ended = run(kernel, "k.py", stdout=full.fileno())
-    assert ended.returncode == 2
-    assert ended.stderr == "advise: standard output: No space left on device\n"
+        helped = run(kernel, "check", "--help", stdout=full.fileno())
+    for one in (ended, helped):
+        assert one.returncode == 2
+        assert one.stderr == "advise: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_error(kernel: Path, closed: str) -> None:
+    """A service may start a program without any of them."""
+
+    def ended(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, *arguments],
+            cwd=kernel, env=environment(), capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    shown = ended("k.py", "--no-cache")
+    assert shown.returncode == 1
+    assert shown.stderr == "" and ("finding" in shown.stdout) == (">&-" not in closed.split())
+    # what is chatter never comes among the results
+    diff = ended("k.py", "--no-cache", "--diff")
+    assert diff.returncode == 1
+    assert all(line[0] in " -+@" for line in diff.stdout.splitlines())
 
 
 def test_an_output_without_unicode_gets_escapes(kernel: Path) -> None:

@@ -228,6 +228,15 @@ def test_colours_follow_the_conventions(
     assert detect_style(_Stream(terminal), environment).color is color
 
 
+@pytest.mark.parametrize(
+    "columns, width", [("50", 50), ("5", 40), ("4000", 110), ("0", 88), ("", 88), ("wide", 88)]
+)
+def test_a_pipe_has_a_width_of_its_own_unless_one_is_asked_for(columns: str, width: int) -> None:
+    assert detect_style(_Stream(False), {"COLUMNS": columns}).width == width
+    assert detect_style(None, {"COLUMNS": columns}).width == width
+    assert detect_style(_Stream(False), {}).width == 88
+
+
 def test_statistics_count_by_rule() -> None:
     report = Report("t3e", (*SAMPLE.findings, SHIFTS), (), {})
     document = json.loads(statistics.render(report, as_json=True))

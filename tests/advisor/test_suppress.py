@@ -98,6 +98,22 @@ def test_a_comment_without_effect_is_named_with_its_place() -> None:
     assert "nothing to ignore, with" in bare.message
 
 
+def test_a_code_that_no_rule_has_is_named_whatever_is_selected() -> None:
+    source = "x = 1  # advise: ignore[ADV201, ADV102]\n"
+
+    def told(*codes: str, inactive: str = "ADV102") -> list[str]:
+        found = apply_suppressions(
+            "k.py", source, read_comments(source), [finding(1)], lambda code: code != inactive,
+            known=lambda: codes,
+        )  # fmt: skip
+        return [remark.message for remark in found.unused]
+
+    (message,) = told("ADV201", "ADV101")
+    assert "there is no rule ADV102: nearest are ADV101, ADV201" in message
+    assert told("ADV201", "ADV102") == []
+    assert told("ADV201", "ADV101", inactive=UNUSED_SUPPRESSION) == []
+
+
 def test_text_that_python_does_not_know_still_has_lines() -> None:
     source = "new syntax here  # advise: ignore\nmore of it\n"
     assert kept(source, finding(1), finding(2)).findings == (finding(2),)
