@@ -1,4 +1,4 @@
-"""Which analyses run when: one at a time, after a pause in typing, and never for an old text."""
+"""Which analyses run when: one at a time, at once or after a burst, and never for an old text."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from advisor.lsp.analysis import Analysis
 from advisor.lsp.carried import carried
 from advisor.lsp.document import Change, Document
 from advisor.source import SourceProblem
+from advisor.steps import Overtaken, ending_when, step
 
 DEBOUNCE_S = 0.015
-"""How long a text must stay as it is before it is analysed.
+"""A text that was left alone for as long is analysed as soon as it changes. Of changes that follow
+one another more closely, as a program makes them, the others wait until there is a pause as long.
 
-Changes that a program makes in a row come within it, and so do keys that come in a burst. A key
-that comes later than this overtakes an analysis, whose result is then dropped.
+A change overtakes an analysis, which ends at its next step; what it found is dropped.
 """
 
 _log = logging.getLogger(__name__)
@@ -60,7 +61,10 @@ class OpenFile:
 
     path: str
     document: Document
-    due: float
+    due: float = 0.0
+    """When to analyse it."""
+    pause_at: float = 0.0
+    """From when on it will have been left alone for long enough."""
     answer: Answer | None = None
     good: Analysis | None = None
     good_text: str = ""
@@ -83,7 +87,7 @@ class Analyses:
     Attributes
     ----------
     analyse : callable
-        Path and text to analysis; runs in the worker.
+        Path and text to analysis; runs in the worker, where it may raise `Overtaken`.
     finished : callable
         Called with every file that has a new answer.
     debounce_s : float
@@ -103,12 +107,12 @@ class Analyses:
     def open(self, path: str, document: Document) -> None:
         """Take a file in and analyse it at once."""
         self.close(document.uri)
-        file = OpenFile(path, document, due=0.0)
+        file = OpenFile(path, document)
         self.files[document.uri] = file
         self._start(file)
 
     def change(self, uri: str, version: int, changes: Sequence[Change]) -> None:
-        """Change the text of a file and analyse it after a pause."""
+        """Change the text of a file and analyse it, after a pause if it keeps changing."""
         file = self.files.get(uri)
         if file is None:
             _log.warning("change of a file that is not open: %s", uri)
@@ -116,7 +120,10 @@ class Analyses:
         for change in changes:
             file.document.apply(change)
         file.document.version = version
-        file.due = asyncio.get_running_loop().time() + self.debounce_s
+        now = asyncio.get_running_loop().time()
+        pause_at = now + self.debounce_s
+        file.due = now if now >= file.pause_at else pause_at
+        file.pause_at = pause_at
         self._touch(file)
 
     def close(self, uri: str) -> bool:
@@ -199,8 +206,13 @@ class Analyses:
             stamp, text = file.stamp, file.document.text
 
             def analyse(stamp: int = stamp, text: str = text) -> Analysis | None:
-                # changed while it was waiting for its turn
-                return self.analyse(file.path, text) if file.stamp == stamp else None
+                # it may have changed while it was waiting for its turn, and may any time
+                with ending_when(lambda: file.stamp != stamp):
+                    try:
+                        step()
+                        return self.analyse(file.path, text)
+                    except Overtaken:
+                        return None
 
             future = loop.run_in_executor(self._worker, analyse)
             await asyncio.wait({future})

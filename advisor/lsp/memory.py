@@ -15,6 +15,7 @@ from advisor.lsp.layout import Excerpt, Layout, layout_of
 from advisor.lsp.moved import moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
+from advisor.steps import step
 
 _MOST_ENTRIES = 400
 
@@ -134,6 +135,7 @@ class KernelMemory:
 
         key = (excerpt.key, observed)
         if key not in self._kernels:
+            step()
             found = read_kernels(path, excerpt.source, observed)
             own = tuple(kernel for kernel in found if kernel.span.start_line in excerpt.own)
             _remember(self._kernels, key, own)
@@ -157,6 +159,7 @@ class KernelMemory:
             _options_key(options),
         )
         if key not in self._ranked:
+            step()
             _remember(self._ranked, key, engine.rank_kernels(path, sharing, options))
         self._ranked.move_to_end(key)
         ranked = self._ranked[key]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from advisor.analysis.lower import Unpriced, lower
 from advisor.ir.content import content_of
 from advisor.ir.kernel import Kernel
+from advisor.steps import step
 from costdb.crossovers import PROVED_TO, Crossover, crossover, proved_crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
 from costdb.evaluate import compare, evaluate_price, middle
@@ -66,6 +67,8 @@ def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | M
     ------
     Unpriced
         When some statement is not understood, or the formula has no value at the kernel's sizes.
+    Overtaken
+        Nobody wants to know any more; see :mod:`advisor.steps`.
     """
     key = (content_of(kernel), machine, closed)
     known = _costs.pop(key, None) or _cost(kernel, machine, closed)
@@ -81,6 +84,7 @@ of a kernel after an edit that changes none of them, as of a comment."""
 
 
 def _cost(kernel: Kernel, machine: Machine, closed: bool) -> Costed | Missing:
+    step()
     try:
         process = lower(kernel, reuse=bool(machine.section("arrays")))
         priced = price_process(process, machine, closed=closed)

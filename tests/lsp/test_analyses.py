@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from advisor.lsp.analysis import Analysis
 from advisor.lsp.document import Change, Document
 from advisor.lsp.positions import Encoding
 from advisor.source import ParseProblem, SourceProblem, Span
+from advisor.steps import step
 
 pytestmark = pytest.mark.asyncio
 URI = "file:///a.py"
@@ -35,6 +37,9 @@ class Engine:
         self.asked.append(text)
         assert self.go.wait(10)
         self.running -= 1
+        while text == "endless":
+            step()
+            time.sleep(0.001)
         if text == "broken":
             return Analysis(problem=ParseProblem(path, 1, 0, "does not parse"))
         if text == "wrong":
@@ -85,6 +90,42 @@ async def test_a_burst_of_changes_is_one_analysis() -> None:
     assert found[1].version == 29
     assert engine.asked == ["0", "29"]
     assert told == ["0", "29"]
+
+
+async def test_a_text_that_was_left_alone_is_analysed_as_soon_as_it_changes() -> None:
+    engine = Engine()
+    analyses, told = started(engine, debounce_s=3600.0)
+    opened(analyses, "0")
+    await analyses.latest(URI)
+    analyses.change(URI, 2, [Change("1")])
+    found = await analyses.latest(URI)
+    assert found is not None
+    assert said(found[0]) == "1"
+    # and one that keeps changing is not
+    analyses.change(URI, 3, [Change("2")])
+    await asyncio.sleep(0.05)
+    assert engine.asked == told == ["0", "1"]
+    assert analyses.files[URI].answer is None
+
+
+async def test_an_analysis_that_is_overtaken_ends_at_its_next_step() -> None:
+    engine = Engine()
+    analyses, told = started(engine)
+    opened(analyses, "endless")
+    await until(lambda: engine.asked == ["endless"])
+    analyses.change(URI, 2, [Change("endless")])
+    await until(lambda: engine.asked == ["endless"] * 2)
+    analyses.change(URI, 3, [Change("new")])
+    found = await analyses.latest(URI)
+    assert found is not None
+    assert said(found[0]) == "new"
+    assert told == ["new"]
+    # nobody wants an answer about a file that is closed
+    opened(analyses, "endless", f"{URI}2")
+    await until(lambda: engine.asked[-1] == "endless")
+    assert analyses.close(f"{URI}2")
+    opened(analyses, "other", f"{URI}3")
+    assert await analyses.latest(f"{URI}3") is not None
 
 
 async def test_a_result_that_is_overtaken_is_dropped() -> None:
