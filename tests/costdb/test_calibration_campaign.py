@@ -276,6 +276,7 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
         add_samples(connection, place, [Sample(1, {"n": 1}, (1.0,))])
         connection.execute("DROP TABLE launches")
         connection.execute("DROP TABLE runs")
+        connection.execute("DROP TABLE results")
         connection.execute("PRAGMA user_version = 2")
     with reading(store_path()) as connection:
         assert recorded(connection) == (place,)
