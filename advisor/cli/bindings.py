@@ -15,7 +15,7 @@ from costdb.wording import read_number
 if TYPE_CHECKING:
     from costdb.expr import Expr
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_NAME = re.compile(r"[^\W\d][\w.]*")
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 

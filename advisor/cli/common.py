@@ -25,7 +25,7 @@ MACHINE_VARIABLE = "ADVISE_MACHINE"
 SIZES_VARIABLE = "ADVISE_DEFINE"
 STANDARD_STREAM = "-"
 
-_BINDING = re.compile(r"([A-Za-z_][A-Za-z0-9_.]*)=(.*)", re.DOTALL)
+_BINDING = re.compile(r"([^\W\d][\w.]*)=(.*)", re.DOTALL)
 
 
 class CommandError(Exception):

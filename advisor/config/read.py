@@ -31,7 +31,7 @@ OUTPUT_FORMATS = (
     "full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit", "rdjson",
 )  # fmt: skip
 
-_SIZE = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_SIZE = re.compile(r"[^\W\d][\w.]*")
 _CODE = re.compile(r"[A-Z]+[0-9]*")
 _RULE = re.compile(r"[A-Z]+[0-9]+|[a-z0-9]+(-[a-z0-9]+)*")
 # A file without the word cannot hold the table: no TOML parser for it. Keys may hold escapes.

@@ -29,9 +29,9 @@ STALE_S = 2
 """How long what was found in a folder counts, which an editor changes while it is asked."""
 
 _SENDING = re.compile(rf"\.[ \t]*(?:{prefilter.PICKLING_METHOD})\(".encode())
-_RECEIVER = re.compile(rb"([A-Za-z_][\w.]*)[ \t]*$")
-_PARAMETERS = re.compile(rb"^[ \t]*def[ \t]+\w+[ \t]*\(([^)]*)", re.MULTILINE)
-_NAME = re.compile(rb"[A-Za-z_]\w*")
+_RECEIVER = re.compile(rb"([A-Za-z_\x80-\xff][\w.\x80-\xff]*)[ \t]*$")
+_PARAMETERS = re.compile(rb"^[ \t]*def[ \t]+[^\s(]+[ \t]*\(([^)]*)", re.MULTILINE)
+_NAME = re.compile(rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*")
 _LONGEST_NAME = 80
 _IMPORTED = re.compile(r"^[ \t]*(?:from|import)[ \t]+([\w.]+)", re.MULTILINE)
 _MPI = re.compile(rb"\bmpi4py\b")
@@ -95,7 +95,10 @@ def callers_of(path: str) -> tuple[str, ...]:
     name = Path(path).stem
     if not name.isidentifier():
         return ()
-    imports = re.compile(rb"^[ \t]*(?:from|import)\b[^\n]*\b" + name.encode() + rb"\b", re.M)
+    # names may hold letters that are no bytes of ASCII, where a word boundary knows none
+    inside = rb"[\w\x80-\xff]"
+    named = rb"(?<!" + inside + rb")" + name.encode() + rb"(?!" + inside + rb")"
+    imports = re.compile(rb"^[ \t]*(?:from|import)\b[^\n]*" + named, re.M)
     found = [
         str(file)
         for file, text in _programs_in(str(Path(path).parent), int(monotonic() // STALE_S))

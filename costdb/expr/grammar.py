@@ -61,16 +61,16 @@ call: NAME "(" expression ("," expression)* ")" -> call
     | NAME "(" NAME "=" expression "," expression "," expression ")" -> reduction
     | NAME "(" NAME "=" expression "," expression ")" product -> reduction
 
-OR.2: /or(?![A-Za-z_0-9.])/
-AND.2: /and(?![A-Za-z_0-9.])/
-NOT.2: /not(?![A-Za-z_0-9.])/
+OR.2: /or(?![\w.])/
+AND.2: /and(?![\w.])/
+NOT.2: /not(?![\w.])/
 COMPARE: "==" | "!=" | "<=" | ">=" | "<" | ">"
 SIGN: "+" | "-"
 POWER.1: "**"
 STAR: "*"
 SLASH: "/"
-DIV.2: "//" | /div(?![A-Za-z_0-9.])/
-MOD.2: "%" | /mod(?![A-Za-z_0-9.])/
+DIV.2: "//" | /div(?![\w.])/
+MOD.2: "%" | /mod(?![\w.])/
 NUMBER: /(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/
 NAME: /{NAME_PATTERN}/
 """

@@ -9,15 +9,17 @@ from costdb.expr.errors import ExprError
 from costdb.expr.functions import Conditional, Reduction
 from costdb.expr.nodes import Expr, ExprLike, Num, Sym, as_expr
 
-NAME_PATTERN = r"[A-Za-z_][A-Za-z_0-9]*(?:\.[A-Za-z_][A-Za-z_0-9]*)*"
-_NAME = re.compile(NAME_PATTERN)
+NAME_PATTERN = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+"""Names as Python has them, which may be Greek or Chinese; what is none after all is refused."""
+
+_NAMED = re.compile(" +")
 NOT_NUMBERS = frozenset({"nan", "inf", "infinity"})
 OPERATOR_WORDS = frozenset({"div", "mod", "and", "or", "not"})
 
 
 def check_name(name: str) -> str:
     """Return `name`, or refuse what the grammar could not read back."""
-    if not _NAME.fullmatch(name):
+    if not all(part.isidentifier() for part in name.split(".")):
         raise ExprError(f"{name!r} is not a name")
     if len(name) > 200:
         raise ExprError(f"a name of {len(name)} characters is too long")
@@ -28,8 +30,14 @@ def check_name(name: str) -> str:
     return name
 
 
+def name_like(text: str) -> str:
+    """Return `text` with an underscore for each run of what names do not hold; dots stay."""
+    parts = _NAMED.split("".join(c if c == "." or f"_{c}".isidentifier() else " " for c in text))
+    return "_".join(parts)
+
+
 def sym(name: str) -> Expr:
-    """Return the symbol `name`: letters, digits and underscores, in parts joined by dots."""
+    """Return the symbol `name`: identifiers of Python, joined by dots."""
     return Sym(check_name(name))
 
 

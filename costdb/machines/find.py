@@ -72,6 +72,7 @@ def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
     nearest = get_close_matches(name.lower(), machine_names(), n=3, cutoff=0.5)
-    hint = f": nearest are {', '.join(nearest)}" if nearest else ""
+    verb = "are" if len(nearest) > 1 else "is"
+    hint = f": nearest {verb} {', '.join(nearest)}" if nearest else ""
     asked = json.dumps(name, ensure_ascii=False)
     return f'unknown machine {asked}{hint}; "advise machine list" shows all'

@@ -44,16 +44,16 @@ formals: "(" NAME ("," NAME)* ")"
     | "{" parallel "}"
     | "{" "}" -> nothing
 
-NUMERIC.3: /numeric(?![A-Za-z_0-9.])/
-RESOURCE.3: /resource(?![A-Za-z_0-9.])/
-PROCESS.3: /process(?![A-Za-z_0-9.])/
-PARAMETER.3: /parameter(?![A-Za-z_0-9.])/
-DELAY.3: /delay(?![A-Za-z_0-9.])/
-USE.3: /use(?![A-Za-z_0-9.])/
-SEQ.3: /seq(?![A-Za-z_0-9.])/
-PAR.3: /par(?![A-Za-z_0-9.])/
-IF.3: /if(?![A-Za-z_0-9.])/
-ELSE.3: /else(?![A-Za-z_0-9.])/
+NUMERIC.3: /numeric(?![\w.])/
+RESOURCE.3: /resource(?![\w.])/
+PROCESS.3: /process(?![\w.])/
+PARAMETER.3: /parameter(?![\w.])/
+DELAY.3: /delay(?![\w.])/
+USE.3: /use(?![\w.])/
+SEQ.3: /seq(?![\w.])/
+PAR.3: /par(?![\w.])/
+IF.3: /if(?![\w.])/
+ELSE.3: /else(?![\w.])/
 """
     + EXPRESSION_RULES
     + r"""

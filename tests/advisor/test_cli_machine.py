@@ -80,7 +80,7 @@ def test_every_number_of_a_machine_is_shown_with_its_origin(advise: Program, nam
 
 def test_an_unknown_machine_is_met_with_the_nearest(advise: Program) -> None:
     refusal = advise.refusal("machine", "show", "t3")
-    assert 'unknown machine "t3": nearest are t3e' in refusal
+    assert 'unknown machine "t3": nearest is t3e' in refusal
     assert "unknown machine" in advise.refusal("machine", "export", "t3")
 
 

@@ -92,7 +92,7 @@ def test_every_built_in_machine_loads_under_its_own_name():
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        ("t3", 'unknown machine "t3": nearest are t3e; "advise machine list" shows all'),
+        ("t3", 'unknown machine "t3": nearest is t3e; "advise machine list" shows all'),
         ("zzzzzz", 'unknown machine "zzzzzz"; "advise machine list" shows all'),
         ("../t3e", "unknown machine"),
         ("", 'unknown machine ""'),

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.ir.spmd.memory import At, Contiguity, View
 from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
 from costdb.expr import Expr, num, sym
+from costdb.expr.names import name_like
 from costdb.work import Region
 
 WORD_BYTES = 8
 """What an element, or a Python number in a pickle, is taken to be where nothing says."""
-
-_NOT_A_NAME = re.compile(r"[^A-Za-z0-9_]+")
 
 
 def itemsize(dtype: str | None) -> int:
@@ -33,8 +30,8 @@ def run_of(count: Expr, size_bytes: int) -> Region:
 
 def unknown_count(name: str) -> Expr:
     """Return the symbol for the elements of an array of unknown size."""
-    bare = _NOT_A_NAME.sub("_", name).strip("_") or "array"
-    return sym(f"_{bare}.size" if bare[0].isdigit() else f"{bare}.size")
+    bare = name_like(name.replace(".", " ")).strip("_") or "array"
+    return sym(f"{bare}.size" if bare.isidentifier() else f"_{bare}.size")
 
 
 def region_of(view: View) -> Region:

@@ -30,10 +30,10 @@ from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
 from advisor.source import SourceProblem, Span
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_RECEIVER = re.compile(rf"([A-Za-z_][\w.]*)\.(?:{BUFFER_METHOD})\s*\(")
-_CALLED = re.compile(r"([A-Za-z_][\w.]*)\.([A-Za-z_]\w*)\s*\(")
+_RECEIVER = re.compile(rf"([^\W\d][\w.]*)\.(?:{BUFFER_METHOD})\s*\(")
+_CALLED = re.compile(r"([^\W\d][\w.]*)\.([^\W\d]\w*)\s*\(")
 _RECEIVER_OR_RANK = re.compile(
-    rf"([A-Za-z_][\w.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
+    rf"([^\W\d][\w.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
 )
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _START = Span(1, 0, 1, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -10,10 +9,9 @@ from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.ir.spmd.sizes import Derived
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
-from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS
+from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS, name_like
 from costdb.expr.nodes import Num
 
-_UNNAMED = re.compile(r"[^A-Za-z0-9_.]+")
 _RESERVED = frozenset({RANK, RANKS}) | NOT_NUMBERS | OPERATOR_WORDS
 
 
@@ -93,7 +91,7 @@ class Symbols:
 
 def _identifier(name: str) -> str:
     """Return a name of the expression language that resembles a piece of source."""
-    parts = [part.strip("_") or "_" for part in _UNNAMED.sub("_", name).split(".") if part]
-    made = ".".join(p if not p[0].isdigit() else f"_{p}" for p in parts)
+    parts = [part.strip("_") or "_" for part in name_like(name).split(".") if part]
+    made = ".".join(p if p.isidentifier() else f"_{p}" for p in parts)
     made = made.removeprefix("self.")[:40].strip(".") or "size"
     return f"{made}_" if made.lower() in _RESERVED - {RANK, RANKS} else made
