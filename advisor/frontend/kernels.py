@@ -34,6 +34,7 @@ from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym
+from costdb.expr.names import is_name
 
 _BUILTINS = frozenset({"len", "max", "min", "range"})
 # functions that can see every local variable of the function that calls them
@@ -171,7 +172,9 @@ def _module_constants(
     reader: FileReader, scope: Scope, hidden: Collection[str]
 ) -> dict[str, SizeBinding]:
     """Let module-level numbers be known, but for names that mean something else in the kernel."""
-    sizes = {name: size for name, size in reader.integers.items() if name not in hidden}
+    sizes = {
+        name: size for name, size in reader.integers.items() if name not in hidden and is_name(name)
+    }
     scope.scalars.update({name: sym(name) for name in sizes})
     scope.numbers.update({name: PYTHON_FLOAT for name in reader.floats if name not in hidden})
     return sizes
@@ -194,7 +197,7 @@ def _parameter(
     array = array or commented.get(name)
     if array is not None:
         scope.declared[name] = array
-    elif name in sizes or _is_named(annotation, "int"):
+    elif (name in sizes or _is_named(annotation, "int")) and is_name(name):
         scope.scalars[name] = sym(name)
     elif _is_named(annotation, "float"):
         scope.numbers[name] = PYTHON_FLOAT

@@ -18,6 +18,7 @@ from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
+from costdb.expr.names import is_name
 
 _Axis = tuple[str, int]
 
@@ -43,7 +44,8 @@ def as_seen(
     for name, array in _declared(seen, function.node, parameters, once).items():
         scope.declared.setdefault(name, array)
     for name in _sizes(seen) & parameters.keys():
-        scope.scalars.setdefault(name, sym(name))
+        if is_name(name):
+            scope.scalars.setdefault(name, sym(name))
     for name, dtype in _other_numbers(seen).items():
         if name in parameters and name not in scope.scalars:
             scope.numbers.setdefault(name, dtype)

@@ -30,6 +30,15 @@ def check_name(name: str) -> str:
     return name
 
 
+def is_name(text: str) -> bool:
+    """Return whether a symbol may be called so; some names of Python's mean something here."""
+    try:
+        check_name(text)
+    except ExprError:
+        return False
+    return True
+
+
 def name_like(text: str) -> str:
     """Return `text` with an underscore for each run of what names do not hold; dots stay."""
     parts = _NAMED.split("".join(c if c == "." or f"_{c}".isidentifier() else " " for c in text))

@@ -99,3 +99,15 @@ def test_modules_in_other_letters_are_found(tmp_path: Path) -> None:
     assert callers_of(path) == (str(tmp_path / "main.py"),)
     assert may_be_given_communicator(path, helper.encode())
     assert callers_of(str(tmp_path / "мощь.py")) == ()
+
+
+@pytest.mark.parametrize("word", ["mod", "div", "inf", "nan", "Infinity", "x" * 300])
+def test_names_that_mean_something_to_us_are_unknown_values(word: str) -> None:
+    source = (ROOT / "examples/box_sum.py").read_text()
+    options = Options("t3e", {}, (), (), None)
+    as_parameter = source.replace("b: int", f"{word}: int").replace("(b - 1)", f"({word} - 1)")
+    as_constant = f"{word} = 4\n" + source.replace("(b - 1)", f"({word} - 1)")
+    for text in (as_parameter.replace("b=3", f"{word}=3"), as_parameter, as_constant):
+        assert text != source
+        found = check_source("k.py", text, options)
+        assert any("is not known" in remark.message for remark in found.remarks)
