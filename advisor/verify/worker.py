@@ -123,8 +123,10 @@ def _array(random: Any, one: Mapping[str, Any]) -> Any:
     made += made.dtype.type(0.5)
     made = made.astype(dtype, copy=False)
     if len(shape) == 2 and shape[0] == shape[1]:
-        # elimination without pivoting needs a dominant diagonal; nothing else minds one
-        made[np.diag_indices(shape[0])] += shape[0]
+        # Elimination without pivoting needs a heavy diagonal. This one is several times the
+        # norm of what the entries differ by, which keeps all pivots away from 0; a larger one
+        # would let exponentials underflow, which take many times as long.
+        made[np.diag_indices(shape[0])] += shape[0] ** 0.5
     return made
 
 
