@@ -263,12 +263,15 @@ class Statement:
         Arithmetic operations.
     calls : tuple of ArrayCall or None
         What an array library is called for, in order; None where none is: compiled loops.
+    together : Expr or None
+        How many ranks do the like at the same time; None where that is not known, as 1.
     """
 
     accesses: tuple[Access, ...]
     operations: Expr
     label: str = "statement"
     calls: tuple[ArrayCall, ...] | None = None
+    together: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)

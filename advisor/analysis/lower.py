@@ -16,7 +16,9 @@ from advisor.analysis.placement import place
 from advisor.analysis.reindexed import cut_where_it_turns, with_unit_steps
 from advisor.analysis.reuse import with_distances
 from advisor.analysis.temporaries import Memory
-from advisor.analysis.turns import side_by_side
+from advisor.analysis.together import in_turn, ranks_together, together
+from advisor.analysis.turns import owned_by, side_by_side
+from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
 from advisor.ir.shapes import ShapeConflict
@@ -73,11 +75,15 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
         At the first statement that is not understood, or that no rule lowers.
     """
     halos, facts = Halos(), Facts()
-    arrays = Arrays(kernel, place(kernel), facts, halos)
+    placed = place(kernel)
+    arrays = Arrays(kernel, placed, facts, halos)
     memory = Memory(arrays.bytes_by_name()) if reuse else None
-    made = Sequential(tuple(_Lowering(arrays, memory).block(kernel.body)))
+    made: Process = Sequential(tuple(_Lowering(arrays, memory).block(kernel.body)))
     if memory is None:
         return made
+    ranks = ranks_together(placed.values())
+    if ranks != ONE:
+        made = together(made, ranks)
     footprint = sum(memory.arrays.values(), ZERO)
     return memory.of_call(with_distances(made, footprint), kernel.locals)
 
@@ -200,6 +206,8 @@ class _Lowering:
             shared = side_by_side(loop, body, self.arrays)
             if shared is not None:
                 return [*first, shared]
+            if carried(loop, self.facts.minima) and owned_by(loop, self.arrays) is not None:
+                body = in_turn(body)
             return [*first, SeqLoop(loop.variable, loop.low, loop.high - 1, body)]
         trips = ceil_div(loop.high - loop.low, num(loop.step))
         return [*first, SeqLoop(loop.variable, ONE, trips, body)]

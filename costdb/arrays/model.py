@@ -19,8 +19,10 @@ from costdb.arrays.amounts import (
     residual_key,
 )
 from costdb.arrays.rates import SECTION, Rates, quantity_at, rates_of
+from costdb.arrays.together import line_factor, slowed
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, num, sym
+from costdb.expr import Expr, conditional, less, num, sym
+from costdb.expr.nodes import Num
 from costdb.machines import RESIDUAL, Machine
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
@@ -31,15 +33,24 @@ _SHARED = (APART_LINE, CONFLICT_LINE, LINE)
 """What memory does to one class it does to others, so these stand in for one another."""
 
 
-def price_calls(calls: tuple[ArrayCall, ...], machine: Machine) -> Priced | Missing:
+def price_calls(
+    calls: tuple[ArrayCall, ...], machine: Machine, together: Expr | None = None
+) -> Priced | Missing:
     """Price calls one after another.
+
+    Parameters
+    ----------
+    calls : tuple of ArrayCall
+    machine : Machine
+    together : Expr, optional
+        How many ranks make such calls at the same time.
 
     Raises
     ------
     MachineError
         The profile's section is malformed.
     """
-    bill = _Bill(machine, _levels(machine))
+    bill = _Bill(machine, _levels(machine), together)
     for call in calls:
         bill.charge(call)
     return bill.total()
@@ -51,7 +62,7 @@ def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
     levels = _levels(machine)
     if rates is None or not levels:
         return lacking(machine, f"{SECTION}.rates.loop, of compiled loops")
-    bill = _Bill(machine, levels)
+    bill = _Bill(machine, levels, work.together)
     places = [Visit(access.region) for access in work.accesses]
     call = ArrayCall(ArrayOperation.LOOP, "float64", work.operations, None, tuple(places))
     bill.charge(call)
@@ -67,6 +78,7 @@ def _levels(machine: Machine) -> tuple[int, ...]:
 class _Bill:
     machine: Machine
     levels: tuple[int, ...]
+    together: Expr | None = None
     terms: dict[str, Expr] = field(default_factory=dict)
     coefficients: dict[str, Quantity] = field(default_factory=dict)
     domains: dict[Domain, None] = field(default_factory=dict)
@@ -147,8 +159,22 @@ class _Bill:
         name = ".".join((SECTION, *rates.place, *path))
         if rates.stands_in:
             name = f"{SECTION}.{key}.{dtype}.as.{'.'.join(rates.place)}.{'.'.join(path)}"
+        return self._in_company(name, quantity, path)
+
+    def _in_company(self, name: str, quantity: Quantity, path: tuple[str, ...]) -> Expr:
+        """Return a coefficient; of lines, as it is when other ranks want theirs too."""
+        factor = None
+        if self.together is not None and path[0] in _SHARED:
+            factor = line_factor(self.machine, self.together, path[-1])
+        if factor is None or self.together is None:
+            self.coefficients[name] = quantity
+            return sym(name)
+        together = f"{name}.together"
+        self.coefficients[together] = slowed(quantity, factor)
+        if isinstance(self.together, Num):
+            return sym(together)
         self.coefficients[name] = quantity
-        return sym(name)
+        return conditional(less(1, self.together), sym(together), sym(name))
 
 
 def _label(operation: ArrayOperation) -> str:

@@ -17,6 +17,7 @@ SECTIONS: Mapping[str, str] = MappingProxyType(
         "messages": "costdb.calibration.messages",
         "arrays": "costdb.calibration.arrays",
         "loops": "costdb.calibration.loops",
+        "together": "costdb.calibration.together",
         "collectives": "costdb.calibration.collectives",
         "pickled": "costdb.calibration.pickled",
         "remote": "costdb.calibration.remote",

@@ -70,9 +70,9 @@ def _scan_of_calls(work: PrefixScan, machine: Machine) -> Priced | Missing:
     bill = Bill(machine)
     if work.ranks != num(1):
         charge_prefix(bill, work)
-    parts = [bill.total(), price_calls(work.calls or (), machine)]
+    parts = [bill.total(), price_calls(work.calls or (), machine, work.ranks)]
     if work.ranks != num(1) and work.correction:
-        added = price_calls(work.correction, machine)
+        added = price_calls(work.correction, machine, work.ranks)
         several = less(1, work.ranks)
         parts.append(added if isinstance(added, Missing) else _only_if(several, added))
     return _together(parts)
@@ -112,7 +112,9 @@ def price_statement(work: Statement, machine: Machine) -> Priced | Missing:
     if machine.section("arrays"):
         from costdb.arrays.model import price_calls, price_loop
 
-        return price_loop(work, machine) if work.calls is None else price_calls(work.calls, machine)
+        if work.calls is None:
+            return price_loop(work, machine)
+        return price_calls(work.calls, machine, work.together)
     if work.calls and not work.accesses:
         return lacking(machine, "arrays.rates")
     bill = Bill(machine)

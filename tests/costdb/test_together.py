@@ -1,0 +1,175 @@
+"""Ranks that compute at the same time: what is measured, the fit, and prices in company."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costdb.arrays.amounts import piece_keys
+from costdb.calibration import together
+from costdb.calibration.section import Effort, Point, Timing, World
+from costdb.calibration.together import SECTION
+from costdb.calibration.together_fit import ALL, ARRAYS_OF, ONE, fit_together
+from costdb.estimate import Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import Expr, num, sym
+from costdb.machines import Machine
+from costdb.machines.machine import machine_of
+from costdb.pricing import price_work
+from costdb.profile_check import check_profile
+from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
+
+LEVELS = (1000, 10_000, 100_000, 1_000_000)
+PIECES = piece_keys(LEVELS)
+LINE_US = dict(zip(PIECES, (0.0, 0.5, 2.0, 8.0), strict=True))
+P = sym("P")
+
+
+def piece(size: int) -> str:
+    return next((f"b{level}" for level in LEVELS[1:] if size <= level), "beyond")
+
+
+def timings(factors: dict[str, float], sizes: list[int]) -> Iterator[Timing]:
+    """Yield times of a machine whose shared lines take so many times longer in company."""
+    for turn, operation in enumerate(ARRAYS_OF):
+        for number, size in enumerate(sizes):
+            own, lines = size * 1e-3, size / 64 * LINE_US[piece(size)]
+            for who in (ONE, ALL):
+                factor = factors[piece(size)] if who == ALL else 1.0
+                point = Point(
+                    f"together.{operation}",
+                    {"bytes": size, "who": who, "ranks": 4},
+                    (number + turn) % 2 == 1,
+                )
+                yield Timing(point, ((own + lines * factor,),))
+
+
+SIZES = [5000, 8000, 20_000, 50_000, 200_000, 700_000, 2_000_000, 4_000_000]
+FACTORS = st.tuples(*[st.floats(1, 4)] * 3).map(
+    lambda some: dict(zip(PIECES, (1.0, *some), strict=True))
+)
+
+
+@given(FACTORS)
+def test_the_factors_of_a_machine_are_found(factors: dict[str, float]) -> None:
+    found = fit_together(list(timings(factors, SIZES)), LEVELS)
+    stated = found.parts["arrays"]["together"]["p4"]["line_factor"]
+    assert {key: one["value"] for key, one in stated.items()} == pytest.approx(
+        {key: factors[key] for key in PIECES[1:]}, rel=1e-5
+    )
+    (alone, ours) = found.qualities
+    assert ours.chosen and not alone.chosen and ours.median_error < 1e-5
+    assert ours.points == len(SIZES) - 2
+
+
+def test_what_is_farther_than_measured_is_shared_as_the_farthest_that_was() -> None:
+    factors = dict(zip(PIECES, (1, 1.5, 2, 3), strict=True))
+    near = fit_together(list(timings(factors, SIZES[:4])), LEVELS)
+    stated = near.parts["arrays"]["together"]["p4"]["line_factor"]
+    assert [stated[key]["value"] for key in PIECES[1:]] == pytest.approx([1.5, 1.5, 1.5])
+    (note,) = fit_together([], LEVELS).notes
+    assert "no working set was measured" in note
+
+
+def test_company_that_costs_nothing_has_the_factor_one() -> None:
+    faster = dict.fromkeys(PIECES, 0.8)
+    found = fit_together(list(timings(faster, SIZES)), LEVELS)
+    stated = found.parts["arrays"]["together"]["p4"]["line_factor"]
+    assert {one["value"] for one in stated.values()} == {1.0}
+
+
+@pytest.mark.parametrize("effort", list(Effort))
+def test_each_working_set_is_timed_alone_and_in_company(effort: Effort) -> None:
+    points = SECTION.points(effort, 2)
+    by_who = {
+        who: [
+            (p.operation, p.features["bytes"], p.held_out)
+            for p in points
+            if p.features["who"] == who
+        ]
+        for who in (ONE, ALL)
+    }
+    assert by_who[ONE] == by_who[ALL] and len(by_who[ONE]) == len(set(by_who[ONE])) > 10
+    assert SECTION.points(effort, 1) == ()
+
+
+@pytest.mark.parametrize("operation", list(ARRAYS_OF))
+def test_only_the_first_rank_computes_where_one_does(
+    operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(together, "_LARGEST_BYTES", 1 << 16)
+    together._memory.cache_clear()
+    target = together._doubles({"copy": 1, "add": 2}[operation], 100)
+    value = {"copy": 1.0, "add": 2.0}[operation]
+    for who, rank, works in ((ONE, 1, False), (ONE, 0, True), (ALL, 1, True)):
+        point = Point(f"together.{operation}", {"bytes": 2400, "who": who, "ranks": 2})
+        action = SECTION.action(point, World(rank, 2))
+        target[:] = 7.0
+        action.run()
+        assert np.all(target[: 2400 // 8 // ARRAYS_OF[operation]] == (value if works else 7.0))
+    together._memory.cache_clear()
+
+
+def machine(**factors: float) -> Machine:
+    leaf = {"provenance": "measured", "source": "calibration"}
+
+    def us(value: float, unit: str = "us") -> dict[str, object]:
+        return {"value": value, "unit": unit, **leaf}
+
+    lines = {key: us(LINE_US[key]) for key in PIECES}
+    stated = {
+        "schema_version": 1,
+        "name": "shared",
+        "title": "Made up",
+        "library": "none",
+        "sources": {"calibration": "nobody"},
+        "hardware": {"cache_line_bytes": us(64, "byte")},
+        "arrays": {
+            "levels": {f"b{level}": us(level, "byte") for level in LEVELS},
+            "rates": {"copy": {"float64": {"call_us": us(1.0), "line_us": lines}}},
+            "together": {
+                f"p{ranks[1:]}": {"line_factor": {key: us(factor, "1") for key in PIECES[1:]}}
+                for ranks, factor in factors.items()
+            },
+        },
+    }
+    assert not check_profile(stated, "made up")
+    return machine_of(stated, "made up")
+
+
+def price(on: Machine, count: int, together: Expr | None, **sizes: int) -> float:
+    region = Region(8, (num(count),), (num(8),))
+    visits = Visit(region, "x"), Visit(region, "y")
+    call = ArrayCall(ArrayOperation.COPY, "float64", num(count), visits[0], visits[1:])
+    work = Statement((Access(region),), num(0), "copy", (call,), together)
+    priced = price_work(work, on)
+    assert isinstance(priced, Priced)
+    return float(evaluate_price(priced, sizes).mid) * 1e6
+
+
+@pytest.mark.parametrize("count", [500, 2000, 20_000, 200_000])
+def test_lines_from_shared_levels_take_longer_in_company_and_others_do_not(count: int) -> None:
+    shared = machine(p2=3.0)
+    alone = price(shared, count, None)
+    # where on a line an array begins is not known
+    lines_us = 2 * (count / 8 + 7 / 8) * LINE_US[piece(16 * count)]
+    assert alone == pytest.approx(1.0 + lines_us)
+    assert price(shared, count, num(1)) == alone
+    assert price(shared, count, num(2)) == pytest.approx(1.0 + 3 * lines_us)
+    assert price(shared, count, num(64)) == pytest.approx(1.0 + 3 * lines_us)
+    for ranks in (1, 2, 5):
+        assert price(shared, count, P, P=ranks) == price(shared, count, num(ranks))
+    assert price(machine(), count, num(2)) == alone
+
+
+def test_between_measured_numbers_every_rank_adds_as_much() -> None:
+    shared = machine(p2=1.5, p8=8.0)
+    once = price(shared, 200_000, num(1))
+    twice, five, all_of_them = (price(shared, 200_000, num(n)) - 1.0 for n in (2, 5, 8))
+    assert twice == pytest.approx(1.5 * (once - 1.0))
+    assert five == pytest.approx((1 + 4 / 7 * 7.0) * (once - 1.0))
+    assert all_of_them == pytest.approx(8.0 * (once - 1.0))
