@@ -73,9 +73,11 @@ def _told(one: Evidence) -> str:
     sizes = ", ".join(f"{name} = {value:g}" for name, value in sorted(one.bindings.items()))
     ranks = one.circumstances.get("ranks", "")
     where = {"": "", "1": " on 1 process"}.get(ranks, f" on {ranks} ranks")
+    # what changes is predicted by itself
+    of = f" of {one.circumstances['of']}" if "of" in one.circumstances else ""
     date = one.circumstances.get("date", "")[:10]
     measured = one.measured
     return (
-        f"on {one.machine} {date}{where}, {sizes}: {ratio(measured.mid)}"
+        f"on {one.machine} {date}{where}, {sizes}: {ratio(measured.mid)}{of}"
         f" ({ratio(measured.low)} .. {ratio(measured.high)}), predicted {ratio(one.predicted.mid)}"
     )

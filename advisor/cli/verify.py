@@ -1,8 +1,8 @@
-"""``advise verify``: runs kernels and their rewrites, and holds predictions against the clock."""
+"""``advise verify``: runs kernels, programs and rewrites; holds predictions against the clock."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from advisor.cli import options
 from advisor.cli.common import (
     FINDINGS,
+    CommandError,
     choose_machine,
     complain,
     parse_bindings,
@@ -31,7 +32,7 @@ def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(
         "verify",
-        help="RUN kernels and their rewrites, and compare predicted with measured times.",
+        help="RUN kernels, MPI programs and their rewrites; compare predicted with measured times.",
     )(_verify)
 
 
@@ -49,13 +50,16 @@ def _verify(
     ] = None,
     repeat: Annotated[int, typer.Option("--repeat", min=1, help="Launches of each variant.")] = 2,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every kernel of every file in the folders.")
+        bool, typer.Option("--all", help="Every kernel and program of every file in the folders.")
     ] = False,
+    ranks: options.Ranks = 2,
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> int:
     require_format(output_format)
+    from advisor.cli.verify_programs import program_cases, verify_programs
     from advisor.verify.document import document_of
+    from advisor.verify.program_verdict import programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
     from costdb.calibration.bystanders import Bystanders
@@ -73,30 +77,45 @@ def _verify(
         group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
         _keep(group, chosen)
         groups.append(group)
-    if not groups:
-        raise wrong_use("there is no kernel to verify")
-    document = document_of(groups, _circumstances(chosen, others.busy_cores()))
+    # a kernel that was asked for is no program
+    found = [] if kernel is not None else program_cases(paths, given, ranks or 2, chosen)
+    programs = verify_programs(found, Effort(launches=repeat), chosen)
+    if not groups and not programs:
+        raise wrong_use("there is no kernel to verify, nor a program that communicates")
+    where = _circumstances(chosen, others.busy_cores())
+    document = document_of(groups, programs, where)
     _keep_document(" ".join(files), document)
     if output_format == JSON:
         import json
 
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     else:
-        words = "".join(f"{line}\n" for line in in_words(groups))
-        text = as_table(groups, text_style(output)) + words
+        style = text_style(output)
+        lines = in_words(groups) if groups else []
+        text = as_table(groups, style) if groups else ""
+        if programs:
+            text += f"{_as_lines(lines)}\n{programs_table(programs, style)}"
+            lines = programs_in_words(programs)
+        text += _as_lines(lines)
     write_result(text, output)
     sound = all(one.measured.equal for group in groups for one in group)
+    sound = sound and all(one.sound for group in programs for one in group)
     return 0 if sound else FINDINGS
+
+
+def _as_lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    return [
-        str(found)
-        for file in files
-        for found in (sorted(Path(file).glob("*.py")) if Path(file).is_dir() else [Path(file)])
-    ]
+    from advisor.cli.paths import python_files
+
+    def refuse(error: CommandError) -> None:
+        raise error
+
+    return list(python_files(files, refuse))
 
 
 def _cases(

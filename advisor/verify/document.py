@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from advisor.verify.cases import Variant
+from advisor.verify.program_verdict import ProgramVerdict, program_document
 from advisor.verify.running import Measured
 from advisor.verify.verdict import Verdict, summary_of
 
@@ -30,7 +31,11 @@ class Circumstances:
     busy_cores: float | None
 
 
-def document_of(groups: Sequence[Sequence[Verdict]], where: Circumstances) -> dict[str, Any]:
+def document_of(
+    groups: Sequence[Sequence[Verdict]],
+    programs: Sequence[Sequence[ProgramVerdict]],
+    where: Circumstances,
+) -> dict[str, Any]:
     """Return the document."""
     summary = summary_of(groups)
     return {
@@ -41,6 +46,7 @@ def document_of(groups: Sequence[Sequence[Verdict]], where: Circumstances) -> di
         "others_busy_cores": where.busy_cores,
         "summary": None if summary is None else asdict(summary),
         "kernels": [_kernel(group) for group in groups],
+        "programs": [program_document(group) for group in programs],
     }
 
 

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from advisor.verify.cases import Case, Variant
 
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _TOLERANCE = 1e-6
 _PATIENCE_S = 120.0
 
@@ -87,7 +87,7 @@ def _launch(
     }
     job.write_text(json.dumps(stated), "utf-8")
     command = [sys.executable, "-m", "advisor.verify.worker", str(job)]
-    environment = {**os.environ, **dict.fromkeys(_THREADS, "1")}
+    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
     try:
         ended = subprocess.run(
             command,
