@@ -2,9 +2,9 @@
 
 A call takes a fixed time, some time for every entry into its innermost loop, some for every
 element, and some for every cache line that comes from beyond the first-level cache, by how far
-the line has gone since it was last used. Where the innermost dimension is strided, elements and
-lines have coefficients of their own, and others again where the pitch is a multiple of
-4096 bytes, at which lines compete for few places in a cache.
+the line has gone since it was last used (:mod:`costdb.arrays.hierarchy`). Where the innermost
+dimension is strided, elements and lines have coefficients of their own, and lines that crowd
+into few sets of a cache others again.
 """
 
 from __future__ import annotations
@@ -12,35 +12,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from costdb.arrays.memory import Lie, distinct, inner_runs, shape_of
-from costdb.expr import (
-    Expr,
-    conditional,
-    equal,
-    less,
-    less_equal,
-    log2,
-    maximum,
-    minimum,
-    num,
-)
+from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy
+from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of
+from costdb.expr import Expr, less, less_equal, log2, maximum, minimum, num
 from costdb.expr.nodes import Num
 from costdb.machines import RESIDUAL
-from costdb.work import ArrayCall, ArrayOperation, Visit
+from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 ZERO, ONE = num(0), num(1)
-CONFLICT_BYTES = 2048
-"""A pitch that is a multiple of it maps all lines of a column to few sets of a cache."""
 PAGE_BYTES = 4096
 PAGES_AT_HAND = 3072
-"""Processors of today know where so many pages are, or a third more; others are looked up."""
+"""Processors of today know where about so many pages are; others are looked up."""
+SMALL_BYTES = 1024
+"""The library keeps freed arrays smaller than this for its next ones."""
 KEPT_BYTES = 32 * 2**20
 """Memory of larger arrays goes back to the system when it is freed: the C library's constant."""
 HUGE_BYTES = 4 * 2**20
 """From here on NumPy asks for huge pages."""
 
 CALL, RUN = "call_us", "run_us"
+KEPT_CALL, FRESH_CALL = "kept_call_us", "fresh_call_us"
+"""On top of a call: storing into an array that is there, or getting memory for the result."""
 ELEMENT, ROWS_ELEMENT, APART_ELEMENT = "element_us", "rows_element_us", "apart_element_us"
+ROWS_STORED, APART_STORED = "rows_stored_us", "apart_stored_us"
+"""On top where the result lies in rows with gaps between them, by element, or apart, by line."""
 PAGE = "page_us"
 RESIDUALS = {
     ELEMENT: RESIDUAL,
@@ -49,9 +44,9 @@ RESIDUALS = {
 }
 """What a fit leaves unexplained, by how a call's elements lie: strided ones are harder to know."""
 LINE, APART_LINE, CONFLICT_LINE = "line_us", "apart_line_us", "conflict_line_us"
+LINES = (LINE, APART_LINE, CONFLICT_LINE)
 FRESH = "fresh"
 """Not of a class: memory that the system has to give is as dear for every operation."""
-NEAR, BEYOND = "near", "beyond"
 SMALL, HUGE = "small", "huge"
 _BLOCKED = (ArrayOperation.MATMUL,)
 _WALKING = (ArrayOperation.SCAN, ArrayOperation.SORT, ArrayOperation.FFT)
@@ -76,74 +71,92 @@ def rate_key(call: ArrayCall) -> str:
     return f"{call.operation}_across" if across else str(call.operation)
 
 
-def piece_keys(levels: Sequence[int]) -> tuple[str, ...]:
-    """Return the names of the pieces beyond the first level, nearest first."""
-    return (*(f"b{level}" for level in levels[1:]), BEYOND)
-
-
 def working_set(call: ArrayCall, line_bytes: int) -> Expr:
     """Return the bytes of all lines that a call touches."""
     lines = ZERO
     for visit in distinct(call):
-        lines = lines + shape_of(visit.region, line_bytes).lines
+        lines = lines + _lines_touched(call, visit, line_bytes)
     return lines * line_bytes
 
 
-def amounts(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> Iterator[Amount]:
+def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     """Yield what a call takes of each coefficient.
 
     Parameters
     ----------
     call : ArrayCall
-    levels : sequence of int
-        Bytes up to which data counts as being in each level of the memory, ascending; lines from
-        the first one cost nothing of their own.
-    line_bytes : int
+    memory : Hierarchy
+        Lines from the first level cost nothing of their own.
     """
     yield Amount((CALL,), ONE)
     if call.operation is ArrayOperation.VIEW:
         return
-    yield Amount((RUN,), _runs(call))
+    line_bytes = memory.line_bytes
     shapes = [(visit, shape_of(visit.region, line_bytes)) for visit in distinct(call)]
+    yield from _of_the_call(call)
+    yield from _of_elements(call, shapes, line_bytes)
+    own = working_set(call, line_bytes)
+    for visit, shape in shapes:
+        yield from _of_lines(call, visit, shape, own, memory)
+    if call.fresh and call.result is not None:
+        lines = shape_of(call.result.region, line_bytes).lines
+        # a library that may take over an operand does so with arrays of this size
+        if not call.reuses:
+            yield Amount((FRESH, BEYOND), lines * less(KEPT_BYTES, lines * line_bytes))
+
+
+def _of_the_call(call: ArrayCall) -> Iterator[Amount]:
+    yield Amount((RUN,), _runs(call))
+    if not call.fresh:
+        yield Amount((KEPT_CALL,), ONE)
+    elif call.result is not None:
+        yield Amount((FRESH_CALL,), less_equal(SMALL_BYTES, _bytes(call.result.region)))
+
+
+def _of_elements(
+    call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]], line_bytes: int
+) -> Iterator[Amount]:
     apart = any(shape.lie is Lie.APART for _, shape in shapes)
     gapless = call.length is not None or call.operation is ArrayOperation.LOOP
     in_rows = not (apart or gapless) and _runs(call) != ONE
     element = APART_ELEMENT if apart else ROWS_ELEMENT if in_rows else ELEMENT
     yield Amount((element,), call.elements * _work_each(call))
-    own = working_set(call, line_bytes)
+    result = None if call.result is None else shape_of(call.result.region, line_bytes)
+    if in_rows and result is not None and result.runs != ONE:
+        yield Amount((ROWS_STORED,), call.elements)
     pages = ZERO
     for _, shape in shapes:
         if shape.lie is Lie.APART:
             pages = pages + shape.elements * minimum(1, shape.pitch_bytes / PAGE_BYTES)
     if pages != ZERO:
         yield Amount((PAGE,), pages * less(PAGES_AT_HAND, pages))
-    for visit, shape in shapes:
-        if call.operation in _BLOCKED:
-            # such algorithms bring their data near by themselves
-            yield Amount((LINE, BEYOND), shape.lines)
-            continue
-        if _is_table(call, visit):
-            # places that only the data know: a line for each, last used about a table ago
-            for key, here in _by_level(shape.lines * line_bytes, levels):
-                yield Amount((APART_LINE, key), call.elements * here)
-            continue
-        walked = _walked_across(call, visit)
-        if walked is not None:
-            yield from _across(visit, *walked, own, levels, line_bytes)
-            continue
-        name = LINE
-        conflicts: Expr = ZERO
-        if shape.lie is Lie.APART:
-            name = APART_LINE
-            conflicts = equal(shape.pitch_bytes % CONFLICT_BYTES, 0)
-        for distance, lines in _parts(visit, shape.lines, shape.pitch_bytes, own, line_bytes):
-            for key, here in _by_level(distance, levels):
-                yield from _charged(name, key, lines * here, conflicts)
-    if call.fresh and call.result is not None:
-        lines = shape_of(call.result.region, line_bytes).lines
-        # a library that may take over an operand does so with arrays of this size
-        if not call.reuses:
-            yield Amount((FRESH, BEYOND), lines * less(KEPT_BYTES, lines * line_bytes))
+
+
+def _of_lines(
+    call: ArrayCall, visit: Visit, shape: Shape, own: Expr, memory: Hierarchy
+) -> Iterator[Amount]:
+    if call.operation in _BLOCKED:
+        # such algorithms bring their data near by themselves
+        yield Amount((LINE, BEYOND), shape.lines)
+        return
+    if _is_table(call, visit):
+        yield from _anywhere(call, visit, shape, own, memory)
+        return
+    walked = _walked_across(call, visit)
+    if walked is not None:
+        yield from _across(visit, *walked, own, memory)
+        return
+    crowding: tuple[Expr, ...] = ()
+    name = LINE
+    if shape.lie is Lie.APART:
+        name, crowding = APART_LINE, memory.crowding(shape.pitch_bytes)
+        if visit == call.result:
+            yield Amount((APART_STORED,), shape.lines * memory.away(own))
+    elif call.length is None:
+        # what a class computes in the first level depends on how many arrays it goes through
+        yield Amount((LINE, NEAR), shape.lines)
+    for distance, lines in _parts(visit, shape.lines, own, memory.line_bytes):
+        yield from _charged(name, lines, distance, memory, crowding)
 
 
 def _is_table(call: ArrayCall, visit: Visit) -> bool:
@@ -154,6 +167,28 @@ def _is_table(call: ArrayCall, visit: Visit) -> bool:
             return visit is call.result
         case _:
             return False
+
+
+def _lines_touched(call: ArrayCall, visit: Visit, line_bytes: int) -> Expr:
+    lines = shape_of(visit.region, line_bytes).lines
+    # so few references as that do not come to all of a table
+    return minimum(lines, call.elements) if _is_table(call, visit) else lines
+
+
+def _anywhere(
+    call: ArrayCall, visit: Visit, shape: Shape, own: Expr, memory: Hierarchy
+) -> Iterator[Amount]:
+    """Yield the lines of references to places that only the data know.
+
+    The first reference to a line finds it where the program left it, the others where this call
+    did, a table ago.
+    """
+    first = _lines_touched(call, visit, memory.line_bytes)
+    far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
+    for key, here in memory.shares(far):
+        yield Amount((APART_LINE, key), first * here)
+    for key, here in memory.shares_anywhere(shape.lines * memory.line_bytes):
+        yield Amount((APART_LINE, key), (call.elements - first) * here)
 
 
 def _walked_across(call: ArrayCall, visit: Visit) -> tuple[Expr, Expr] | None:
@@ -174,12 +209,7 @@ def _walked_across(call: ArrayCall, visit: Visit) -> tuple[Expr, Expr] | None:
 
 
 def _across(
-    visit: Visit,
-    pitch: Expr,
-    length: Expr,
-    own: Expr,
-    levels: Sequence[int],
-    line_bytes: int,
+    visit: Visit, pitch: Expr, length: Expr, own: Expr, memory: Hierarchy
 ) -> Iterator[Amount]:
     """Yield the lines of walks side by side: each has a line for every element.
 
@@ -189,27 +219,30 @@ def _across(
     elements = ONE
     for count in region.counts:
         elements = elements * count
-    share = minimum(1, num(region.itemsize_bytes) / line_bytes)
-    near = 2 * length * line_bytes
+    share = minimum(1, num(region.itemsize_bytes) / memory.line_bytes)
+    near = length * (memory.line_bytes + region.itemsize_bytes)
     far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
-    conflicts = equal(pitch % CONFLICT_BYTES, 0)
-    for distance, lines in ((far, elements * share), (near, elements * (1 - share))):
-        for key, here in _by_level(distance, levels):
-            yield from _charged(APART_LINE, key, lines * here, conflicts)
-    # conflicts drive lines out even where all of them would fit
-    yield Amount((CONFLICT_LINE, NEAR), elements * conflicts * less_equal(near, levels[0]))
+    yield from _charged(APART_LINE, elements * share, far, memory, ())
+    crowding = memory.crowding(pitch)
+    yield from _charged(APART_LINE, elements * (1 - share), near, memory, crowding)
 
 
-def _charged(name: str, key: str, lines: Expr, conflicts: Expr) -> Iterator[Amount]:
-    if conflicts != ONE:
-        yield Amount((name, key), conditional(conflicts, 0, lines))
-    if conflicts != ZERO:
-        yield Amount((CONFLICT_LINE, key), conditional(conflicts, lines, 0))
+def _charged(
+    name: str, lines: Expr, distance: Expr, memory: Hierarchy, crowding: Sequence[Expr]
+) -> Iterator[Amount]:
+    """Yield lines by where they come from; those driven there by crowding are conflicts."""
+    plain = dict(memory.shares(distance))
+    if all(times == ONE for times in crowding):
+        for key, here in plain.items():
+            yield Amount((name, key), lines * here)
+        return
+    for key, here in memory.shares(distance, crowding):
+        anyway = plain.get(key, ZERO)
+        yield Amount((name, key), lines * minimum(here, anyway))
+        yield Amount((CONFLICT_LINE, key), lines * maximum(0, here - anyway))
 
 
-def _parts(
-    visit: Visit, lines: Expr, pitch: Expr, own: Expr, line_bytes: int
-) -> Iterator[tuple[Expr, Expr]]:
+def _parts(visit: Visit, lines: Expr, own: Expr, line_bytes: int) -> Iterator[tuple[Expr, Expr]]:
     """Yield how far lines have gone, and how many of them."""
     if visit.distance_bytes is None:
         yield own, lines
@@ -225,17 +258,11 @@ def _parts(
         yield own, lines * (1 - share)
 
 
-def _by_level(distance: Expr, levels: Sequence[int]) -> Iterator[tuple[str, Expr]]:
-    """Yield for each piece beyond the first level whether data comes from there."""
-    nearer = levels[0]
-    for level, key in zip(levels[1:], piece_keys(levels)[:-1], strict=True):
-        inside = conditional(less(nearer, distance), less_equal(distance, level), 0)
-        if inside != ZERO:
-            yield key, inside
-        nearer = level
-    beyond = less(nearer, distance)
-    if beyond != ZERO:
-        yield BEYOND, beyond
+def _bytes(region: Region) -> Expr:
+    size = num(region.itemsize_bytes)
+    for count in region.counts:
+        size = size * count
+    return size
 
 
 def _runs(call: ArrayCall) -> Expr:
@@ -248,9 +275,9 @@ def _runs(call: ArrayCall) -> Expr:
             | ArrayOperation.LOOP
         ):
             return ZERO
-        case ArrayOperation.FFT | ArrayOperation.SORT | ArrayOperation.MATVEC if (
-            call.length is not None
-        ):
+        case (
+            ArrayOperation.FFT | ArrayOperation.SORT | ArrayOperation.SCAN | ArrayOperation.MATVEC
+        ) if call.length is not None:
             return call.elements / call.length
         case _:
             return inner_runs(call)

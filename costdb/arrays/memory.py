@@ -35,12 +35,15 @@ class Shape:
         Cache lines touched, as expected for any alignment.
     pitch_bytes : Expr
         Between neighbours of the innermost dimension.
+    runs : Expr
+        Parts without gaps; 1 where elements lie apart.
     """
 
     lie: Lie
     elements: Expr
     lines: Expr
     pitch_bytes: Expr
+    runs: Expr = ONE
 
 
 def shape_of(region: Region, line_bytes: int) -> Shape:
@@ -76,7 +79,7 @@ def shape_of(region: Region, line_bytes: int) -> Shape:
         gap = _closest(rest)[1]
     own = run / line + (1 - item / line)
     lines = own if gap is None else minimum(own, gap / line)
-    return Shape(Lie.DENSE, elements, runs * lines, item)
+    return Shape(Lie.DENSE, elements, runs * lines, item, runs)
 
 
 def _closest(dims: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:

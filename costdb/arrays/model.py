@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 
 from costdb.arrays.amounts import (
     APART_ELEMENT,
-    APART_LINE,
-    CONFLICT_LINE,
     ELEMENT,
     FRESH,
-    LINE,
+    LINES,
     ROWS_ELEMENT,
     Amount,
     amounts,
     rate_key,
     residual_key,
 )
+from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
 from costdb.arrays.rates import SECTION, Rates, quantity_at, rates_of
 from costdb.arrays.together import line_factor, slowed
 from costdb.estimate import Domain, Missing, Priced, Term
@@ -29,8 +28,6 @@ from costdb.quantity import Quantity
 from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
 
 MODEL = "arrays"
-_SHARED = (APART_LINE, CONFLICT_LINE, LINE)
-"""What memory does to one class it does to others, so these stand in for one another."""
 
 
 def price_calls(
@@ -50,7 +47,7 @@ def price_calls(
     MachineError
         The profile's section is malformed.
     """
-    bill = _Bill(machine, _levels(machine), together)
+    bill = _Bill(machine, _memory(machine), together)
     for call in calls:
         bill.charge(call)
     return bill.total()
@@ -59,25 +56,27 @@ def price_calls(
 def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
     """Price a compiled loop over elements: its operations, and its lines by how they lie."""
     rates = rates_of(machine, "loop", "float64")
-    levels = _levels(machine)
-    if rates is None or not levels:
+    memory = _memory(machine)
+    if rates is None or not memory.levels:
         return lacking(machine, f"{SECTION}.rates.loop, of compiled loops")
-    bill = _Bill(machine, levels, work.together)
+    bill = _Bill(machine, memory, work.together)
     places = [Visit(access.region) for access in work.accesses]
     call = ArrayCall(ArrayOperation.LOOP, "float64", work.operations, None, tuple(places))
     bill.charge(call)
     return bill.total()
 
 
-def _levels(machine: Machine) -> tuple[int, ...]:
+def _memory(machine: Machine) -> Hierarchy:
     levels = counts_in_keys(machine, "b", SECTION, "levels")
-    return tuple(levels)
+    stated = (machine.quantity(SECTION, "way_bytes", f"b{level}") for level in levels)
+    ways = tuple(int(way.value) for way in stated if way is not None)
+    return hierarchy(levels, machine.cache_line_bytes, ways)
 
 
 @dataclass(slots=True)
 class _Bill:
     machine: Machine
-    levels: tuple[int, ...]
+    memory: Hierarchy
     together: Expr | None = None
     terms: dict[str, Expr] = field(default_factory=dict)
     coefficients: dict[str, Quantity] = field(default_factory=dict)
@@ -88,12 +87,11 @@ class _Bill:
         """Add a call."""
         key = rate_key(call)
         rates = rates_of(self.machine, key, call.dtype)
-        if rates is None or not self.levels:
+        if rates is None or not self.memory.levels:
             self.absent[f"{SECTION}.rates.{key}.{call.dtype}"] = None
             return
         total = num(0)
-        line = self.machine.cache_line_bytes
-        taken = list(amounts(call, self.levels, line))
+        taken = list(amounts(call, self.memory))
         for amount in taken:
             total = total + amount.amount * self._coefficient(rates, key, call.dtype, amount)
         total = total * self._residual(rates, key, call.dtype, taken)
@@ -143,7 +141,8 @@ class _Bill:
         return num(1)
 
     def _stand_ins(self, amount: Amount) -> list[Rates]:
-        if amount.place[0] not in _SHARED:
+        # what memory does to one class it does to others
+        if amount.place[0] not in LINES or amount.place[1] == NEAR:
             return []
         found: list[Rates] = []
         for key in ("binary", "copy"):
@@ -164,7 +163,7 @@ class _Bill:
     def _in_company(self, name: str, quantity: Quantity, path: tuple[str, ...]) -> Expr:
         """Return a coefficient; of lines, as it is when other ranks want theirs too."""
         factor = None
-        if self.together is not None and path[0] in _SHARED:
+        if self.together is not None and path[0] in LINES:
             factor = line_factor(self.machine, self.together, path[-1])
         if factor is None or self.together is None:
             self.coefficients[name] = quantity

@@ -1,52 +1,52 @@
 """Fits the array model: what a call takes is known, what each part of it costs is found.
 
-Coefficients are not negative and errors are relative. A class and element type is fitted by
-itself; the model without line terms beside it has the same pieces for its elements, so that the
-two differ by what the lines say.
+A class and element type is fitted by itself (:mod:`costdb.calibration.array_solve`); the model
+without line terms beside it has the same pieces for its elements, so that the two differ by what
+the lines say. Both are judged on the same points, each left out of the fit that predicts it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
 
 from costdb.arrays.amounts import (
     APART_ELEMENT,
-    APART_LINE,
+    APART_STORED,
     CALL,
-    CONFLICT_LINE,
     ELEMENT,
-    FRESH,
-    LINE,
-    NEAR,
+    FRESH_CALL,
+    KEPT_CALL,
+    LINES,
     PAGE,
     ROWS_ELEMENT,
+    ROWS_STORED,
+    RUN,
     amounts,
-    piece_keys,
     rate_key,
     residual_key,
     working_set,
 )
+from costdb.arrays.hierarchy import Hierarchy
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_points import FRESH_SIZES
+from costdb.calibration.array_solve import PIECE, Place, System, system_of
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
 from costdb.machines import RESIDUAL
 from costdb.machines.documents import Json
 from costdb.work import ArrayCall
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-Place = tuple[str, ...]
 _QUANTILES = (0.05, 0.95)
-_FOLDS = 10
 _LEAST_TESTED = 6
-_ELEMENTS = (ELEMENT, ROWS_ELEMENT, APART_ELEMENT)
-_UNITS = {CALL: "us", "run_us": "us", PAGE: "us/page", **dict.fromkeys(_ELEMENTS, "us/element")}
+_UNITS = {
+    **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
+    **dict.fromkeys((ELEMENT, ROWS_ELEMENT, APART_ELEMENT, ROWS_STORED), "us/element"),
+    PAGE: "us/page",
+}
+LINES_MODEL, ELEMENTS_MODEL = "lines in pieces", "call + elements in pieces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def _short(value: float) -> float:
 
 
 def fit_classes(
-    timings: Sequence[Timing], levels: Sequence[int], line_bytes: int
+    timings: Sequence[Timing], memory: Hierarchy
 ) -> tuple[list[FittedClass], list[Quality], dict[str, Json]]:
     """Return the coefficients of every class, how well they do, and what fresh lines take."""
     groups: dict[tuple[str, str], list[tuple[ArrayCall, Timing]]] = {}
@@ -108,11 +108,11 @@ def fit_classes(
         if timing.launches_us and "fresh" not in timing.point.features:
             call = call_of(timing.point)
             groups.setdefault((rate_key(call), call.dtype), []).append((call, timing))
-    fresh = fresh_lines(timings, line_bytes)
+    fresh = fresh_lines(timings, memory.line_bytes)
     fitted: list[FittedClass] = []
     qualities: list[Quality] = []
     for (key, dtype), group in sorted(groups.items()):
-        found, judged = fit_calls(key, dtype, group, levels, line_bytes)
+        found, judged = fit_calls(key, dtype, group, memory)
         fitted.append(found)
         qualities += judged
     return fitted, qualities, fresh
@@ -141,121 +141,87 @@ def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, Json]:
 
 
 def fit_calls(
-    key: str,
-    dtype: str,
-    group: Sequence[tuple[ArrayCall, Timing]],
-    levels: Sequence[int],
-    line_bytes: int,
+    key: str, dtype: str, group: Sequence[tuple[ArrayCall, Timing]], memory: Hierarchy
 ) -> tuple[FittedClass, list[Quality]]:
-    """Return the coefficients of calls of one class, and how well they do on points held out."""
+    """Return the coefficients of calls of one class, and how well they do on points left out."""
     import numpy as np
 
-    times = np.array([timing.median_us for _, timing in group])
-    held = np.array([timing.point.held_out for _, timing in group])
-    if (~held).sum() == 0:
-        held[:] = False
-    by_lines = [_row(call, levels, line_bytes) for call, _ in group]
-    by_elements = [_standard_row(call, levels, line_bytes) for call, _ in group]
+    calls, timings = [call for call, _ in group], [timing for _, timing in group]
+    times = [timing.median_us for timing in timings]
+    rows = [_row(call, memory) for call in calls]
+    by_lines = system_of(rows, times, memory)
+    by_elements = system_of([_standard_row(call, memory) for call in calls], times, memory)
+    kinds = [residual_key(row) for row in rows]
+    tested = _tested(by_lines, kinds, [float(evaluate(call.elements, {})) for call in calls])
+    name = f"{key} {dtype}"
+    predicted = by_lines.left_out(tested, name)
     qualities: list[Quality] = []
-    coefficients: dict[Place, float] = {}
-    for rows, model in ((by_elements, "call + elements in pieces"), (by_lines, "lines in pieces")):
-        places, matrix = _matrix(rows)
-        solved = _solve(matrix[~held], times[~held], _growing(places, levels))
-        coefficients = dict(zip(places, solved, strict=True))
-        predicted = matrix @ np.array(list(coefficients.values()))
-        if held.any():
-            qualities.append(
-                _quality(f"{key} {dtype}", model, predicted[held], times[held], model[0] == "l")
-            )
-    places, matrix = _matrix(by_lines)
-    # what is published is fitted to all points; the held-out ones have said how good it is
-    growing = _growing(places, levels)
-    known = _solve(matrix, times, growing)
-    kinds = [residual_key(row) for row in by_lines]
-    elements = [float(evaluate(call.elements, {})) for call, _ in group]
-    left_out = _left_out(matrix, times, growing, kinds, elements)
-    residuals = _residuals(left_out, kinds, [timing for _, timing in group])
-    kept = {p: float(v) for p, v in zip(places, known, strict=True) if v > 0 or p == (CALL,)}
-    return FittedClass(key, dtype, _reaching_far(kept, levels), residuals), qualities
+    if tested:
+        standard = by_elements.left_out(tested, name)
+        judged = [timings[number] for number in tested]
+        qualities = [
+            _quality(name, ELEMENTS_MODEL, standard.tolist(), judged, chosen=False),
+            _quality(name, LINES_MODEL, predicted.tolist(), judged, chosen=True),
+        ]
+    left_out = {n: us for n, us in zip(tested, predicted.tolist(), strict=True) if us > 0}
+    # what is published is fitted to all points; those left out in turn have said how good it is
+    known = by_lines.solve(np.ones(len(times), dtype=bool))
+    found = {place: float(us) for place, us in zip(by_lines.places, known, strict=True)}
+    # a line that was measured to cost nothing is known; of other parts there is nothing to say
+    kept = {p: us for p, us in found.items() if us > 0 or p == (CALL,) or p[0] in LINES}
+    residuals = _residuals(left_out, kinds, timings)
+    return FittedClass(key, dtype, _reaching_far(kept, memory), residuals), qualities
 
 
-def _reaching_far(found: Mapping[Place, float], levels: Sequence[int]) -> dict[Place, float]:
+def _reaching_far(found: Mapping[Place, float], memory: Hierarchy) -> dict[Place, float]:
     """Return coefficients of lines for all levels beyond the nearest known one.
 
     Where nothing was measured, lines cost what those from the level before do, not nothing.
     """
     reaching = dict(found)
-    for name in (LINE, APART_LINE, CONFLICT_LINE):
+    for name in LINES:
         known = 0.0
-        for key in piece_keys(levels):
+        for key in memory.keys:
             known = reaching.get((name, key), known)
             if known > 0:
                 reaching[name, key] = known
     return reaching
 
 
-def _row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place, float]:
+def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
     row: dict[Place, float] = {}
-    for amount in amounts(call, levels, line_bytes):
+    for amount in amounts(call, memory):
         row[amount.place] = row.get(amount.place, 0.0) + float(evaluate(amount.amount, {}))
     return row
 
 
-def _standard_row(call: ArrayCall, levels: Sequence[int], line_bytes: int) -> dict[Place, float]:
+def _standard_row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
     """Return the amounts of the model that knows calls and elements only, in the same pieces."""
-    row = _row(call, levels, line_bytes)
-    lines = (LINE, APART_LINE, CONFLICT_LINE)
-    without = (*lines, PAGE, "run_us")
-    kept = {place: value for place, value in row.items() if place[0] not in without}
-    elements = float(evaluate(call.elements, {}))
-    size = float(evaluate(working_set(call, line_bytes), {})) if call.visits else 0.0
-    near = levels[0]
-    for level, key in zip((*levels[1:], float("inf")), piece_keys(levels), strict=True):
-        if near < size <= level:
-            kept[("piece", key)] = elements
-        near = int(level) if level != float("inf") else near
+    without = (*LINES, APART_STORED, PAGE, RUN)
+    kept = {p: amount for p, amount in _row(call, memory).items() if p[0] not in without}
+    if call.visits:
+        own = working_set(call, memory.line_bytes)
+        for key, here in memory.shares(own):
+            kept[PIECE, key] = float(evaluate(call.elements * here, {}))
     return kept
 
 
-def _matrix(rows: Iterable[Mapping[Place, float]]) -> tuple[list[Place], NDArray[Any]]:
-    import numpy as np
-
-    found = list(rows)
-    places = sorted({p for row in found for p in row if row[p] and p[0] != FRESH})
-    return places, np.array([[row.get(place, 0.0) for place in places] for row in found])
-
-
-def _left_out(
-    matrix: NDArray[Any],
-    times: NDArray[Any],
-    growing: NDArray[Any],
-    kinds: Sequence[str],
-    elements: Sequence[float],
-) -> dict[int, float]:
-    """Return what fits without them predict of points, by their number.
+def _tested(system: System, kinds: Sequence[str], elements: Sequence[float]) -> list[int]:
+    """Return the points, by their number, that are left out in turn.
 
     Of each kind the least and the greatest stay in, as does what alone determines a coefficient:
     the others say nothing of what lies beyond them, and a prediction there says so itself.
     """
     import numpy as np
 
-    sizes, support = np.array(elements), (matrix > 0).sum(axis=0)
+    sizes, support = np.array(elements), (system.matrix > 0).sum(axis=0)
     tested = []
-    for place, kind in enumerate(kinds):
+    for number, kind in enumerate(kinds):
         alike = sizes[np.array([other == kind for other in kinds])]
-        inside = alike.min() < sizes[place] < alike.max()
-        if inside and support[matrix[place] > 0].min() > 1:
-            tested.append(place)
-    found: dict[int, float] = {}
-    for fold in range(_FOLDS):
-        out = tested[fold::_FOLDS]
-        if not out:
-            continue
-        known = np.ones(len(times), dtype=bool)
-        known[out] = False
-        predicted = matrix[out] @ _solve(matrix[known], times[known], growing)
-        found |= {place: float(us) for place, us in zip(out, predicted, strict=True) if us > 0}
-    return found
+        inside = alike.min() < sizes[number] < alike.max()
+        if inside and support[system.matrix[number] > 0].min() > 1:
+            tested.append(number)
+    return tested
 
 
 def _residuals(
@@ -287,50 +253,20 @@ def _residuals(
     }
 
 
-def _growing(places: Sequence[Place], levels: Sequence[int]) -> NDArray[Any]:
-    """Return what makes coefficients of steps from level to level: shape (places, steps).
-
-    Lines from farther away cost what nearer ones do and a step more, never less, so that a price
-    grows with the bytes; a level that few points tell of is no cheaper than the one before.
-    """
-    import numpy as np
-
-    order = {key: number for number, key in enumerate((NEAR, *piece_keys(levels)))}
-    steps = np.eye(len(places))
-    for row, place in enumerate(places):
-        for column, nearer in enumerate(places):
-            if len(place) == len(nearer) == 2 and place[0] == nearer[0]:
-                steps[row, column] = float(order[nearer[1]] <= order[place[1]])
-    return steps
-
-
-def _solve(matrix: NDArray[Any], times: NDArray[Any], growing: NDArray[Any]) -> NDArray[Any]:
-    """Return coefficients with least squared relative errors, none of their steps negative."""
-    import numpy as np
-    from scipy.optimize import nnls
-
-    weighted = matrix @ growing / times[:, None]
-    scale = np.linalg.norm(weighted, axis=0)
-    scale[scale == 0] = 1.0
-    target = np.ones(len(times))
-    weight = np.ones(len(times))
-    solution = np.zeros(growing.shape[1])
-    for _ in range(8):
-        # the median matters, so what lies far off counts less each time
-        solution, _ = nnls(weighted / scale * weight[:, None], target * weight, maxiter=10_000)
-        error = np.abs(weighted / scale @ solution - target)
-        weight = 1 / np.sqrt(np.maximum(error, 0.02) / 0.02)
-    found: NDArray[Any] = growing @ (solution / scale)
-    return found
-
-
 def _quality(
-    operation: str, model: str, predicted: NDArray[Any], times: NDArray[Any], chosen: bool
+    operation: str,
+    model: str,
+    predicted_us: Sequence[float],
+    timings: Sequence[Timing],
+    *,
+    chosen: bool,
 ) -> Quality:
     import numpy as np
 
+    times, predicted = np.array([timing.median_us for timing in timings]), np.array(predicted_us)
     spread = float(((times - times.mean()) ** 2).sum())
     r2 = float(((times - predicted) ** 2).sum()) / spread if spread else 0.0
     error = float(np.median(np.abs(predicted - times) / times))
     pairs = tuple(zip(times.tolist(), predicted.tolist(), strict=True))
-    return Quality(operation, model, r2, error, len(times), chosen, pairs)
+    launches = tuple(tuple(map(median, timing.launches_us)) for timing in timings)
+    return Quality(operation, model, r2, error, len(times), chosen, pairs, launches)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _ENOUGH_US = 60.0
 _ELEMENTS, _RANDOM = 5_000_000, 99_991
+_AWAY_SLOT, _AWAY_ELEMENTS = 4, 15_000_000
 _TRIM, _MAPPED_AT_MOST = -1, -4  # the C library's names for its settings
 
 
@@ -29,6 +30,9 @@ def action_of(point: Point) -> Action:
     if "fresh" in point.features:
         return _fresh_memory(*FRESH_SIZES[str(point.features["fresh"])], point.features["given"])
     run = _operation(point)
+    if "away_bytes" in point.features:
+        between = _buffer("float64", _AWAY_SLOT)[: number_of(point, "away_bytes") // 8]
+        return Action(run, before=between.sum, alone=True)
     # what short calls repeat is found by doing it, as nothing is known of the machine yet
     from time import perf_counter
 
@@ -211,7 +215,7 @@ def _buffer(dtype: str, slot: int) -> Array:
         part = random.integers(1, 30_000, _RANDOM).astype(dtype)
     else:
         part = random.uniform(0.5, 1.5, _RANDOM).astype(dtype)
-    made: Array = np.resize(part, _ELEMENTS)
+    made: Array = np.resize(part, _AWAY_ELEMENTS if slot == _AWAY_SLOT else _ELEMENTS)
     return made
 
 

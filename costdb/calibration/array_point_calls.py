@@ -29,7 +29,9 @@ def call_of(point: Point) -> ArrayCall:
     item = _item(dtype)
     if operation in (ArrayOperation.TAKE, ArrayOperation.ADD_AT, ArrayOperation.ADD_AT_CAST):
         places, table = number_of(point, "places"), number_of(point, "table")
-        held, index = Visit(_memory(item, (table,))), Visit(_memory(8, (places,)))
+        away = num(number_of(point, "away_bytes")) if "away_bytes" in features else None
+        held = Visit(_memory(item, (table,)), "table", away)
+        index = Visit(_memory(8, (places,)), "places", away)
         scatters = operation is not ArrayOperation.TAKE
         made = held if scatters else Visit(_memory(item, (places,)))
         operands = (index,) if scatters else (held, index)

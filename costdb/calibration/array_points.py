@@ -8,8 +8,11 @@ from random import Random
 from costdb.calibration.section import Effort, Feature, Point
 
 _HELD_OUT = 0.25
-_SIZES = (1, 40, 300, 1000, 3000, 10_000, 40_000, 130_000, 500_000, 1_500_000, 4_000_000)
-_FEW_SIZES = (1, 300, 3000, 40_000, 500_000, 3_000_000)
+_SIZES = (
+    *(1, 40, 300, 1000, 3000, 10_000, 20_000, 40_000, 70_000, 130_000),
+    *(250_000, 500_000, 900_000, 1_500_000, 2_500_000, 4_000_000),
+)
+_FEW_SIZES = (1, 40, 300, 3000, 20_000, 130_000, 500_000, 3_000_000)
 _RUNS = (
     (400, 6),
     (400, 48),
@@ -47,8 +50,21 @@ _MORE_COLUMNS = (
     (600, 1100),
     (1800, 768),
     (4000, 1024),
+    (400, 128),
+    (3000, 128),
+    (130, 256),
+    (900, 256),
+    (250, 512),
+    (2500, 512),
+    (300, 1024),
+    (2000, 1024),
+    (700, 1280),
+    (1000, 1536),
+    (500, 2048),
+    (1500, 2048),
 )
-"""So many, as nine in ten of a few points is no more than their worst."""
+"""So many, as nine in ten of a few points is no more than their worst; the last ones crowd into
+few sets of a cache."""
 _MATRICES = (2, 8, 20, 50, 90, 130, 200, 260, 330, 420, 500, 640, 800, 1000)
 _TABLES = (
     (1, 100),
@@ -68,6 +84,20 @@ _TABLES = (
 )
 _FEW_PLACES = 60_000
 """What converts every value takes long, wherever the places are."""
+_MORE_TABLES = (
+    (3000, 300),
+    (10_000, 30_000),
+    (150_000, 5000),
+    (30_000, 600_000),
+    (120_000, 120_000),
+    (300_000, 30_000),
+    (250_000, 250_000),
+    (500_000, 500_000),
+    (500_000, 1_000_000),
+    (150_000, 1_500_000),
+    (300_000, 3_000_000),
+    (800_000, 900_000),
+)
 _SQUARES = (
     (12, 40),
     (100, 90),
@@ -97,6 +127,23 @@ _MORE_SQUARES = (
     (1700, 1500),
     (256, 256),
 )
+_MORE_CROWDED = (
+    (128, 128),
+    (384, 384),
+    (640, 640),
+    (512, 200),
+    (256, 700),
+    (256, 2000),
+    (512, 1000),
+    (1024, 200),
+    (1024, 600),
+    (896, 900),
+    (1280, 1200),
+    (1536, 1500),
+    (2048, 300),
+    (2048, 1000),
+)
+"""Rows and columns of copies that transpose, their rows at pitches that crowd the source."""
 _LENGTHS = (
     (1, 16),
     (3, 400),
@@ -130,6 +177,38 @@ _MORE_LENGTHS = (
     (768, 512),
     (256, 256),
     (5000, 120),
+)
+_CROWDED = (
+    (50, 512),
+    (100, 512),
+    (600, 512),
+    (1500, 512),
+    (150, 256),
+    (800, 256),
+    (200, 1024),
+    (500, 1024),
+    (1600, 1024),
+    (60, 2048),
+    (300, 2048),
+    (800, 2048),
+    (1000, 128),
+    (4000, 128),
+)
+"""Rows, and the columns at whose pitch walks across them crowd into few sets of a cache."""
+_AWAY = 24_000_000, 120_000_000
+"""Bytes that lie between two references to a table that a program uses for other things, too:
+most of a last level, and more than it."""
+_AWAY_TABLES = (
+    (20_000, 20_000),
+    (60_000, 100_000),
+    (30_000, 300_000),
+    (200_000, 200_000),
+    (400_000, 100_000),
+    (200_000, 700_000),
+    (500_000, 1_000_000),
+    (300_000, 2_000_000),
+    (60_000, 3_000_000),
+    (150_000, 4_500_000),
 )
 _DTYPES: Mapping[str, tuple[str, ...]] = {
     "copy": ("float64", "int32", "complex128"),
@@ -209,7 +288,11 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
         case "add_at_cast":
             yield from ({"places": n, "table": t} for n, t in _TABLES if n <= _FEW_PLACES)
         case "take" | "add_at":
-            yield from ({"places": n, "table": t} for n, t in _TABLES)
+            tables = (*_TABLES, *_MORE_TABLES) if full else _TABLES[::2]
+            yield from ({"places": n, "table": t} for n, t in tables)
+            for away in _AWAY if full else _AWAY[1:]:
+                few = _AWAY_TABLES if full else _AWAY_TABLES[::4]
+                yield from ({"places": n, "table": t, "away_bytes": away} for n, t in few)
         case "fft" | "sort" | "scan" | "reduce":
             for axis in (1, 0):
                 yield from (
@@ -217,12 +300,16 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                     for r, c in (*lengths, (1500, 1400 if width < 16 else 600))
                     if axis or (operation not in ("fft", "sort") or c > 1)
                 )
+            if full and operation != "reduce":
+                yield from ({"rows": r, "columns": c, "axis": 0} for r, c in _CROWDED)
             if operation in ("scan", "reduce"):
                 yield from ({"rows": 1, "columns": n, "axis": 1} for n in sizes)
         case "transpose":
             yield from (
                 {"rows": r, "columns": c} for r, c in (*squares, (2000, 1900), (2048, 2048))
             )
+            if full:
+                yield from ({"rows": r, "columns": c} for r, c in _MORE_CROWDED)
         case "roll" | "pad":
             for axis in (0, 1):
                 yield from ({"rows": r, "columns": c, "axis": axis} for r, c in squares)
@@ -243,9 +330,10 @@ def _elementwise(
     full = effort is Effort.FULL
     for rows, run in _RUNS if full else _RUNS[::2]:
         yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "out"}
-        if full:
+        if full and operation != "fill":
             yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "fresh"}
     if full or operation in ("copy", "binary"):
         for rows, pitch in (*_COLUMNS, *(_MORE_COLUMNS if full else ())):
             yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "out"}
-            yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "fresh"}
+            if operation != "fill":
+                yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "fresh"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
+from costdb.arrays.hierarchy import Hierarchy, hierarchy
 from costdb.calibration.array_fit import fit_classes, measured
 from costdb.calibration.array_point_actions import action_of
 from costdb.calibration.array_points import array_points
@@ -17,7 +18,7 @@ _STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_
 _REPEATED = 300
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
-_LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20, 64 * 2**20)
+_LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ class ArraySection:
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit every class by itself."""
-        levels = cache_levels()
+        memory = caches()
         steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
         calls = [timing for timing in timings if "step" not in timing.point.features]
-        classes, qualities, fresh = fit_classes(calls, levels, _LINE_BYTES)
+        classes, qualities, fresh = fit_classes(calls, memory)
         rates: dict[str, Json] = {}
         for one in classes:
             by_type = rates.setdefault(one.key, {})
@@ -55,7 +56,7 @@ class ArraySection:
             for t in calls
         ]
         arrays: Json = {
-            "levels": levels_document(levels),
+            **caches_document(memory),
             "rates": rates,
             "fresh": {"line_us": fresh},
             "range": {"elements": [1, max(elements, default=1)]},
@@ -70,29 +71,42 @@ class ArraySection:
         return Fitted(parts, tuple(qualities), notes)
 
 
-def levels_document(levels: Sequence[int]) -> Json:
-    """Return the ends of the pieces as a profile states them."""
-    return {f"b{level}": measured(level, "byte") for level in levels}
+def caches_document(memory: Hierarchy) -> dict[str, Json]:
+    """Return the ends of the pieces, and the caches' ways, as a profile states them."""
+    keys = [f"b{level}" for level in memory.levels]
+    return {
+        "levels": {k: measured(size, "byte") for k, size in zip(keys, memory.levels, strict=True)},
+        "way_bytes": {k: measured(way, "byte") for k, way in zip(keys, memory.ways, strict=True)},
+    }
 
 
 def cache_levels() -> tuple[int, ...]:
-    """Return the bytes up to which data counts as being in each level; the last cache in two."""
-    sizes: dict[int, int] = {}
-    for index in sorted(_CACHES.glob("index*")):
+    """Return the ends of the pieces of shared memory, whose last reaches beyond the caches."""
+    levels = caches().levels
+    return (*levels, 2 * levels[-1])
+
+
+def caches(folder: Path = _CACHES) -> Hierarchy:
+    """Return up to how many bytes data counts as being in each level; the last cache in two."""
+    found: dict[int, tuple[int, int]] = {}
+    for index in sorted(folder.glob("index*")):
         try:
-            kind, level, size = (
-                (index / name).read_text().strip() for name in ("type", "level", "size")
+            kind, level, size, sets, line = (
+                (index / name).read_text().strip()
+                for name in ("type", "level", "size", "number_of_sets", "coherency_line_size")
             )
         except OSError:
             continue
         if kind != "Instruction" and size.endswith("K") and size[:-1].isdecimal():
-            sizes[int(level)] = 1024 * int(size[:-1])
-    if sorted(sizes) != [1, 2, 3]:
-        return _LEVELS
-    # a large cache is shared, so that its far end is slower than its near one, and streams that
-    # do not quite fit still find part of their data
-    last = sizes[3]
-    return (sizes[1], sizes[2], max(last // 4, sizes[2] + 1), last, 2 * last)
+            way = int(sets) * int(line) if sets.isdecimal() and line.isdecimal() else 0
+            found[int(level)] = 1024 * int(size[:-1]), way
+    if sorted(found) != [1, 2, 3]:
+        return hierarchy(_LEVELS, _LINE_BYTES)
+    # a large cache is shared, so that its far end is slower than its near one
+    (first, first_way), (second, second_way), (last, last_way) = (found[n] for n in (1, 2, 3))
+    ways = (first_way, second_way, last_way, last_way)
+    levels = first, second, max(last // 4, second + 1), last
+    return hierarchy(levels, _LINE_BYTES, ways if all(ways) else ())
 
 
 def _step(name: str) -> Callable[[], object]:

@@ -37,6 +37,8 @@ from costdb.store.runs import (
 # What all sections together may take, starting processes included; fitting comes on top.
 TOTAL_SECONDS = {Effort.QUICK: 46.0, Effort.FULL: 540.0}
 LAUNCHES = {Effort.QUICK: 2, Effort.FULL: 3}
+# Array operations have thousands of points, the others some hundreds.
+SHARES = {"arrays": 3}
 RESUMED_WITHIN = timedelta(hours=12)
 
 _MOST_RANKS = 8
@@ -92,17 +94,17 @@ class Request:
 
 @dataclass(slots=True)
 class _Budget:
-    """Time by section: what one leaves over goes to those that follow."""
+    """Time by section and its share: what one leaves over goes to those that follow."""
 
     seconds: float
-    sections: int
+    shares: int
     begun: float = field(default_factory=time.monotonic)
 
-    def next_section(self) -> float:
+    def next_section(self, share: int) -> float:
         left = self.seconds - (time.monotonic() - self.begun)
-        share = left / max(self.sections, 1)
-        self.sections -= 1
-        return share
+        seconds = left * share / max(self.shares, share)
+        self.shares -= share
+        return seconds
 
 
 Start = Callable[[Job, int], Iterator[dict[str, Any]]]
@@ -173,11 +175,12 @@ def _measure(
     start: Start,
 ) -> bool:
     launches = LAUNCHES[request.effort]
-    each = TOTAL_SECONDS[request.effort] / max(len(SECTIONS), len(wanted))
-    budget = _Budget(request.seconds or each * len(wanted), len(wanted))
+    asked = sum(_share_of(section.name) for section in wanted)
+    each = TOTAL_SECONDS[request.effort] / max(sum(map(_share_of, SECTIONS)), asked)
+    budget = _Budget(request.seconds or each * asked, asked)
     complete = True
     for section in wanted:
-        share = budget.next_section()
+        share = budget.next_section(_share_of(section.name))
         done = sum(one.finished for one in launches_of(connection, run.id, section.name))
         ends = time.monotonic() + share * (launches - done) / launches
         for number in range(done, launches):
@@ -191,6 +194,10 @@ def _measure(
                 complete = False
                 break
     return complete
+
+
+def _share_of(section: str) -> int:
+    return SHARES.get(section, 1)
 
 
 def _launch(

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from costdb.calibration.array_fit import fit_calls
-from costdb.calibration.arrays import cache_levels, levels_document
+from costdb.calibration.arrays import caches, caches_document
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.expr import num
 from costdb.machines.documents import Json
@@ -60,10 +60,10 @@ class LoopSection:
         runs = [_innermost(timing) for timing in timings if timing.launches_us]
         if not runs:
             return Fitted({}, (), ("Compiled loops: none was measured in the time given.",))
-        levels = cache_levels()
-        found, qualities = fit_calls("loop", "float64", runs, levels, 64)
+        memory = caches()
+        found, qualities = fit_calls("loop", "float64", runs, memory)
         rates: Json = {"loop": {"float64": found.document()}}
-        arrays: Json = {"levels": levels_document(levels), "rates": rates}
+        arrays: Json = {**caches_document(memory), "rates": rates}
         return Fitted({"arrays": arrays}, tuple(qualities))
 
 

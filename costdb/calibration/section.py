@@ -124,6 +124,8 @@ class Quality:
         Whether the profile uses this model.
     pairs : tuple of (float, float)
         Measured and predicted microseconds of the points that were held out.
+    launches_us : tuple of tuple of float
+        At each of these points the median of each launch; empty where none were kept.
     """
 
     operation: str
@@ -133,6 +135,7 @@ class Quality:
     points: int
     chosen: bool
     pairs: tuple[tuple[float, float], ...] = ()
+    launches_us: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from costdb.calibration.arrays import cache_levels
+from costdb.calibration.arrays import cache_levels, caches
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sizes import repetitions, spread_sizes
 from costdb.calibration.together_fit import ALL, ARRAYS_OF, ONE, fit_together
@@ -69,7 +69,7 @@ class Together:
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit how many times longer lines take, by the level that they come from."""
-        return fit_together(timings, cache_levels())
+        return fit_together(timings, caches())
 
 
 SECTION = Together()

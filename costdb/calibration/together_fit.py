@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from costdb.arrays.amounts import piece_keys
-from costdb.calibration.arrays import levels_document
+from costdb.arrays.hierarchy import Hierarchy
+from costdb.calibration.arrays import caches_document
 from costdb.calibration.fitting import measured, quality
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.machines.documents import Json
@@ -24,21 +24,20 @@ _LEAST_PART = 0.25
 """Of a call's time: a smaller part of lines says little about how far their factor scatters."""
 
 
-def fit_together(timings: Sequence[Timing], levels: Sequence[int]) -> Fitted:
+def fit_together(timings: Sequence[Timing], memory: Hierarchy) -> Fitted:
     """Fit the section ``arrays.together`` of a profile.
 
     Parameters
     ----------
     timings : sequence of Timing
-    levels : sequence of int
-        Bytes up to which data counts as being in each level, ascending; the first two are a
-        processor's own.
+    memory : Hierarchy
+        Whose first two levels are a processor's own.
     """
-    pairs = _Pairs(timings, levels)
+    pairs = _Pairs(timings, memory)
     factors: dict[str, float] = {}
     stated: dict[str, Json] = {}
     last: tuple[float, float, float] | None = None
-    for key in piece_keys(levels)[1:]:
+    for key in memory.keys[1:]:
         last = pairs.factor(key) or last
         if last is not None:
             # what is farther than anything measured is shared as much as the farthest that was
@@ -48,7 +47,7 @@ def fit_together(timings: Sequence[Timing], levels: Sequence[int]) -> Fitted:
         return Fitted({}, (), ("Ranks together: no working set was measured in the time given.",))
     ranks = int(timings[0].point.features["ranks"])
     arrays: Json = {
-        "levels": levels_document(levels),
+        **caches_document(memory),
         "together": {f"p{ranks}": {"line_factor": stated}},
     }
     return Fitted({"arrays": arrays}, tuple(pairs.qualities(factors)))
@@ -57,8 +56,8 @@ def fit_together(timings: Sequence[Timing], levels: Sequence[int]) -> Fitted:
 class _Pairs:
     """Times of the same call by one rank and by all."""
 
-    def __init__(self, timings: Sequence[Timing], levels: Sequence[int]) -> None:
-        self._levels = levels
+    def __init__(self, timings: Sequence[Timing], memory: Hierarchy) -> None:
+        self._levels, self._keys = memory.levels, memory.keys
         self._times: dict[tuple[str, int], dict[str, Timing]] = {}
         for timing in timings:
             if timing.launches_us:
@@ -115,8 +114,7 @@ class _Pairs:
         return min(times, default=None)
 
     def _piece(self, size: int) -> str:
-        keys = piece_keys(self._levels)
-        for level, key in zip(self._levels[1:], keys, strict=False):
+        for level, key in zip(self._levels[1:], self._keys, strict=False):
             if size <= level:
                 return key
-        return keys[-1]
+        return self._keys[-1]

@@ -8,6 +8,7 @@ import pytest
 
 from costdb.arrays.amounts import amounts, rate_key
 from costdb.arrays.fresh import PADDING_BYTES
+from costdb.arrays.hierarchy import hierarchy
 from costdb.calibration.array_fit import fit_classes
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_points import FRESH_SIZES, array_points
@@ -35,6 +36,7 @@ from costdb.work import (
 
 N = sym("N")
 LEVELS = (1000, 10_000)
+CACHES = hierarchy((49_152, 1_048_576, 8_388_608), 64)
 BINARY = {
     "call_us": 2.0,
     "run_us": 0.25,
@@ -99,7 +101,7 @@ def time_us(call: ArrayCall, **rates: dict[str, object]) -> float:
 
 
 def test_a_call_in_the_nearest_memory_costs_its_call_run_and_elements() -> None:
-    assert time_us(added(dense(32), 32)) == pytest.approx(2 + 0.25 + 0.32)
+    assert time_us(added(dense(24), 24)) == pytest.approx(2 + 0.25 + 0.24)
 
 
 def test_lines_cost_by_how_much_is_touched() -> None:
@@ -115,12 +117,12 @@ def test_rows_that_do_not_follow_on_are_entered_one_by_one() -> None:
     assert time_us(added(dense(4, 16, pitch=50), 64)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("pitch", "line"), [(20, 1.0), (512, 16.0)])
+@pytest.mark.parametrize(("pitch", "line"), [(20, 1.0), (512, 32.0)])
 def test_columns_have_a_line_for_each_element_and_conflicts_at_powers_of_two(
     pitch: int, line: float
 ) -> None:
-    column = Region(8, (num(30),), (num(8 * pitch),))
-    assert time_us(added(column, 30)) == pytest.approx(2.25 + 0.9 + line * 90)
+    column = Region(8, (num(24),), (num(8 * pitch),))
+    assert time_us(added(column, 24)) == pytest.approx(2.25 + 0.72 + line * 72)
 
 
 @pytest.mark.parametrize(("rows", "pitch", "pages"), [(1000, 600, 0), (1100, 600, 3300)])
@@ -221,14 +223,13 @@ def test_interpreted_iterations_are_priced_by_their_steps() -> None:
 
 
 def made_up_timings(truth: dict[tuple[str, ...], float]) -> list[Timing]:
-    levels = (49_152, 1_048_576, 8_388_608)
     made = []
     for point in array_points(Effort.FULL):
         if point.operation != "binary float64":
             continue
         time = sum(
             truth.get(amount.place, 0.0) * float(evaluate(amount.amount, {}))
-            for amount in amounts(call_of(point), levels, 64)
+            for amount in amounts(call_of(point), CACHES)
         )
         made.append(Timing(point, ((time, time),)))
     return made
@@ -252,9 +253,7 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
         ("conflict_line_us", "b8388608"): 0.006,
         ("conflict_line_us", "beyond"): 0.006,
     }
-    (fitted,), qualities, _ = fit_classes(
-        made_up_timings(truth), (49_152, 1_048_576, 8_388_608), 64
-    )
+    (fitted,), qualities, _ = fit_classes(made_up_timings(truth), CACHES)
     assert (fitted.key, fitted.dtype) == ("binary", "float64")
     for place, value in truth.items():
         assert fitted.coefficients[place] == pytest.approx(value, rel=1e-3), place
@@ -271,7 +270,7 @@ def test_what_comes_from_farther_never_costs_less_whatever_was_measured() -> Non
         Timing(timing.point, ((timing.median_us * draw.uniform(0.3, 3.0),),))
         for timing in made_up_timings({("call_us",): 0.4, ("element_us",): 1e-3})
     ]
-    (fitted,), _, _ = fit_classes(timings, (49_152, 1_048_576, 8_388_608), 64)
+    (fitted,), _, _ = fit_classes(timings, CACHES)
     for name in ("line_us", "apart_line_us", "conflict_line_us"):
         rates = [
             fitted.coefficients.get((name, key), 0.0) for key in ("b1048576", "b8388608", "beyond")
@@ -295,7 +294,7 @@ def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
         else timing
         for timing in made_up_timings(truth | {("rows_element_us",): 2e-4})
     ]
-    (fitted,), _, _ = fit_classes(disturbed, (49_152, 1_048_576, 8_388_608), 64)
+    (fitted,), _, _ = fit_classes(disturbed, CACHES)
     low, high = fitted.residuals["apart_residual"]
     assert low < 0.85 and high > 1.2
     for kind in ("residual", "rows_residual"):
