@@ -13,7 +13,8 @@ from typing import Any
 
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import merge_coefficients
-from costdb.expr import Expr, num
+from costdb.expr import Expr
+from costdb.expr.nodes import add
 from costdb.machines import Machine
 from costdb.pricing_terms import (
     Over,
@@ -168,7 +169,7 @@ def _time(process: Process, prices: Mapping[Work, Priced], total: Over) -> Expr:
         case Delay(microseconds):
             return microseconds
         case Sequential(parts):
-            return sum((_time(part, prices, total) for part in parts), num(0))
+            return add([_time(part, prices, total) for part in parts])
         case SeqLoop(variable, low, high, body):
             return total(variable, low, high, _time(body, prices, total_over))
         case Branch(condition, then, orelse):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import TypeAlias
@@ -21,6 +21,7 @@ from costdb.expr import (
     substitute,
     summation,
 )
+from costdb.expr.nodes import add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 
 SYMBOLIC = "symbolic"
@@ -44,12 +45,12 @@ class Parts:
 
 def of_sequence(parts: Iterable[Parts]) -> Parts:
     """Return parts one after the other: terms add up."""
-    return _merged(parts, lambda left, right: left + right)
+    return _merged(parts, add)
 
 
 def of_parallel(parts: Iterable[Parts]) -> Parts:
     """Return parts side by side: of each term, the longest counts."""
-    return _merged(parts, maximum)
+    return _merged(parts, lambda exprs: maximum(*exprs))
 
 
 def of_loop(variable: str, low: Expr, high: Expr, body: Parts, over: Over) -> Parts:
@@ -120,17 +121,18 @@ def opposite(condition: Expr) -> Expr:
     return logical_not(condition) if condition.is_whole() else num(1) - condition
 
 
-def _merged(parts: Iterable[Parts], combine: Callable[[Expr, Expr], Expr]) -> Parts:
-    terms: dict[tuple[str, str], Expr] = {}
+def _merged(parts: Iterable[Parts], together: Callable[[Sequence[Expr]], Expr]) -> Parts:
+    terms: dict[tuple[str, str], list[Expr]] = {}
     domains: dict[Domain, None] = {}
     for part in parts:
         for term in part.terms:
-            key = term.label, term.model
-            known = terms.get(key)
-            terms[key] = term.microseconds if known is None else combine(known, term.microseconds)
+            terms.setdefault((term.label, term.model), []).append(term.microseconds)
         domains.update(dict.fromkeys(part.domains))
     return Parts(
-        tuple(Term(label, model, expr) for (label, model), expr in terms.items()),
+        tuple(
+            Term(label, model, exprs[0] if len(exprs) == 1 else together(exprs))
+            for (label, model), exprs in terms.items()
+        ),
         tuple(domains),
     )
 

@@ -38,6 +38,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    length,
 )
 from costdb.expr import Expr, maximum, num, sym
 from costdb.expr.nodes import Num
@@ -308,7 +309,7 @@ def low_of(part: Range | Point) -> Expr:
 
 def length_of(part: Range | Point) -> Expr:
     """Return how many indices a subscript selects."""
-    return part.high - part.low if isinstance(part, Range) else ONE
+    return length(part) if isinstance(part, Range) else ONE
 
 
 def local_count(placement: Placement, dimension: int, part: Range | Point, facts: Facts) -> Expr:
@@ -322,8 +323,8 @@ def _local_count(placement: Placement, dimension: int, part: Range | Point, boun
     facts = Facts(bounds)
     if placement.is_spread(dimension):
         return placement.along(dimension, part).count(facts)
-    length = length_of(part)
-    return length if facts.non_negative(length) else maximum(0, length)
+    count = length_of(part)
+    return count if facts.non_negative(count) else maximum(0, count)
 
 
 def local_extents(

@@ -12,7 +12,7 @@ from advisor.dtypes import UnknownDtype
 from advisor.frontend.problems import NotKnown, NotUnderstood
 from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe
-from advisor.ir.values import Range, Read, Scalar, Subscript, Value, reads
+from advisor.ir.values import Range, Read, Scalar, Subscript, Value, length, reads
 from advisor.source import Span
 from costdb.expr import Expr
 
@@ -145,7 +145,7 @@ class Scope:
         """Return the shape of what a name denotes."""
         if name in self.views:
             region = self.views[name].region
-            return tuple(part.high - part.low for part in region if isinstance(part, Range))
+            return tuple(length(part) for part in region if isinstance(part, Range))
         return self.array_type(name).extents
 
     def bind_local(self, name: str, found: ArrayType) -> None:

@@ -27,6 +27,7 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    length,
 )
 from costdb.expr import Expr, num, to_text
 
@@ -56,7 +57,7 @@ class ShapeConflict(ValueError):
 
 def region_extents(region: tuple[Subscript, ...]) -> tuple[Expr, ...]:
     """Return the shape of a region: points drop their dimension."""
-    return tuple(part.high - part.low for part in region if isinstance(part, Range))
+    return tuple(length(part) for part in region if isinstance(part, Range))
 
 
 def promote(left: str, right: str) -> str:

@@ -7,6 +7,7 @@ taken from, whatever sign the source wrote: ``x[1:-1]`` of an ``N`` vector is ``
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from costdb.expr import Expr, free_symbols
 
@@ -27,6 +28,13 @@ class Point:
 
 
 Subscript = Range | Point
+
+
+@lru_cache(maxsize=4096)
+def length(part: Range) -> Expr:
+    """Return how many indices a range has."""
+    # asked of every read by each who looks at it
+    return part.high - part.low
 
 
 @dataclass(frozen=True, slots=True)

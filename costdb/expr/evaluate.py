@@ -24,7 +24,7 @@ from costdb.expr.functions import (
     log2_value,
 )
 from costdb.expr.names import free_symbols
-from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
+from costdb.expr.nodes import ONE, Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
 from costdb.expr.products import by_products
 from costdb.expr.scalar import sums_over
 
@@ -184,16 +184,25 @@ def _whole_products(
 
 
 def _stays_exact(expr: Expr) -> bool:
-    match expr:
-        case Pow(_, exponent):
-            if not (isinstance(exponent, Num) and exponent.value >= 0):
+    pending, seen = [expr], {expr}
+    while pending:
+        part = pending.pop()
+        inner = part.children
+        if isinstance(part, Pow):
+            if not (isinstance(part.exponent, Num) and part.exponent.value >= 0):
                 return False
-        case CeilDiv(Log2(argument), Num(1)) | FloorDiv(Log2(argument), Num(1)):
-            return _stays_exact(argument)
-        case Log2() | Reduction():
+        elif isinstance(part, CeilDiv | FloorDiv):
+            if part.divisor == ONE and isinstance(part.dividend, Log2):
+                # rounded, it is whole
+                inner = part.dividend.children
+        elif isinstance(part, Log2 | Reduction):
             # the terms of reductions within one another are counted together
             return False
-    return all(map(_stays_exact, expr.children))
+        for child in inner:
+            if child.children and child not in seen:
+                seen.add(child)
+                pending.append(child)
+    return True
 
 
 def _apply(expr: Expr, args: list[Value]) -> Value:

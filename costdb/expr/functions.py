@@ -159,6 +159,9 @@ class Reduction(Expr):
     def _key(self) -> object:
         return self.index, self.low, self.high, self.body
 
+    def _beside(self) -> object:
+        return self.index
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sum(Reduction):

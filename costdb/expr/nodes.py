@@ -70,6 +70,10 @@ class Expr:
     def _key(self) -> object:
         raise NotImplementedError
 
+    def _beside(self) -> object:
+        """Return what else than its children this node is."""
+        return None
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -80,6 +84,9 @@ class Expr:
             return NotImplemented
         if type(self) is not type(other) or self._hash != other._hash or self.size != other.size:
             return False
+        if self.children and self.children == other.children:
+            # mostly written in the same order, too, which is compared faster than any order
+            return self._beside() == other._beside()
         return self._key() == other._key()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -193,6 +200,9 @@ class Add(Expr):
     def _key(self) -> object:
         return frozenset(self.terms), self.constant
 
+    def _beside(self) -> object:
+        return self.constant
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mul(Expr):
@@ -213,6 +223,9 @@ class Mul(Expr):
 
     def _key(self) -> object:
         return frozenset(self.factors), self.coefficient
+
+    def _beside(self) -> object:
+        return self.coefficient
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
 from costdb.expr.errors import ExprError
 from costdb.expr.exact import Rational, Value
+from costdb.expr.forms import PLAIN_EXPONENT, form_of
 from costdb.expr.functions import (
     Comparison,
     Conditional,
@@ -51,7 +52,9 @@ from costdb.expr.pieces import PIECED_FROM, pieced
 ScalarFunction: TypeAlias = Callable[..., Value]
 
 _AT: dict[str, Any] = {"lineno": 1, "col_offset": 0}
-_PLAIN_EXPONENT = 12
+
+MOST_FORMS = 512
+"""Loops that are kept compiled."""
 
 MOST_REMEMBERED = 8192
 """Sums over ranges between numbers that are kept."""
@@ -88,11 +91,18 @@ class Scalar(Lowering):
         super().__init__(names)
         self.helpers = dict(_HELPERS)
         self.temporaries = 0
+        self.numbers: Mapping[int, str] = {}
+        """Magnitudes that are arguments, see :mod:`costdb.expr.forms`."""
+        self.whole: frozenset[str] = frozenset()
+        """Symbols that surely stand for an `int`."""
 
     def number(self, value: Rational, exact: bool) -> ast.expr:
         """Return code for a constant."""
         if isinstance(value, int):
-            return constant(value)
+            known = self.numbers.get(-value if value < 0 else value)
+            if known is None:
+                return constant(value)
+            return negative(name(known)) if value < 0 else name(known)
         if exact:
             # made once, not at every step of a loop
             kept = f"q{value.numerator}_{value.denominator}".replace("-", "m")
@@ -136,14 +146,14 @@ class Scalar(Lowering):
         base = self.lower(expr.base, exact)
         if isinstance(expr.exponent, Num):
             value = expr.exponent.value
-            if isinstance(value, int) and 0 < value <= _PLAIN_EXPONENT:
+            if isinstance(value, int) and 0 < value <= PLAIN_EXPONENT:
                 return binary(base, ast.Pow(), constant(value))
         return call("power", base, self.lower(expr.exponent, True))
 
     def division(self, expr: Division) -> ast.expr:
         """Return code for a rounded division or a remainder."""
         if isinstance(expr, CeilDiv) and isinstance(expr.dividend, Log2) and expr.divisor == ONE:
-            return call("ceil_log2", self.lower(expr.dividend.argument, True))
+            return self.ceil_log2(expr.dividend.argument)
         above = self.lower(expr.dividend, True)
         below = self.lower(expr.divisor, True)
         if isinstance(expr, Mod):
@@ -151,6 +161,18 @@ class Scalar(Lowering):
         if isinstance(expr, FloorDiv):
             return binary(above, ast.FloorDiv(), below)
         return negative(binary(negative(above), ast.FloorDiv(), below))
+
+    def ceil_log2(self, argument: Expr) -> ast.expr:
+        """Return code for a rounded logarithm, which counts the rounds of a tree."""
+        code = self.lower(argument, True)
+        if not (free_symbols(argument) <= self.whole and argument.is_whole(self.whole)):
+            return call("ceil_log2", code)
+        # in place, it takes a fifth of the time
+        first, again = self.temporary(code)
+        below = binary(again, ast.Sub(), constant(1))
+        rounds = ast.Call(ast.Attribute(below, "bit_length", ast.Load(), **_AT), [], [], **_AT)
+        positive = compare(first, ast.Gt(), constant(0))
+        return choose(positive, rounds, call("ceil_log2", again))
 
     def test(self, expr: Expr) -> ast.expr:
         """Return code whose truth is that of `expr`."""
@@ -227,15 +249,41 @@ def _needed(expr: Expr) -> list[Reduction]:
 @lru_cache(maxsize=512)
 def _loop(parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool) -> Callable[..., Any]:
     """Return a function of the ends of a range that is not empty, and of other symbols."""
-    return _Loop(("low", "high", *names)).over(parts, exact)
+    form = form_of(parts, names)
+    if form is None:
+        return _Loop(("low", "high", *names)).over(parts, exact)
+    key = form.key, len(names), exact
+    made = _forms.pop(key, None)
+    if made is None:
+        numbers = {number: f"n{place}" for place, number in enumerate(form.numbers)}
+        made = _Loop(("low", "high", *names), numbers).over(parts, exact)
+    _forms[key] = made
+    while len(_forms) > MOST_FORMS:
+        _forms.pop(next(iter(_forms)))
+    return partial(made, *form.numbers) if form.numbers else made
+
+
+_forms: dict[Hashable, Callable[..., Any]] = {}
 
 
 class _Loop(Scalar):
-    """Reductions over one range, as one loop that evaluates what they share once."""
+    """Reductions over one range, as one loop that evaluates what they share once.
+
+    Parameters
+    ----------
+    names : sequence of str
+    numbers : mapping of int to str
+        The first arguments.
+    """
+
+    def __init__(self, names: Sequence[str], numbers: Mapping[int, str] | None = None) -> None:
+        super().__init__(names)
+        self.numbers = numbers or {}
 
     def over(self, parts: tuple[Reduction, ...], exact: bool) -> Callable[..., Any]:
         low, high = self.scope.pop("low"), self.scope.pop("high")
-        arguments = [ast.arg(given, None, **_AT) for given in (low, high, *self.scope.values())]
+        given = (*self.numbers.values(), low, high, *self.scope.values())
+        arguments = [ast.arg(one, None, **_AT) for one in given]
         index = parts[0].index
         if any(part.index != index for part in parts) or index in self.scope:
             index = fresh_name("i", frozenset(self.scope))
@@ -247,6 +295,7 @@ class _Loop(Scalar):
         before = [*self.statements, *map(assign, totals, starts)]
         self.statements = []
         self.scope[index] = "i"
+        self.whole = frozenset({index})
         self.share(key for key in keys if index in free_symbols(key[0]))
         for part, total, (body, _) in zip(parts, totals, bodies, strict=True):
             code = self.lower(body, exact)
