@@ -16,7 +16,7 @@ from advisor.ranking.compare import Costed
 from advisor.report.units import duration
 from advisor.validation.evidence import Compared, keep
 from advisor.validation.predicted import Changes, costed, kernel_of
-from advisor.validation.ranks import RANKS, Job, Times, examples_folder, run_jobs
+from advisor.validation.ranks import RANKS, Job, Times, examples_folder, left_out, run_jobs
 from costdb.estimate import Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.machines import Machine
@@ -171,8 +171,10 @@ def choices(context: Context) -> Section:
     rows: list[Row] = []
     compared: list[Compared] = []
     errors: dict[str, list[_Run]] = {}
+    every: list[Times] = []
     for case, (first, second) in zip(cases, run_jobs(jobs), strict=True):
         context.progress("distributions on ranks", (len(rows) + 1) / len(cases))
+        every += (first, second)
         rows.append(_row(case, first, second))
         compared.append(_compared(case, first, second))
         errors.setdefault(case.choice.program, []).extend(
@@ -183,7 +185,7 @@ def choices(context: Context) -> Section:
         )
     keep(context.machine.name, RANKS, (one for one in compared if one.title))
     rows += [_error_row(program, found) for program, found in errors.items()]
-    return Section("choices", TITLE, tuple(rows), (_NOTE,))
+    return Section("choices", TITLE, tuple(rows), (_NOTE, *left_out(every)))
 
 
 def _kernels(choice: _Choice) -> tuple[Kernel, Kernel]:

@@ -15,7 +15,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed
 from advisor.validation.evidence import Compared, keep
 from advisor.validation.predicted import costed, kernel_of
-from advisor.validation.ranks import RANKS, Job, examples_folder, run_jobs
+from advisor.validation.ranks import RANKS, Job, Times, examples_folder, left_out, run_jobs
 from costdb.estimate import Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.machines import Machine
@@ -65,13 +65,14 @@ def crossover(context: Context) -> Section:
             context.progress(f"box sums of {side} x {side} on one process", share)
         rows += rows_of(f"box sum, N = {side}, 1 process", pairs)
     skipped = ""
+    every: list[Times] = []
     try:
-        for side, pairs in _on_ranks(context.machine):
+        for side, pairs in _on_ranks(context.machine, every):
             context.progress("box sums on ranks", len(SIDES) / (len(SIDES) + 1))
             rows += rows_of(f"box sum, N = {side}, {RANKS} ranks", pairs)
     except CannotValidateError as problem:
         skipped = str(problem)
-    return Section("crossover", TITLE, tuple(rows), (_NOTE,), skipped)
+    return Section("crossover", TITLE, tuple(rows), (_NOTE, *left_out(every)), skipped)
 
 
 def threshold(pairs: Sequence[tuple[int, float, float]]) -> int | None:
@@ -181,7 +182,8 @@ def _sequential(side: int, machine: Machine) -> Iterator[Pair]:
     keep(machine.name, 1, kept)
 
 
-def _on_ranks(machine: Machine) -> Iterator[tuple[int, list[Pair]]]:
+def _on_ranks(machine: Machine, every: list[Times]) -> Iterator[tuple[int, list[Pair]]]:
+    """Yield the pairs of each size, and add what was measured to `every`."""
     changes = (
         ("row=4, col=4", f"row={RANKS}, col=1"),
         ("np.int32", "np.int64"),
@@ -193,6 +195,7 @@ def _on_ranks(machine: Machine) -> Iterator[tuple[int, list[Pair]]]:
     found: dict[int, list[Pair]] = {}
     kept: list[Compared] = []
     for sizes, (one, other) in zip(cases, run_jobs(jobs, _SECONDS), strict=True):
+        every += (one, other)
         before, after = costed(kernel, sizes, machine), costed(scan, sizes, machine)
         predicted = _mid(before, sizes), _mid(after, sizes)
         measured = one.median_us * 1e-6, other.median_us * 1e-6

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -37,11 +37,32 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """What one way took: the median, the least and the greatest of its repetitions."""
+    """What one way took: the median, the least and the greatest of its repetitions.
+
+    Attributes
+    ----------
+    median_us, low_us, high_us : float
+    counted, left_out : int
+        Repetitions, and others in which another process had a core for a while.
+    """
 
     median_us: float
     low_us: float
     high_us: float
+    counted: int = 1
+    left_out: int = 0
+
+
+def left_out(times: Iterable[Times]) -> tuple[str, ...]:
+    """Return what is to be said of repetitions that do not count."""
+    found = list(times)
+    out = sum(one.left_out for one in found)
+    if not out:
+        return ()
+    return (
+        f"Left out are {out} of {out + sum(one.counted for one in found)} repetitions on ranks, "
+        "in which another process had a core for a while.",
+    )
 
 
 def examples_folder() -> Path:
@@ -98,9 +119,10 @@ def run_jobs(jobs: Sequence[Job], seconds: float = _SECONDS) -> Iterator[tuple[T
         try:
             for line in process.stdout:
                 done += 1
+                said = json.loads(line)
                 yield tuple(
-                    Times(median(taken), min(taken), max(taken))
-                    for taken in json.loads(line)["microseconds"]
+                    Times(median(taken), min(taken), max(taken), len(taken), out)
+                    for taken, out in zip(said["microseconds"], said["left_out"], strict=True)
                 )
             # the time of ranks that are killed on their way out would seem to be others'
             with suppress(subprocess.TimeoutExpired):
@@ -112,8 +134,8 @@ def run_jobs(jobs: Sequence[Job], seconds: float = _SECONDS) -> Iterator[tuple[T
             process.stdout.close()
         if done < len(jobs):
             complaints.seek(0)
-            said = [line.strip() for line in complaints if line.strip()]
-            reason = next((one for one in reversed(said) if "Error" in one), " ".join(said[-1:]))
+            lines = [line.strip() for line in complaints if line.strip()]
+            reason = next((one for one in reversed(lines) if "Error" in one), " ".join(lines[-1:]))
             raise CannotValidateError(f"the ranks ended after {done} of {len(jobs)} jobs: {reason}")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.validation.ranks import RANKS, Job, Times, run_jobs
+from advisor.validation.ranks import RANKS, Job, Times, left_out, run_jobs
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import num
@@ -52,10 +52,12 @@ def remote(context: Context) -> Section:
     prices = [_price_us(case, context.machine) for case in cases]
     jobs = [Job((case.program, f"{case.program} alone"), case.sizes) for case in cases]
     rows: list[Row] = []
+    every: list[Times] = []
     for case, price_us, (whole, alone) in zip(cases, prices, run_jobs(jobs), strict=True):
         context.progress("one-sided programs", (len(rows) + 1) / len(cases))
+        every += (whole, alone)
         rows.append(_row(case, price_us, whole, alone))
-    return Section("pgas", TITLE, tuple(rows), (_NOTE,))
+    return Section("pgas", TITLE, tuple(rows), (_NOTE, *left_out(every)))
 
 
 def _price_us(case: _Case, machine: Machine) -> float:

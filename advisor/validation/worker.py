@@ -2,6 +2,10 @@
 
 JOBS is a file with the programs to time. Ways to do one job take turns, so that drift falls on all
 alike; a time is the slowest rank's, from a barrier on. Rank 0 writes a line of JSON for each job.
+
+Ranks keep their cores busy while they wait for each other. One that did not run all the time lost
+its core to another process, and all that waited for it lost time with it: such a repetition was
+disturbed. It is made again, and left out unless there are too few others.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +22,11 @@ from advisor.validation.one_sided import ONE_SIDED
 from advisor.validation.programs import DISTRIBUTED, Ready
 
 WARM_UPS, FEWEST, MOST = 2, 5, 40
+RAN = 0.97
+"""Of the time that passed, so much a rank ran that nobody disturbed."""
+
+PATIENCE = 4.0
+"""How many times as long as agreed repetitions go on while most are disturbed."""
 
 
 def main(arguments: list[str]) -> int:
@@ -29,10 +39,12 @@ def main(arguments: list[str]) -> int:
     for job in stated["jobs"]:
         ways = [prepare(name, communicator, job["sizes"], examples) for name in job["ways"]]
         taken = timed(ways, communicator, float(stated["seconds"]))
+        kept = [undisturbed(samples) for samples in taken]
         for way in ways:
             way.close()
         if communicator.Get_rank() == 0:
-            print(json.dumps({"microseconds": taken}), flush=True)
+            left_out = [len(all_of) - len(some) for all_of, some in zip(taken, kept, strict=True)]
+            print(json.dumps({"microseconds": kept, "left_out": left_out}), flush=True)
     return 0
 
 
@@ -41,27 +53,44 @@ def prepare(name: str, communicator: Any, sizes: Mapping[str, int], examples: Pa
     return {**DISTRIBUTED, **ONE_SIDED}[name](communicator, sizes, examples)
 
 
-def timed(ways: Sequence[Ready], communicator: Any, seconds: float) -> list[list[float]]:
-    """Return the microseconds of each repetition of each way."""
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One repetition: the slowest rank's microseconds, and whether every rank ran all the time."""
+
+    microseconds: float
+    calm: bool
+
+
+def timed(ways: Sequence[Ready], communicator: Any, seconds: float) -> list[list[Sample]]:
+    """Return the repetitions of each way."""
     from mpi4py import MPI
 
-    taken: list[list[float]] = [[] for _ in ways]
+    taken: list[list[Sample]] = [[] for _ in ways]
     spent_us = 0.0
     for repetition in range(WARM_UPS + MOST):
         for way, samples in zip(ways, taken, strict=True):
             way.reset()
             communicator.Barrier()
-            begin = time.perf_counter_ns()
+            ran, begin = time.process_time_ns(), time.perf_counter_ns()
             way.run()
-            own_us = (time.perf_counter_ns() - begin) / 1000
-            slowest_us = communicator.allreduce(own_us, op=MPI.MAX)
+            own_ns, ran_ns = time.perf_counter_ns() - begin, time.process_time_ns() - ran
+            slowest_us = communicator.allreduce(own_ns / 1000, op=MPI.MAX)
+            calm = communicator.allreduce(ran_ns >= RAN * own_ns, op=MPI.LAND)
             spent_us += slowest_us
             if repetition >= WARM_UPS:
-                samples.append(slowest_us)
+                samples.append(Sample(slowest_us, calm))
         # what all ranks know alike decides, or they would part here
-        if repetition + 1 >= WARM_UPS + FEWEST and spent_us > seconds * 1e6:
+        fewest = min(sum(sample.calm for sample in samples) for samples in taken)
+        enough = seconds if fewest >= FEWEST else PATIENCE * seconds
+        if repetition + 1 >= WARM_UPS + FEWEST and spent_us > enough * 1e6:
             break
     return taken
+
+
+def undisturbed(samples: Sequence[Sample]) -> list[float]:
+    """Return the microseconds of the repetitions that count: the calm ones, or all."""
+    calm = [sample.microseconds for sample in samples if sample.calm]
+    return calm if len(calm) >= FEWEST else [sample.microseconds for sample in samples]
 
 
 if __name__ == "__main__":

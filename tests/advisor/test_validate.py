@@ -23,9 +23,10 @@ from advisor.validation import remote
 from advisor.validation.choices import CHOICES
 from advisor.validation.crossover import Pair, rows_of, threshold
 from advisor.validation.predicted import kernel_of
-from advisor.validation.programs import DISTRIBUTED
-from advisor.validation.ranks import Job, examples_folder, run_jobs
+from advisor.validation.programs import DISTRIBUTED, Ready
+from advisor.validation.ranks import Job, Times, examples_folder, left_out, run_jobs
 from advisor.validation.sections import SECTIONS, Context, make_sections
+from advisor.validation.worker import FEWEST, PATIENCE, WARM_UPS, Sample, timed, undisturbed
 from costdb.machines import load_machine
 from costdb.validation.results import CannotValidateError, Row, Section, Verdict, percent
 
@@ -207,6 +208,52 @@ def test_programs_give_what_the_kernels_give_that_are_priced() -> None:
 
 
 @needs_mpi
+def samples(*calm: bool) -> list[Sample]:
+    return [Sample(float(number), one) for number, one in enumerate(calm)]
+
+
+@given(st.lists(st.booleans(), max_size=12))
+def test_disturbed_repetitions_count_only_where_there_are_too_few_others(calm: list[bool]) -> None:
+    kept = undisturbed(samples(*calm))
+    expected = [number for number, one in enumerate(calm) if one]
+    assert kept == (expected if len(expected) >= FEWEST else list(range(len(calm))))
+
+
+class Alone:
+    """A communicator of one rank, and a clock of the processor that a test stops."""
+
+    def Barrier(self) -> None:  # noqa: N802
+        pass
+
+    def allreduce(self, value: Any, op: Any) -> Any:
+        return value
+
+
+def test_what_is_disturbed_is_done_again_until_patience_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("mpi4py")
+    stolen = iter([0, 0, 9, 9, 9, *[0] * 99])  # 2 warm-ups, then 3 repetitions off the core
+    clock = {"passed": 0, "ran": 0}
+
+    def run() -> None:
+        clock["ran"] += 1_000_000
+        clock["passed"] += 1_000_000 * (1 + next(stolen))
+
+    monkeypatch.setattr("time.perf_counter_ns", lambda: clock["passed"])
+    monkeypatch.setattr("time.process_time_ns", lambda: clock["ran"])
+    (taken,) = timed([Ready(run)], Alone(), seconds=0.03)
+    assert [sample.calm for sample in taken[:4]] == [False] * 3 + [True]
+    assert undisturbed(taken) == [1000.0] * (len(taken) - 3)
+    assert sum(sample.calm for sample in taken) >= FEWEST
+    stolen = iter([9] * 200)
+    (taken,) = timed([Ready(run)], Alone(), seconds=0.1)
+    assert undisturbed(taken) == [10_000.0] * len(taken)
+    assert len(taken) + WARM_UPS == 1 + int(PATIENCE * 0.1 / 0.01)
+    times = Times(1.0, 1.0, 1.0, 5, 3), Times(1.0, 1.0, 1.0, 7, 0)
+    assert left_out(times[1:]) == () and "3 of 15" in left_out(times)[0]
+
+
 def test_ways_of_a_job_are_timed_on_ranks_and_failures_told() -> None:
     jobs = [Job(("matmul gathered", "matmul held"), {"N": 8})]
     ((gathered, held),) = run_jobs(jobs, seconds=0.01)
