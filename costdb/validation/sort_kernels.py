@@ -115,27 +115,42 @@ class Run:
     processors : int
     microseconds : float
         All supersteps so far.
+    displaced : int
+        How many times one of its threads had to leave a core to another process, from the barrier
+        before a superstep to its end; 0 where the system does not tell.
     """
 
     processors: int
     microseconds: float = field(default=0.0)
+    displaced: int = field(default=0)
 
     def step(
         self, kind: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
     ) -> None:
         """Do a superstep and add its time; the clock starts when all processors are there."""
+        before = _displaced()
         _sort_parts(counters[:0, 0], np.zeros(self.processors + 1, np.int64))
         begin = time.perf_counter_ns()
         _superstep(kind, source, target, digit, limits, counters)
         self.microseconds += (time.perf_counter_ns() - begin) / 1000
+        self.displaced += _displaced() - before
 
     def move(self, kind: int, source: Keys, target: Keys) -> None:
         """Do a superstep that counts nothing."""
         self.step(kind, source, target, -1, np.empty(0, np.int64), _counters(self.processors, 1))
 
 
-def run_sort(sort: Sort, keys: Keys, processors: int) -> tuple[Keys, float]:
-    """Sort keys and return them with the microseconds that the supersteps took.
+def _displaced() -> int:
+    """Return how many times the system took a core from a thread of this process."""
+    try:
+        import resource
+    except ImportError:  # pragma: no cover - not on POSIX systems
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
+def run_sort(sort: Sort, keys: Keys, processors: int) -> tuple[Keys, Run]:
+    """Sort keys and return them with what the supersteps took.
 
     Parameters
     ----------
@@ -145,7 +160,7 @@ def run_sort(sort: Sort, keys: Keys, processors: int) -> tuple[Keys, float]:
     set_num_threads(processors)
     run = Run(processors)
     made = {Sort.RADIX: _radix, Sort.SAMPLE: _sample, Sort.COLUMN: _column}[sort](run, keys)
-    return made, run.microseconds
+    return made, run
 
 
 def _radix(run: Run, keys: Keys) -> Keys:

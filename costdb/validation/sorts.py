@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
+from typing import Protocol
 
 from costdb.calibration.library import usable_cores
 from costdb.estimate import Missing
@@ -19,12 +20,21 @@ TITLE = "shared memory: radix, sample and column sort inside the interval from G
 KEYS = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
 PROCESSORS = 2
 RUNS = 9
+MOST_RUNS = 2 * RUNS
 _SEED = 20_261_121
 _NOTE = (
     "Only the supersteps are timed, each from a barrier on: what a processor computes between "
-    "copying in and copying out is no part of the model. Every run counts, the first one, which "
-    "compiles, left out."
+    "copying in and copying out is no part of the model. The first run, which compiles, is left "
+    f"out. Where another process takes a core, all wait: up to {MOST_RUNS} runs are made, and "
+    f"those {RUNS} count in which that happened least often."
 )
+
+
+class Timed(Protocol):
+    """A run: what its supersteps took, and how often a thread had to leave its core."""
+
+    microseconds: float
+    displaced: int
 
 
 def validate_sorts(machine: Machine, progress: Callable[[str, float], None]) -> Section:
@@ -95,4 +105,15 @@ def _timed(sort: Sort, keys: int) -> list[float]:
     from costdb.validation.sort_kernels import run_sort
 
     given = np.random.default_rng(_SEED).integers(0, 2**KEY_BITS, keys)
-    return [run_sort(sort, given, PROCESSORS)[1] for _ in range(RUNS + 1)][1:]
+    run_sort(sort, given, PROCESSORS)
+    return calmest(run_sort(sort, given, PROCESSORS)[1] for _ in range(MOST_RUNS))
+
+
+def calmest(runs: Iterable[Timed]) -> list[float]:
+    """Return the microseconds of the runs that count; no more are made than are needed."""
+    made: list[Timed] = []
+    for run in runs:
+        made.append(run)
+        if sum(not one.displaced for one in made) == RUNS:
+            break
+    return [one.microseconds for one in sorted(made, key=lambda one: one.displaced)[:RUNS]]

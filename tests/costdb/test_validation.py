@@ -6,11 +6,13 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from costdb import published
 from costdb.calibration.collectives import SECTION as COLLECTIVES
@@ -30,6 +32,7 @@ from costdb.store.place import store_path
 from costdb.store.runs import Launch, begin_launch, begin_run, finish_launch, finish_run
 from costdb.validation.lines import validate_lines
 from costdb.validation.results import CannotValidateError, Row, Verdict
+from costdb.validation.sorts import MOST_RUNS, RUNS, calmest
 from costdb.validation.supersteps import validate_supersteps
 
 PRINTED = json.loads((Path(__file__).parents[1] / "data" / "lines_published.json").read_text())
@@ -158,6 +161,31 @@ def test_sorts_sort_and_their_supersteps_take_time() -> None:
     for processors, count in ((2, 400), (2, 6000), (1, 3600)):
         keys = random.integers(0, 2**32, count)
         for sort in Sort:
-            found, microseconds = run_sort(sort, keys, processors)
+            found, run = run_sort(sort, keys, processors)
             np.testing.assert_array_equal(found, np.sort(keys), str(sort))
-            assert microseconds > 0
+            assert run.microseconds > 0 and run.displaced >= 0
+
+
+@dataclass
+class Made:
+    microseconds: float
+    displaced: int
+
+
+@given(st.lists(st.integers(0, 3), min_size=MOST_RUNS, max_size=MOST_RUNS))
+def test_the_calmest_runs_of_a_sort_count_and_no_more_are_made_than_needed(
+    displaced: list[int],
+) -> None:
+    made: list[Made] = []
+
+    def runs() -> Iterator[Made]:
+        for number, times in enumerate(displaced):
+            made.append(Made(float(number), times))
+            yield made[-1]
+
+    kept = calmest(runs())
+    counts = [displaced[int(number)] for number in kept]
+    assert len(kept) == RUNS == len(set(kept))
+    assert sorted(one.displaced for one in made)[:RUNS] == counts
+    calm = [number for number, times in enumerate(displaced) if not times]
+    assert len(made) == (calm[RUNS - 1] + 1 if len(calm) >= RUNS else MOST_RUNS)
