@@ -22,7 +22,7 @@ def test_the_excerpt_is_what_the_tool_prints() -> None:
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "COLUMNS": "96", "NO_COLOR": "1"},
+        env={**{k: v for k, v in os.environ.items() if k != "COLUMNS"}, "NO_COLOR": "1"},
     )
     assert found.stdout == shown
 

@@ -97,20 +97,16 @@ def _in_turn(
     if length is None or not _is_uneven(loop):
         return
     dealt = replace(loop, low=rank, high=length * size, trips=length, stride=size)
-    yield ProgramProposal(
+    yield _shared_out(
+        function,
+        visit,
+        dealt,
         title=f"deal the iterations over `{_name(program, loop)}` out in turn, not in blocks",
         reason="later iterations have more or less to do than earlier ones, so that one rank has"
         " most of the work and the others wait",
-        span=loop.span,
-        function=function,
-        before=(loop,),
-        after=(dealt,),
-        legality=Legality(
-            Applicability.DISPLAY,
-            "the same iterations run, each on another rank; what collects their results follows",
-        ),
-        loops=visit.loops,
-        conditions=("no iteration needs what another one makes",),
+        argument="the same iterations run, each on another rank; what collects their results"
+        " follows",
+        condition="no iteration needs what another one makes",
     )
 
 
@@ -157,19 +153,39 @@ def _in_blocks(function: SpmdFunction, visit: Visit, step: Compute) -> Iterator[
         step, reads=tuple(_as_block(view) if view in strided else view for view in step.reads)
     )
     shown = " ".join(strided[0].text.split())
-    yield ProgramProposal(
+    yield _shared_out(
+        function,
+        visit,
+        changed,
         title=f"give each rank neighbouring elements, not `{shown}`",
         reason="every so many elements are on as many cache lines as all of them",
-        span=step.span,
+        argument="all elements are used once, each on another rank; what collects the results"
+        " follows",
+        condition="the elements cost equally much",
+    )
+
+
+def _shared_out(
+    function: SpmdFunction,
+    visit: Visit,
+    after: Step,
+    *,
+    title: str,
+    reason: str,
+    argument: str,
+    condition: str,
+) -> ProgramProposal:
+    """Return the proposal that a step is shared out otherwise, which nobody but a reader does."""
+    return ProgramProposal(
+        title=title,
+        reason=reason,
+        span=visit.step.span,
         function=function,
-        before=(step,),
-        after=(changed,),
-        legality=Legality(
-            Applicability.DISPLAY,
-            "all elements are used once, each on another rank; what collects the results follows",
-        ),
+        before=(visit.step,),
+        after=(after,),
+        legality=Legality(Applicability.DISPLAY, argument),
         loops=visit.loops,
-        conditions=("the elements cost equally much",),
+        conditions=(condition,),
     )
 
 

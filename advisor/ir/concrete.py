@@ -7,15 +7,13 @@ many variants of a kernel needs. Reports need the symbols again.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
-from typing import TypeVar
+from dataclasses import replace
 
 from advisor.distribution import ArraySpec, MeshSpec
 from advisor.ir.kernel import DeclaredArray, Kernel, LocalArray
-from advisor.source import Span
+from advisor.ir.rebuilt import rebuilt
 from costdb.expr import Expr, num, substitute
 
-Node = TypeVar("Node")
 Bindings = Mapping[str, Expr]
 
 
@@ -33,7 +31,7 @@ def at_sizes(kernel: Kernel, sizes: Mapping[str, int | float]) -> Kernel:
         kernel,
         arrays={name: _declared(array, bindings, whole) for name, array in kernel.arrays.items()},
         locals={name: _local(array, bindings) for name, array in kernel.locals.items()},
-        body=_bound(kernel.body, bindings),
+        body=rebuilt(kernel.body, lambda expr: substitute(expr, bindings)),
     )
 
 
@@ -55,18 +53,3 @@ def _spec(spec: ArraySpec, sizes: Mapping[str, int]) -> ArraySpec:
 
 def _local(array: LocalArray, bindings: Bindings) -> LocalArray:
     return replace(array, extents=tuple(substitute(e, bindings) for e in array.extents))
-
-
-def _bound(node: Node, bindings: Bindings) -> Node:
-    """Return a statement, a value, or a tuple of them, with symbols replaced throughout."""
-    changed: object = node
-    if isinstance(node, Expr):
-        changed = substitute(node, bindings)
-    elif isinstance(node, tuple):
-        changed = tuple(_bound(part, bindings) for part in node)
-    elif is_dataclass(node) and not isinstance(node, Span | type):
-        before = {field.name: getattr(node, field.name) for field in fields(node)}
-        after = {name: _bound(part, bindings) for name, part in before.items()}
-        if any(after[name] is not before[name] for name in before):
-            changed = type(node)(**after)
-    return changed  # type: ignore[return-value]  # every branch keeps the type it was given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
 from advisor.analysis.messages import transfers
@@ -106,23 +106,62 @@ def finding_of(
     proposal = best.proposal
     prediction = _prediction(found)
     used = before.sizes | best.costed.sizes
+    finding = finding_about(
+        place,
+        rule,
+        proposal,
+        f"{prediction.speedup:.2f}x faster on {machine.name}",
+        proposal.legality,
+        _evidence(machine, sizes, before, best, found, details),
+        rivals,
+    )
+    return replace(
+        finding,
+        prediction=prediction,
+        assumptions=sizes.assumptions(used) if details else (),
+        crossovers=tuple(_crossovers(before, best.costed, sizes, used)) if details else (),
+    )
+
+
+def finding_about(
+    place: Place,
+    rule: Rule,
+    proposal: Offer,
+    gain: str,
+    legality: Legality,
+    evidence: Evidence,
+    rivals: tuple[Alternative, ...],
+) -> Finding:
+    """Return what every finding says of a proposal; with neither a prediction nor a condition.
+
+    Parameters
+    ----------
+    place : Place
+    rule : Rule
+    proposal : Offer
+    gain : str
+        How the message starts.
+    legality : Legality
+        Of the edits, as they may be applied here.
+    evidence : Evidence
+    rivals : tuple of Alternative
+    """
     edits = proposal.edits()
-    legality = proposal.legality
     return Finding(
         code=rule.code,
         name=rule.name,
         path=place.path,
         kernel=place.name,
         span=proposal.span,
-        message=f"{prediction.speedup:.2f}x faster on {machine.name}: {proposal.title}",
+        message=f"{gain}: {proposal.title}",
         reason=proposal.reason,
-        prediction=prediction,
-        assumptions=sizes.assumptions(used) if details else (),
-        evidence=_evidence(machine, sizes, before, best, found, details),
+        prediction=None,
+        assumptions=(),
+        evidence=evidence,
         alternatives=rivals,
-        crossovers=tuple(_crossovers(before, best.costed, sizes, used)) if details else (),
+        crossovers=(),
         fix=Fix(legality.applicability, legality.argument, edits) if edits else None,
-        fingerprint=fingerprint_of(place, rule.code, proposal),
+        fingerprint=_fingerprint_of(place, rule.code, proposal),
     )
 
 
@@ -243,7 +282,7 @@ def _crossovers(
             yield Crossover(variable, *found)
 
 
-def fingerprint_of(place: Place, code: str, proposal: Offer) -> str:
+def _fingerprint_of(place: Place, code: str, proposal: Offer) -> str:
     """Return what names a finding after its lines have moved, on any machine, from any folder."""
     line = split_lines(place.source)[proposal.span.start_line - 1]
     text = " ".join(line.split())

@@ -11,7 +11,7 @@ names, because a search over all of them would say little in one line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from advisor.analysis.lower import Unpriced
@@ -22,12 +22,11 @@ from advisor.finding import (
     Condition,
     Crossover,
     Finding,
-    Fix,
 )
 from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Proposal, Transform
+from advisor.ir.proposal import Legality, Proposal, Transform
 from advisor.ranking.compare import SCANNED_TO, Costed, Number, cost, crossing, pays_for, time_s
-from advisor.ranking.findings import Offer, Offered, Place, Rule, fingerprint_of, unpredicted
+from advisor.ranking.findings import Offer, Offered, Place, Rule, finding_about, unpredicted
 from advisor.ranking.sizes import Sizes
 from costdb.crossovers import PROVED_TO, enumerates
 from costdb.estimate import Missing
@@ -68,15 +67,14 @@ class Opened(Generic[Offered]):
     rivals: tuple[Alternative, ...]
     gain: float
 
-    def fix(self) -> Fix | None:
-        """Return the edits; where they do not pay for every value they are for the reader."""
-        edits, legality = self.proposal.edits(), self.proposal.legality
-        if not edits:
-            return None
+    @property
+    def legality(self) -> Legality:
+        """That of the edits; where they do not pay for every value they are for the reader."""
+        legality = self.proposal.legality
         if self.condition.always:
-            return Fix(legality.applicability, legality.argument, edits)
+            return legality
         argument = f"{legality.argument}; left to you, as it does not pay for all sizes"
-        return Fix(Applicability.DISPLAY, argument, edits)
+        return Legality(Applicability.DISPLAY, argument)
 
 
 def opened(
@@ -168,22 +166,19 @@ def finding_of_opened(
     place: Place, machine: Machine, rule: Rule, before: Costed, best: Opened[Offer]
 ) -> Finding:
     """Return the finding that a proposal is worth making for some sizes."""
-    proposal = best.proposal
-    return Finding(
-        code=rule.code,
-        name=rule.name,
-        path=place.path,
-        kernel=place.name,
-        span=proposal.span,
-        message=f"pays on {machine.name} for {best.condition.text}: {proposal.title}",
-        reason=proposal.reason,
-        prediction=None,
+    finding = finding_about(
+        place,
+        rule,
+        best.proposal,
+        f"pays on {machine.name} for {best.condition.text}",
+        best.legality,
+        unpredicted(machine, before, best.costed),
+        best.rivals,
+    )
+    return replace(
+        finding,
         assumptions=best.assumptions,
-        evidence=unpredicted(machine, before, best.costed),
-        alternatives=best.rivals,
         crossovers=best.crossovers,
-        fix=best.fix(),
-        fingerprint=fingerprint_of(place, rule.code, proposal),
         condition=best.condition,
     )
 

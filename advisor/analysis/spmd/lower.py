@@ -8,7 +8,7 @@ and told, with its line.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from advisor.analysis.spmd.chains import Chain, chain_of
@@ -16,6 +16,7 @@ from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
 from advisor.analysis.spmd.threads import superstep
+from advisor.ir.rebuilt import rebuilt
 from advisor.ir.spmd.program import RANK, RANKS
 from advisor.ir.spmd.steps import (
     Allocate,
@@ -336,19 +337,7 @@ class _Lowering:
 
     def _leaves(self, works: Iterable[Work]) -> Iterator[Process]:
         for work in works:
-            yield Leaf(self._bound(work))
-
-    def _bound(self, node: Node) -> Node:
-        """Return work with the symbols of this rank replaced throughout."""
-        changed: object = node
-        if isinstance(node, Expr):
-            changed = self.at(node)
-        elif isinstance(node, tuple):
-            changed = tuple(self._bound(part) for part in node)
-        elif is_dataclass(node) and not isinstance(node, type):
-            values = {f.name: self._bound(getattr(node, f.name)) for f in fields(node)}
-            changed = type(node)(**values)
-        return changed  # type: ignore[return-value]  # every branch keeps the type it was given
+            yield Leaf(rebuilt(work, self.at))
 
 
 _STEPS = (Communicate, Wait, Copy, Allocate, Compute, Branch, Loop, Call, Leave, Unknown)

@@ -135,7 +135,7 @@ def _builtin(name: str, values: list[Value], given: list[Argument], run: Run, sp
         case "any" | "all":
             return Number(None, "bool", varies=True)
         case "open" if isinstance(first, Text) and first.value and first.value.endswith(".json"):
-            return sidecar(run.path, first.value, run, span)
+            return sidecar(run.file.path, first.value, run, span)
         case "map" if len(values) == 2:
             return _mapped(values[0], values[1])
         case "slice":

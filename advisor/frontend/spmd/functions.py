@@ -266,7 +266,7 @@ def elsewhere(run: Run, module: str, span: Span, enter: Callable[[FunctionTable]
         return Opaque(f"what a function of `{module}` gives", varies=True)
     statement = run.statement
     with run.block() as body:
-        with run.within(context, module):
+        with run.within(context):
             found = enter(context.functions)
         steps = tuple(body)
     for step in steps:

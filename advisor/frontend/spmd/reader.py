@@ -123,7 +123,7 @@ def _as_called(path: str, source: str) -> Program | None:
         context = siblings.contexts.get(name)
         if context is None:
             continue
-        functions = follower.functions_of(context, siblings.tables[name], name)
+        functions = follower.functions_of(context, siblings.tables[name])
         if functions:
             comments = [d for d in _directives(path, source) if isinstance(d, KernelComment)]
             numpy = _imported(context.frame.names, "numpy")
@@ -143,28 +143,25 @@ class _Follower:
         self.source = source
         receivers = _RECEIVER_OR_RANK if imports_mpi(source) else _RECEIVER
         self.table = Functions(lambda body: self.statements.block(body))
-        self.run = Run(
-            span=spans_of(module),
-            lines=_LINE_END.split(source),
-            symbols=Symbols(),
-            communicators=_used_as_communicators(source, receivers),
-            functions=self.table,
-            path=path,
-            beside=beside,
+        names: dict[str, Value] = {}
+        if module.body and module.get_docstring() is not None:
+            names["__doc__"] = Text(module.get_docstring())
+        home = Context(
+            spans_of(module),
+            _LINE_END.split(source),
+            path,
+            _used_as_communicators(source, receivers),
+            self.table,
+            Frame(names, MODULE, names),
         )
+        self.run = Run(home, Symbols(), beside)
         self.statements = Statements(self.run, pragmas)
         self.module: Entered | None = None
         self.is_cut_short = False
 
     def follow(self, module: cst.Module) -> None:
         """Follow the module, then every function that it did not enter."""
-        run = self.run
-        names: dict[str, Value] = {}
-        if module.body and module.get_docstring() is not None:
-            names["__doc__"] = Text(module.get_docstring())
-        frame = Frame(names, MODULE, names)
-        run.frames.append(frame)
-        run.home = Context(run.span, run.lines, run.path, run.communicators, self.table, frame)
+        run, frame = self.run, self.run.frame
         try:
             with run.block() as body:
                 self._followed(module)
@@ -252,16 +249,14 @@ class _Follower:
             found.append(_function(MODULE, _START, whole, self.module, None, ()))
         return _in_order(found)
 
-    def functions_of(
-        self, context: Context, table: Functions, name: str
-    ) -> tuple[SpmdFunction, ...]:
+    def functions_of(self, context: Context, table: Functions) -> tuple[SpmdFunction, ...]:
         """Return the functions of a module beside the program that communicate.
 
         None does unless the program passes one of them a communicator.
         """
         if not any(communicates(way.steps) for d in table.defined.values() for way in d.entered):
             return ()
-        with self.run.within(context, name), self.run.block():
+        with self.run.within(context), self.run.block():
             try:
                 self._others(table)
                 self._join(table)
@@ -279,8 +274,8 @@ class _Follower:
     def facts(self, comments: Iterable[KernelComment]) -> dict[str, SizeFact]:
         """Return what is known of every symbol."""
         symbols = self.run.symbols
-        for line, count in mpirun_ranks(self.run.lines):
-            span = Span(line, 0, line, len(self.run.lines[line - 1]))
+        for line, count in mpirun_ranks(self.run.file.lines):
+            span = Span(line, 0, line, len(self.run.file.lines[line - 1]))
             origin = f"`-n {count}` in line {line}{self.run.place}"
             symbols.note_ranks(count, origin, span)
         for comment in comments:

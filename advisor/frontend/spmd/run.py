@@ -104,19 +104,25 @@ class FunctionTable(Protocol):
         """Return a new instance."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Context:
-    """A module beside the program, in the same pass.
+    """A file that a pass follows: the program, or a module beside it.
 
     Attributes
     ----------
     span : callable
+        The place of a node.
     lines : list of str
+        The source, as spans count.
     path : str
     communicators : frozenset of str
+        Names on which methods are called that only mpi4py's communicators have.
     functions : FunctionTable
+        Functions and classes of the file.
     frame : Frame
         Its top level.
+    module : str
+        How it is imported; ``""`` for the program itself.
     """
 
     span: Callable[[cst.CSTNode], Span]
@@ -125,6 +131,7 @@ class Context:
     communicators: frozenset[str]
     functions: FunctionTable
     frame: Frame
+    module: str = ""
 
 
 class ModulesBeside(Protocol):
@@ -140,10 +147,10 @@ class Run:
 
     Attributes
     ----------
-    span : callable
-        The place of a node.
-    lines : list of str
-        The source, as spans count.
+    home : Context
+        The program itself.
+    file : Context
+        What is followed now.
     symbols : Symbols
     frames : list of Frame
         Running functions, outermost first.
@@ -151,25 +158,17 @@ class Run:
         Blocks under construction, innermost last.
     heap : dict
         Attributes of instances and entries of dictionaries, by the record's number and key.
-    communicators : frozenset of str
-        Names on which methods are called that only mpi4py's communicators have.
-    functions : FunctionTable
-        Functions and classes of the file.
     beside : ModulesBeside or None
         Where modules beside the program are found.
-    module : str
-        The one that is followed now; ``""`` for the program itself.
     reading : str
-        The one that the pass is for.
+        The module that the pass is for.
     """
 
-    span: Callable[[cst.CSTNode], Span]
-    lines: list[str]
+    home: Context
     symbols: Symbols
-    communicators: frozenset[str]
-    functions: FunctionTable
-    path: str = ""
-    frames: list[Frame] = field(default_factory=list)
+    beside: ModulesBeside | None = None
+    file: Context = field(init=False)
+    frames: list[Frame] = field(init=False)
     steps: list[list[Step]] = field(default_factory=lambda: [[]])
     heap: dict[tuple[int, object], Value] = field(default_factory=dict)
     statement: Span = field(default_factory=lambda: Span(1, 0, 1, 0))
@@ -177,49 +176,50 @@ class Run:
     budget: int = MOST_STEPS
     records: int = 0
     clocks: int = 0
-    beside: ModulesBeside | None = None
-    module: str = ""
     reading: str = ""
-    home: Context | None = None
+
+    def __post_init__(self) -> None:
+        self.file = self.home
+        self.frames = [self.home.frame]
 
     @contextmanager
-    def within(self, context: Context, module: str) -> Iterator[None]:
-        """Follow another module for a while; loops around it stay around it."""
-        saved = (
-            self.span,
-            self.lines,
-            self.path,
-            self.communicators,
-            self.functions,
-            self.frames,
-            self.statement,
-            self.targets,
-            self.module,
-        )
-        depth = self.frame.outer + self.frame.depth if self.frames else 0
-        context.frame.outer = depth
-        self.span, self.lines, self.path = context.span, context.lines, context.path
-        self.communicators, self.functions = context.communicators, context.functions
+    def within(self, context: Context) -> Iterator[None]:
+        """Follow another file for a while; loops around it stay around it."""
+        saved = self.file, self.frames, self.statement, self.targets
+        context.frame.outer = self.frame.outer + self.frame.depth
+        self._enter(context)
         self.frames = [context.frame, *self.frames[1:]]
-        self.module = self.symbols.module = module
         try:
             yield
         finally:
-            (
-                self.span,
-                self.lines,
-                self.path,
-                self.communicators,
-                self.functions,
-                self.frames,
-                self.statement,
-                self.targets,
-                self.module,
-            ) = saved
-            self.symbols.module = self.module
+            file, self.frames, self.statement, self.targets = saved
+            self._enter(file)
+
+    def _enter(self, context: Context) -> None:
+        self.file = context
+        self.symbols.module = context.module
+
+    def span(self, node: cst.CSTNode) -> Span:
+        """Return the place of a node."""
+        return self.file.span(node)
+
+    @property
+    def communicators(self) -> frozenset[str]:
+        """Names on which methods are called that only communicators have."""
+        return self.file.communicators
+
+    @property
+    def functions(self) -> FunctionTable:
+        """Functions and classes of the file that is followed."""
+        return self.file.functions
+
+    @property
+    def module(self) -> str:
+        """The module that is followed now."""
+        return self.file.module
 
     def context(self, module: str) -> Context | None:
-        """Return a module of this pass by its name."""
+        """Return a file of this pass by the name of its module."""
         if module == "":
             return self.home
         return None if self.beside is None else self.beside.context(self, module)
@@ -229,7 +229,7 @@ class Run:
         """What a report adds to a line of another file than the one it is about."""
         if self.module == self.reading:
             return ""
-        name = self.module or PurePath(self.path).stem
+        name = self.module or PurePath(self.file.path).stem
         return f" of {name}.py"
 
     @property
@@ -255,7 +255,7 @@ class Run:
 
     def text_of(self, span: Span) -> str:
         """Return the source of a span on one line."""
-        lines = self.lines[span.start_line - 1 : span.end_line]
+        lines = self.file.lines[span.start_line - 1 : span.end_line]
         if not lines:
             return ""
         lines = [*lines]

@@ -84,11 +84,11 @@ class Siblings:
         names: dict[str, Value] = {}
         frame = Frame(names, MODULE, names, module=module)
         context = Context(
-            spans_of(tree), _LINE_END.split(source), path, run.communicators, table, frame
+            spans_of(tree), _LINE_END.split(source), path, run.communicators, table, frame, module
         )
         self.tables[module], self.trees[module] = table, tree
         try:
-            with run.within(context, module), run.block():
+            with run.within(context), run.block():
                 statements.block(tree)
         except TooMuch:
             return None
