@@ -44,6 +44,8 @@ RESIDUALS = {
 }
 """What a fit leaves unexplained, by how a call's elements lie: strided ones are harder to know."""
 LINE, APART_LINE, CONFLICT_LINE = "line_us", "apart_line_us", "conflict_line_us"
+CROWDED = "crowded_line_us"
+"""On top of a line where all go through one set of the first level, by turns; in part for more."""
 LINES = (LINE, APART_LINE, CONFLICT_LINE)
 FRESH = "fresh"
 """Not of a class: memory that the system has to give is as dear for every operation."""
@@ -240,6 +242,9 @@ def _charged(
         anyway = plain.get(key, ZERO)
         yield Amount((name, key), lines * minimum(here, anyway))
         yield Amount((CONFLICT_LINE, key), lines * maximum(0, here - anyway))
+    # lines go through as few of the sets as they seem larger, and wait for one another there
+    sets = memory.ways[0] / memory.line_bytes
+    yield Amount((CROWDED,), lines * memory.away(distance * crowding[0]) * (crowding[0] - 1) / sets)
 
 
 def _parts(visit: Visit, lines: Expr, own: Expr, line_bytes: int) -> Iterator[tuple[Expr, Expr]]:

@@ -16,6 +16,7 @@ from costdb.arrays.amounts import (
     APART_ELEMENT,
     APART_STORED,
     CALL,
+    CROWDED,
     ELEMENT,
     FRESH_CALL,
     KEPT_CALL,
@@ -197,7 +198,7 @@ def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
 
 def _standard_row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
     """Return the amounts of the model that knows calls and elements only, in the same pieces."""
-    without = (*LINES, APART_STORED, PAGE, RUN)
+    without = (*LINES, CROWDED, APART_STORED, PAGE, RUN)
     kept = {p: amount for p, amount in _row(call, memory).items() if p[0] not in without}
     if call.visits:
         own = working_set(call, memory.line_bytes)

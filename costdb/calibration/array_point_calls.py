@@ -19,6 +19,8 @@ UFUNCS: Mapping[str, tuple[str, int]] = {
     "transcendental": ("exp", 1),
 }
 
+_LINE_BYTES = 64
+
 
 def call_of(point: Point) -> ArrayCall:
     """Return what a point does, in the words of the model."""
@@ -29,7 +31,10 @@ def call_of(point: Point) -> ArrayCall:
     item = _item(dtype)
     if operation in (ArrayOperation.TAKE, ArrayOperation.ADD_AT, ArrayOperation.ADD_AT_CAST):
         places, table = number_of(point, "places"), number_of(point, "table")
-        away = num(number_of(point, "away_bytes")) if "away_bytes" in features else None
+        away = None
+        if "away_bytes" in features:
+            touched = 16 * places + min(item * table, _LINE_BYTES * places)
+            away = num(number_of(point, "away_bytes") + touched)
         held = Visit(_memory(item, (table,)), "table", away)
         index = Visit(_memory(8, (places,)), "places", away)
         scatters = operation is not ArrayOperation.TAKE

@@ -146,6 +146,30 @@ def test_data_that_has_gone_far_comes_from_far() -> None:
     assert moving - near == pytest.approx(4.0 * (16 / 8 + 7 / 8) / 4)
 
 
+@pytest.mark.parametrize(("pitch", "share"), [(20, 0), (128, 15 / 64), (512, 63 / 64)])
+def test_lines_that_crowd_into_few_sets_wait_for_one_another(pitch: int, share: float) -> None:
+    column = Region(8, (num(24),), (num(8 * pitch),))
+    waited = time_us(added(column, 24), binary={**BINARY, "crowded_line_us": 0.5})
+    assert waited - time_us(added(column, 24)) == pytest.approx(0.5 * 72 * share)
+
+
+def test_random_places_find_a_table_where_the_program_left_it() -> None:
+    rates = {"call_us": 1.0, "apart_line_us": {"b10000": 1.0, "beyond": 8.0}}
+    table, places = dense(4000), dense(20)
+
+    def taken_us(distance: int | None) -> float:
+        far = None if distance is None else num(distance)
+        operands = Visit(table, "table", far), Visit(places, "places", far)
+        taken = ArrayCall(
+            ArrayOperation.TAKE, "float64", num(20), Visit(places), operands, length=num(4000)
+        )
+        return time_us(taken, take={**rates, "element_us": 0.0})
+
+    # twenty lines at the most, each found where the call before left it or where the program did
+    assert taken_us(None) == pytest.approx(1 + 20)
+    assert taken_us(50_000) == pytest.approx(1 + 20 * 8)
+
+
 def test_the_price_is_a_closed_form_that_grows() -> None:
     price = price_work(Statement((), num(0), calls=(added(dense(N), N),)), machine(binary=BINARY))
     assert isinstance(price, Priced)
