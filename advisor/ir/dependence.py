@@ -111,7 +111,13 @@ def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> tuple[Depend
         Empty only when iterations are surely independent. An array that an iteration binds
         anew before it reads it belongs to that iteration alone.
     """
-    known = dict(minima or {})
+    return _carried(loop, tuple(sorted((minima or {}).items())))
+
+
+@lru_cache(maxsize=512)
+def _carried(loop: Loop, minima: tuple[tuple[str, int], ...]) -> tuple[Dependence, ...]:
+    # variants that are distributed in other ways have the same loops
+    known = dict(minima)
     own = _private(loop.body)
     accesses = [a for a in _accesses(loop.body, {}) if a.array not in own]
     found: dict[Dependence, None] = {}

@@ -8,10 +8,10 @@ Removable singularities are removed: ``x*0`` is 0 and ``x/x`` is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
 from costdb.expr.errors import ExprError
 from costdb.expr.exact import MAX_BITS, check_size, exact, rational_power
@@ -23,6 +23,9 @@ MAX_DEPTH = 100
 
 MAX_SIZE = 200_000
 """Nodes counted as a tree: keeps a shared subtree from standing for an astronomic one."""
+
+
+_Setter: TypeAlias = Callable[[object, object], None]
 
 
 class Expr:
@@ -61,11 +64,11 @@ class Expr:
             raise ExprError(f"the expression is nested more than {MAX_DEPTH} levels deep")
         if size > MAX_SIZE:
             raise ExprError(f"the expression has more than {MAX_SIZE} parts")
-        object.__setattr__(self, "children", children)
-        object.__setattr__(self, "depth", depth + 1)
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "_hash", hash((type(self).__name__, self._key())))
-        object.__setattr__(self, "_free", None)
+        _set_children(self, children)
+        _set_depth(self, depth + 1)
+        _set_size(self, size)
+        _set_hash(self, hash((type(self).__name__, self._key())))
+        _set_free(self, None)
 
     def _key(self) -> object:
         raise NotImplementedError
@@ -147,15 +150,23 @@ class Expr:
 
 ExprLike: TypeAlias = Expr | int | float | Fraction
 
+# Expressions are made by the ten thousand. A slot's own setter takes half the time of
+# object.__setattr__, which the methods that forbid changes leave as the other way.
+_set_children = cast(_Setter, Expr.__dict__["children"].__set__)
+_set_depth = cast(_Setter, Expr.__dict__["depth"].__set__)
+_set_size = cast(_Setter, Expr.__dict__["size"].__set__)
+_set_hash = cast(_Setter, Expr.__dict__["_hash"].__set__)
+_set_free = cast(_Setter, Expr.__dict__["_free"].__set__)
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Num(Expr):
     """An exact constant; whole values are `int`."""
 
     value: Rational
 
-    def __post_init__(self) -> None:
-        check_size(self.value)
+    def __init__(self, value: Rational) -> None:
+        _set_value(self, check_size(value))
         self._seal(())
 
     def _whole(self, whole: frozenset[str]) -> bool:
@@ -181,15 +192,17 @@ class Sym(Expr):
         return self.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Add(Expr):
     """``terms[0] + terms[1] + ... + constant``; no term is a constant or a sum."""
 
     terms: tuple[Expr, ...]
     constant: Rational
 
-    def __post_init__(self) -> None:
-        self._seal(self.terms)
+    def __init__(self, terms: tuple[Expr, ...], constant: Rational) -> None:
+        _set_terms(self, terms)
+        _set_constant(self, constant)
+        self._seal(terms)
 
     def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return add((*children, num(self.constant)))
@@ -204,15 +217,17 @@ class Add(Expr):
         return self.constant
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Mul(Expr):
     """``factors[0] * factors[1] * ... * coefficient``; bases of factors are distinct."""
 
     factors: tuple[Expr, ...]
     coefficient: Rational
 
-    def __post_init__(self) -> None:
-        self._seal(self.factors)
+    def __init__(self, factors: tuple[Expr, ...], coefficient: Rational) -> None:
+        _set_factors(self, factors)
+        _set_coefficient(self, coefficient)
+        self._seal(factors)
 
     def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
         return multiply((*children, num(self.coefficient)))
@@ -293,6 +308,13 @@ class Mod(Division):
 
     def _whole(self, whole: frozenset[str]) -> bool:
         return self.dividend.is_whole(whole) and self.divisor.is_whole(whole)
+
+
+_set_value = cast(_Setter, Num.__dict__["value"].__set__)
+_set_terms = cast(_Setter, Add.__dict__["terms"].__set__)
+_set_constant = cast(_Setter, Add.__dict__["constant"].__set__)
+_set_factors = cast(_Setter, Mul.__dict__["factors"].__set__)
+_set_coefficient = cast(_Setter, Mul.__dict__["coefficient"].__set__)
 
 
 def num(value: int | float | Fraction) -> Expr:
