@@ -18,7 +18,8 @@ from functools import cached_property, lru_cache
 from advisor.edits import split_lines
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_REACHES_OUT = re.compile(r"\b(?:import|global)\b")
+_REACHES_OUT = re.compile(r"\bglobal\b")
+"""Nothing else that a function says binds a name outside of it; imports bind names within."""
 _COMPOUND = (
     ast.AsyncFor,
     ast.AsyncWith,

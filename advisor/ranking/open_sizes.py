@@ -10,7 +10,7 @@ names, because a search over all of them would say little in one line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -36,6 +36,9 @@ from costdb.machines import Machine
 EXTENT, RANKS, OTHER = 1024, 16, 4
 """Values that stand in for an open extent of an array, of a mesh, and any other open size,
 while another one is searched."""
+
+MOST_REMEMBERED = 200
+"""Comparisons that are kept."""
 
 STAND_IN = "not bound: its value where another is searched"
 """Origin of such a value."""
@@ -134,18 +137,13 @@ def best_where_open(
         return None
     unbound = _unbound(before, candidates, sizes)
     here = {**stand_ins, **sizes.values}
-    prices = [after for _, after in candidates]
-    wins, gain = _tried(before, prices, _points(unbound, here, 2, SCANNED_TO))
-    if not max(wins) and not any(enumerates(one.priced.microseconds) for one in (before, *prices)):
-        wins, gain = _tried(before, prices, _points(unbound, here, 2 * SCANNED_TO, PROVED_TO))
-    most = max(wins)
-    if not most:
-        return None
-    chosen = wins.index(most)
-    proposal, after = candidates[chosen]
-    found = [_searched(before, after, name, here) for name in unbound]
+    weighed = _weighed(before, [after for _, after in candidates], unbound, here)
+    wins, found = weighed.wins, weighed.found
     if not any(one.pays for one in found):
         return None
+    most = max(wins)
+    chosen = wins.index(most)
+    proposal, after = candidates[chosen]
     rivals = [
         Alternative(other.title, None, f"fastest at {count} of the values tried, this at {most}")
         for (other, _), count in zip(candidates, wins, strict=True)
@@ -158,8 +156,48 @@ def best_where_open(
         tuple(one.crossover for one in found if one.crossover is not None),
         tuple(_assumptions(before.sizes | after.sizes, unbound, sizes, here)),
         (*rivals, *lost),
-        gain[chosen],
+        weighed.gains[chosen],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """How often each of several prices wins, by how much, and where the best one does."""
+
+    wins: tuple[int, ...]
+    gains: tuple[float, ...]
+    found: tuple[_Searched, ...]
+
+
+_remembered: dict[Hashable, _Weighed] = {}
+"""Of late; an editor asks again after edits that change no price, as of a comment."""
+
+
+def _weighed(
+    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point
+) -> _Weighed:
+    asked = tuple(
+        (one.priced.microseconds, tuple(one.priced.coefficients.items()))
+        for one in (before, *prices)
+    )
+    key = asked, unbound, tuple(sorted(here.items()))
+    known = _remembered.pop(key, None) or _weighed_anew(before, prices, unbound, here)
+    _remembered[key] = known
+    while len(_remembered) > MOST_REMEMBERED:
+        _remembered.pop(next(iter(_remembered)))
+    return known
+
+
+def _weighed_anew(
+    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point
+) -> _Weighed:
+    wins, gains = _tried(before, prices, _points(unbound, here, 2, SCANNED_TO))
+    if not max(wins) and not any(enumerates(one.priced.microseconds) for one in (before, *prices)):
+        wins, gains = _tried(before, prices, _points(unbound, here, 2 * SCANNED_TO, PROVED_TO))
+    most = max(wins)
+    after = prices[wins.index(most)]
+    found = [_searched(before, after, name, here) for name in unbound] if most else []
+    return _Weighed(tuple(wins), tuple(gains), tuple(found))
 
 
 def finding_of_opened(

@@ -230,7 +230,8 @@ def test_a_kernel_that_nobody_touched_is_not_analysed_again(
     for text, again in (
         (FILE, []),
         (FILE.replace('"""Kernels of all kinds."""', '"""Kernels."""\n\n\n'), []),
-        (FILE.replace("count: int", "counts: int"), everything),  # it imports, so it may matter
+        (FILE.replace("count: int", "counts: int"), []),
+        (FILE.replace("import numpy\n", "global np\n"), everything),
         (FILE.replace("row for row", "column for column"), ["not_understood"]),  # which calls it
         (FILE.replace("moved", "shifted"), ["commented"]),
         (FILE.replace("width = 3\n", "width = 3  # 😀\r\n"), []),
@@ -275,3 +276,23 @@ def test_an_excerpt_is_the_frame_the_part_and_the_names_it_uses() -> None:
         assert lines[excerpt.in_file(number) - 1] == line
     assert layout_of("def f(:") is None
     assert layout_of("x = '\0'") is None
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "from advisor import kernel as numpy",
+        "from numpy import *",
+        "import numpy as np, advisor",
+        "np = None; import numpy",
+        "def kernel(): from numpy import max; import advisor.kernel as Block",
+    ],
+)
+def test_what_a_function_imports_says_nothing_of_others(imported: str) -> None:
+    text = FILE.replace("import numpy\n", f"{imported}\n")
+    assert text != FILE
+    memory = KernelMemory()
+    memory.check("kernels.py", FILE, OPTIONS)
+    assert outcome(memory.check, "kernels.py", text, OPTIONS) == outcome(
+        check_source, "kernels.py", text, OPTIONS
+    )
