@@ -269,7 +269,10 @@ def test_an_excerpt_is_the_frame_the_part_and_the_names_it_uses() -> None:
     assert lines[parts["shared_first"].first - 1] == "# above a kernel"
     assert lines[parts["shared_second"].last - 1] == "    # the end"
     excerpt = layout.excerpt(parts["not_understood"])
-    assert "import numpy\n" in excerpt.source  # reaches out of its function
+    assert "import numpy\n" not in excerpt.source
+    out = layout_of(FILE.replace("import numpy\n", "global np; import numpy as np\n"))
+    assert out is not None
+    assert "import numpy as np\n\n    return int(" in out.excerpt(parts["not_understood"]).source
     assert "def plain(field):\n    return" in excerpt.source  # is called
     assert "shared_first" not in excerpt.source
     for number, line in enumerate(excerpt.source.splitlines(), 1):
