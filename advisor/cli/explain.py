@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,6 +18,9 @@ from advisor.cli.common import (
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
 from advisor.cli.scope import make_scope
 from advisor.config.layer import Layer
+
+if TYPE_CHECKING:
+    from costdb.store.results import Result
 
 _PLACE = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
 
@@ -63,7 +66,21 @@ def _explain(
         lines = ", ".join(dict.fromkeys(str(one.finding.span.start_line) for one in judged))
         where = f"; there are some at {lines}" if lines else ", nor anywhere else in the file"
         raise wrong_use(f"{path}: no finding at line {line}{where}")
+    found_there = _results(chosen[0].finding.evidence.machine)
     if output_format == JSON:
-        write_out(explanation.as_json(chosen, asked.machine or ""))
+        write_out(explanation.as_json(chosen, asked.machine or "", found_there))
     else:
-        write_out(explanation.text(chosen, source, text_style(None)))
+        write_out(explanation.text(chosen, source, text_style(None), found_there))
+
+
+def _results(machine: str) -> tuple[Result, ...]:
+    """Return how far predictions on a machine were found to hold; none where nobody looked."""
+    from costdb.store.database import reading
+    from costdb.store.place import StoreError, store_path
+    from costdb.store.results import newest_results
+
+    try:
+        with reading(store_path()) as connection:
+            return newest_results(connection, machine)
+    except StoreError:
+        return ()  # the finding is explained without

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.finding import Crossover, EvidenceTerm, Finding
 from advisor.ranking.rank import Judged
 from advisor.report.formula import Shared, share, wrapped
 from advisor.report.full import block, labelled
 from advisor.report.json_report import SCHEMA_VERSION, finding_document
+from advisor.report.results import how_well
 from advisor.report.style import Style, one_line
 from advisor.report.units import duration
 from costdb.estimate import Priced
 from costdb.expr import Expr, to_text
 from costdb.quantity import Quantity
 
+if TYPE_CHECKING:
+    from costdb.store.results import Result
+
 _AGREES = 1e-6
 _WRITTEN, _PROPOSED = "as written", "as proposed"
 
 
-def text(judged: Sequence[Judged], source: str, style: Style) -> str:
-    """Return the findings one after another, each with formulas, coefficients and crossovers."""
-    return "\n\n".join("\n".join(_lines(one, source, style)) for one in judged) + "\n"
+def text(
+    judged: Sequence[Judged], source: str, style: Style, results: Sequence[Result] = ()
+) -> str:
+    """Return the findings one after another, each with formulas, coefficients and crossovers.
+
+    Parameters
+    ----------
+    judged : sequence of Judged
+    source : str
+    style : Style
+    results : sequence of Result
+        How far predictions on their machine were found to hold.
+    """
+    return "\n\n".join("\n".join(_lines(one, source, style, results)) for one in judged) + "\n"
 
 
-def as_json(judged: Sequence[Judged], machine: str) -> str:
-    """Return the findings as in the JSON report, with ``formulas`` and ``coefficients``."""
+def as_json(judged: Sequence[Judged], machine: str, results: Sequence[Result] = ()) -> str:
+    """Return the findings as in the JSON report, with what `text` shows beside."""
     document = {
         "schema_version": SCHEMA_VERSION,
         "machine": machine,
@@ -38,6 +53,7 @@ def as_json(judged: Sequence[Judged], machine: str) -> str:
                 "coefficients": [
                     _coefficient(name, quantity) for name, quantity in _coefficients(one)
                 ],
+                "how_well": how_well(results, _models(one)),
             }
             for one in judged
         ],
@@ -45,7 +61,7 @@ def as_json(judged: Sequence[Judged], machine: str) -> str:
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _lines(judged: Judged, source: str, style: Style) -> Iterator[str]:
+def _lines(judged: Judged, source: str, style: Style, results: Sequence[Result]) -> Iterator[str]:
     finding = judged.finding
     yield from block(finding, source, style)
     sizes = ", ".join(f"{one.name} = {one.value}" for one in finding.assumptions)
@@ -71,6 +87,15 @@ def _lines(judged: Judged, source: str, style: Style) -> Iterator[str]:
     crossovers = [_crossover(crossover) for crossover in finding.crossovers]
     none = "none: the choice is the same at every size searched"
     yield from labelled("", crossovers or [none], style)
+    known = how_well(results, _models(judged))
+    if known:
+        yield ""
+        yield style.paint(f"  how well predictions hold on {finding.evidence.machine}", "bold")
+        yield from labelled("", known, style)
+
+
+def _models(judged: Judged) -> frozenset[str]:
+    return frozenset(term.model for side in (judged.before, judged.after) for term in side.terms)
 
 
 def _parts(priced: Priced, adds_up: bool) -> list[Expr]:

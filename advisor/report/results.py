@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.style import Style, one_line
@@ -22,6 +22,28 @@ def results_as_text(results: Sequence[Result], style: Style) -> str:
         for cells in _FIGURES[result.command](result)
     ]
     return table(_HEADS, rows, len(_HEADS), style) if rows else ""
+
+
+def how_well(results: Sequence[Result], models: Iterable[str]) -> list[str]:
+    """Return how far predictions by some models were found to hold on a machine, and by what.
+
+    Verifications run kernels, whose local part is the model of array calls.
+    """
+    asked, found = frozenset(models), []
+    for result in results:
+        origin = f"advise {result.command} {one_line(result.subject)}, {result.stored_at[:10]}"
+        origin += ", another calibration" * result.outdated
+        if result.command == _VALIDATE:
+            rows = [row for row in result.document["rows"] if row["model"] in asked]
+            judged = [row["verdict"] for row in rows if row["verdict"] != "unjudged"]
+            if judged:
+                model = rows[0]["model"]
+                held = judged.count("holds")
+                found.append(f"{model}: {held} of {len(judged)} figures hold ({origin})")
+        elif _ARRAYS in asked and result.document["summary"] is not None:
+            said = "; ".join(f"{figure} {value}" for figure, value in _summed_up(result))
+            found.append(f"{_ARRAYS}: {said} ({origin})")
+    return found
 
 
 def results_document(results: Sequence[Result]) -> list[dict[str, Any]]:
@@ -45,18 +67,20 @@ def _validated(result: Result) -> Iterator[list[str]]:
 
 
 def _verified(result: Result) -> Iterator[list[str]]:
+    for figure, value in _summed_up(result):
+        yield [f"verify {one_line(result.subject)}", figure, value, ""]
+
+
+def _summed_up(result: Result) -> Iterator[tuple[str, str]]:
     found: Mapping[str, Any] | None = result.document["summary"]
-    place = f"verify {one_line(result.subject)}"
     if found is None:
         return
     judged = found["judged"]
-    for figure, value in (
-        (f"median error of predicted times, {judged} variants", f"{found['median_error']:.0%}"),
-        ("measured times inside the interval", f"{found['inside']} of {judged}"),
-        ("median half-width of the interval", f"{found['median_half_width']:.0%}"),
-        ("pairs more than 10 % apart ranked right", f"{found['right']} of {found['unlike']}"),
-    ):
-        yield [place, figure, value, ""]
+    yield f"median error of predicted times, {judged} variants", f"{found['median_error']:.0%}"
+    yield "measured times inside the interval", f"{found['inside']} of {judged}"
+    yield "median half-width of the interval", f"{found['median_half_width']:.0%}"
+    yield "pairs more than 10 % apart ranked right", f"{found['right']} of {found['unlike']}"
 
 
-_FIGURES = {"validate": _validated, "verify": _verified}
+_VALIDATE, _ARRAYS = "validate", "arrays"
+_FIGURES = {_VALIDATE: _validated, "verify": _verified}

@@ -109,6 +109,32 @@ def test_what_was_found_is_stored_and_a_section_without_rows_is_not(
     assert shown.split("  ")[0] == "validate smp: suite 2" and "holds" in shown
 
 
+def test_an_explanation_tells_how_well_the_models_it_uses_hold(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    verdicts = Verdict.HOLDS, Verdict.MISSES, Verdict.UNJUDGED, Verdict.HOLDS
+    made = {
+        model: Section(model, "T", [Row(model, "o", "f", "", "", "1", one) for one in verdicts])
+        for model in ("lines", "smp")
+    }
+    for name, section in made.items():
+        monkeypatch.setattr(f"advisor.validation.fits.{name}", lambda context, it=section: it)
+    document = {**json.loads((ROOT / "machine_profiles" / "t3e.json").read_text()), "name": "here"}
+    (tmp_path / "here.json").write_text(json.dumps(document))
+    assert main(["machine", "import", str(tmp_path / "here.json")]) == 0
+    place = f"{ROOT / 'examples' / 'box_sum.py'}:35"
+    assert main(["explain", place]) == 0
+    assert "how well" not in capsys.readouterr().out
+    assert main(["validate", "--only", "lines", "--only", "smp"]) == 0
+    capsys.readouterr()
+    assert main(["explain", place, "--output-format", "json"]) == 0
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    (said,) = finding["how_well"]
+    assert said.startswith("lines: 2 of 3 figures hold (advise validate lines, 20")
+    assert main(["explain", place]) == 0
+    assert "how well predictions hold on here\n" in capsys.readouterr().out
+
+
 def test_without_mpi_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("advisor.validation.ranks.find_spec", lambda name: None)
     with pytest.raises(CannotValidateError, match=r"kernel-advisor\[calibrate\]"):
