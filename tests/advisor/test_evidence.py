@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from commented_kernel import box_sum_text
 
 from advisor.cli.app import main
 from costdb.estimate import Ratio
@@ -18,19 +19,7 @@ from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path
 from costdb.store.profiles import store_profile
 
-KERNEL = '''"""A kernel."""
-import numpy as np
-# advise: kernel N=1000 b=9
-# advise: image: i4[N, N] over (block(row), none) on mesh(row=4)
-def box_sum(image, b):
-    total = image.copy()
-    moved = image.copy()
-    for _ in range(b - 1):
-        moved[:, 1:] = moved[:, :-1]
-        moved[:, 0] = 0
-        total += moved
-    return total
-'''
+KERNEL = box_sum_text(1000, 9)
 
 
 @pytest.fixture

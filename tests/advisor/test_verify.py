@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from commented_kernel import box_sum_text
 
 from advisor.cli.app import main
 from advisor.verify.cases import ArrayInput, Case, Variant
@@ -16,19 +17,7 @@ from advisor.verify.verdict import Verdict, decision, in_words
 from costdb.estimate import Estimate, Seconds
 from costdb.quantity import Provenance
 
-KERNEL = '''"""A kernel."""
-import numpy as np
-# advise: kernel N=60 b=4
-# advise: image: i4[N, N] over (block(row), none) on mesh(row=4)
-def box_sum(image, b):
-    total = image.copy()
-    moved = image.copy()
-    for _ in range(b - 1):
-        moved[:, 1:] = moved[:, :-1]
-        moved[:, 0] = 0
-        total += moved
-    return total
-'''
+KERNEL = box_sum_text(60, 4)
 RATES = {"call_us": 0.4, "element_us": 0.0002, "line_us": {"beyond": 0.001}}
 
 

@@ -93,3 +93,46 @@ def run_side_by_side(
     )
     assert ended.returncode == 0, ended.stderr[-3000:]
     return dict(line.split(" ", 1) for line in ended.stdout.splitlines())
+
+
+def check_what_is_said(source: str, rule: ProgramTransform, applicabilities: list[str]) -> None:
+    """Hold that a rule proposes so many edits of a program, which may be applied so."""
+    found = proposals(source, rule)
+    assert [str(one.legality.applicability) for one in found] == applicabilities
+    assert all(one.edits() for one in found)
+
+
+def check_what_is_only_shown(source: str, rule: ProgramTransform) -> None:
+    """Hold that a rule proposes one thing, and leaves it to the reader."""
+    (found,) = proposals(source, rule)
+    assert str(found.legality.applicability) == "display"
+    assert found.edits() == ()
+
+
+def check_what_is_left_alone(source: str, rule: ProgramTransform) -> None:
+    """Hold that a rule says nothing of a program, which is one."""
+    compile(source, "program.py", "exec")
+    assert [one.title for one in proposals(source, rule)] == []
+
+
+def check_rewritten_programs(
+    folder: Path, programs: Mapping[str, tuple[str, float]], rule: ProgramTransform, ranks: int
+) -> None:
+    """Hold that rewritten programs have nothing left to say of, keep remarks, and give the same.
+
+    Parameters
+    ----------
+    folder : Path
+    programs : mapping of str to (str, float)
+        Source, and by how much results may differ, by name.
+    rule : ProgramTransform
+    ranks : int
+    """
+    pairs = {}
+    for name, (source, tolerance) in programs.items():
+        changed = rewritten(source, proposals(source, rule))
+        assert changed != source
+        assert proposals(changed, rule) == []
+        assert changed.count("#") == source.count("#")
+        pairs[name] = (source, changed, tolerance)
+    assert run_side_by_side(folder, pairs, ranks) == dict.fromkeys(programs, "same")
