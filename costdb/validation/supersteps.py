@@ -36,6 +36,7 @@ NAME = "smp"
 TITLE = "shared memory: functions fitted to one suite, judged on the two others"
 _MODEL = "smp"
 _FITTED = {GOOD: Suite.EXACT, BAD: Suite.SAME_MAXIMA}
+_ELEMENT = ("smp", "element_bytes")
 _FORMS = {GOOD: "HrHwM_c", BAD: "HrHwM"}
 _NOTES = (
     "The printed functions are fitted anew to the medians of this machine's suites; the function "
@@ -115,8 +116,7 @@ def _as_printed(
     family: str, given: Sequence[Measured], tested: Sequence[Measured], machine: Machine
 ) -> Iterator[tuple[str, float | None, str]]:
     """Yield the error of the printed function by piece, or why it has none."""
-    capacity = machine.quantity("smp", "cache_capacity_elements")
-    limit = int(capacity.value) if capacity is not None else max(_height(one) for one in given)
+    limit = _own_cache(machine)
     try:
         if family == BAD:
             found = predict_bad(fit_bad(given), tested)
@@ -132,6 +132,19 @@ def _as_printed(
     ):
         if inside and fitted is not None:
             yield piece, mean_relative_error(inside, predict_good(good, inside)), ""
+
+
+def _own_cache(machine: Machine) -> int:
+    """Return the elements that fit a processor's own cache, which is where the study has R1 begin.
+
+    The study's 2**19 integers are the second-level cache of its machine. The profile may part its
+    own function elsewhere.
+    """
+    cache, element = machine.quantity("hardware", "l2_bytes"), machine.quantity(*_ELEMENT)
+    if cache is None or element is None:
+        stated = machine.quantity("smp", "cache_capacity_elements")
+        return int(stated.value) if stated is not None else 0
+    return int(cache.value / element.value)
 
 
 def _height(one: Measured) -> int:
