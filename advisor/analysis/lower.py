@@ -14,7 +14,6 @@ from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.pipeline import pipelined, recurrence_of
 from advisor.analysis.placement import place
 from advisor.analysis.reindexed import cut_where_it_turns, with_unit_steps
-from advisor.analysis.reuse import with_distances
 from advisor.analysis.temporaries import Memory
 from advisor.analysis.together import in_turn, ranks_together, together
 from advisor.analysis.turns import owned_by, side_by_side
@@ -39,6 +38,7 @@ from advisor.ir.statements import (
     written,
 )
 from advisor.source import Span
+from costdb.arrays.reuse import with_distances
 from costdb.expr import Expr, ceil_div, free_symbols, less, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.work import Fixed

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from advisor.analysis.reuse import bytes_of
+from costdb.arrays.reuse import bytes_of
 from costdb.expr import Expr, less, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Parallel, Process, Sequential
 from costdb.work import ArrayCall, ArrayOperation, Drain, FreshMemory, PrefixScan, Statement

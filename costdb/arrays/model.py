@@ -17,7 +17,7 @@ from costdb.arrays.amounts import (
     residual_key,
 )
 from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
-from costdb.arrays.rates import SECTION, Rates, quantity_at, rates_of
+from costdb.arrays.rates import SECTION, WHOLE, Rates, quantity_at, rates_of
 from costdb.arrays.together import line_factor, slowed
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
@@ -94,7 +94,7 @@ class _Bill:
         taken = list(amounts(call, self.memory))
         for amount in taken:
             total = total + amount.amount * self._coefficient(rates, key, call.dtype, amount)
-        total = total * self._residual(rates, key, call.dtype, taken)
+        total = total * self._residual(rates, key, call.dtype, taken) * self._of_the_whole(call)
         label = _label(call.operation)
         self.terms[label] = self.terms.get(label, num(0)) + total
         limits = self.machine.section(SECTION, "range").get("elements")
@@ -139,6 +139,15 @@ class _Bill:
             if found is not None:
                 return found
         return num(1)
+
+    def _of_the_whole(self, call: ArrayCall) -> Expr:
+        """Return the factor that all calls of a program have in common."""
+        stated = self.machine.quantity(SECTION, WHOLE)
+        if stated is None or call.operation is ArrayOperation.LOOP:
+            return num(1)
+        name = f"{SECTION}.{WHOLE}"
+        self.coefficients[name] = stated
+        return sym(name)
 
     def _stand_ins(self, amount: Amount) -> list[Rates]:
         # what memory does to one class it does to others

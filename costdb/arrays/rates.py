@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from costdb.machines import Json, Machine, is_residual, quantity_of
+from costdb.machines import RESIDUAL, Json, Machine, is_residual, quantity_of
 from costdb.quantity import Provenance, Quantity
 
 SECTION = "arrays"
+WHOLE = f"sequence_{RESIDUAL}"
+"""What calls one after another take beside what each of them takes by itself: one factor."""
 WIDENED = 1.5
 """A stand-in's interval reaches so many times further up and down."""
 

@@ -8,10 +8,13 @@ from itertools import repeat
 from pathlib import Path
 
 from costdb.arrays.hierarchy import Hierarchy, hierarchy
+from costdb.arrays.rates import WHOLE
 from costdb.calibration.array_fit import fit_classes, measured
 from costdb.calibration.array_point_actions import action_of
 from costdb.calibration.array_points import array_points
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
+from costdb.calibration.sequence_fit import fit_sequences
+from costdb.calibration.sequence_points import SEQUENCE, sequence_action, sequence_points
 from costdb.machines.documents import Json
 
 _STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_setitem")
@@ -32,19 +35,20 @@ class ArraySection:
     def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
         """Return the calls to time, and the steps of an interpreted loop."""
         steps = [Point(f"python {step}", {"step": step}) for step in _STEPS]
-        return [*steps, *array_points(effort)]
+        return [*steps, *array_points(effort), *sequence_points(effort)]
 
     def action(self, point: Point, world: World) -> Action:
         """Return what is timed."""
         if "step" in point.features:
             return Action(_step(str(point.features["step"])), _REPEATED, alone=True)
-        return action_of(point)
+        return sequence_action(point) if SEQUENCE in point.features else action_of(point)
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
-        """Fit every class by itself."""
+        """Fit every class by itself, and then what programs of several calls have on top."""
         memory = caches()
         steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
-        calls = [timing for timing in timings if "step" not in timing.point.features]
+        programs = [timing for timing in timings if SEQUENCE in timing.point.features]
+        calls = [t for t in timings if t.point.features.keys().isdisjoint({"step", SEQUENCE})]
         classes, qualities, fresh = fit_classes(calls, memory)
         rates: dict[str, Json] = {}
         for one in classes:
@@ -55,7 +59,7 @@ class ArraySection:
             int(t.point.features.get("rows", 1)) * int(t.point.features.get("columns", 1))
             for t in calls
         ]
-        arrays: Json = {
+        arrays: dict[str, Json] = {
             **caches_document(memory),
             "rates": rates,
             "fresh": {"line_us": fresh},
@@ -65,10 +69,13 @@ class ArraySection:
         python = _python(steps)
         if python:
             parts["python"] = python
+        whole, judged = fit_sequences(programs, parts, memory.line_bytes)
+        if whole is not None:
+            arrays[WHOLE] = whole
         notes = (
             "Array operations: steady state of a process that has run a while, one BLAS thread.",
         )
-        return Fitted(parts, tuple(qualities), notes)
+        return Fitted(parts, (*qualities, *judged), notes)
 
 
 def caches_document(memory: Hierarchy) -> dict[str, Json]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from advisor.analysis.along import ZERO
-from costdb.expr import Expr, minimum
+from costdb.expr import Expr, minimum, num
 from costdb.process.terms import (
     Branch,
     Leaf,
@@ -21,6 +20,8 @@ from costdb.process.terms import (
     Sequential,
 )
 from costdb.work import ArrayCall, PrefixScan, Region, Statement, Visit
+
+ZERO = num(0)
 
 
 def with_distances(process: Process, footprint_bytes: Expr) -> Process:
