@@ -10,6 +10,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from costdb.arrays.amounts import HUGE_BYTES
+from costdb.calibration.allocator import keep_freed_memory
 from costdb.calibration.array_point_calls import UFUNCS, number_of
 from costdb.calibration.array_points import FRESH_SIZES
 from costdb.calibration.section import Action, Feature, Point
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _ENOUGH_US = 60.0
 _ELEMENTS, _RANDOM = 5_000_000, 99_991
 _AWAY_SLOT, _AWAY_ELEMENTS = 4, 15_000_000
-_TRIM, _MAPPED_AT_MOST = -1, -4  # the C library's names for its settings
 
 
 def action_of(point: Point) -> Action:
@@ -155,23 +155,8 @@ def numpy() -> Any:
             os.environ.setdefault(name, "1")
     import numpy
 
-    _keep_freed_memory()
+    keep_freed_memory()
     return numpy
-
-
-@cache
-def _keep_freed_memory() -> None:
-    """Tell the C library to keep what is freed, so that no sample pays for memory itself."""
-    _set_allocator(_TRIM, 2**31 - 1)
-    _set_allocator(_MAPPED_AT_MOST, 0)
-
-
-def _set_allocator(name: int, value: int) -> None:
-    import ctypes
-
-    change = getattr(ctypes.CDLL(None), "mallopt", None)
-    if change is not None:
-        change(name, value)
 
 
 def _fresh_memory(elements: int, count: int, given: Feature) -> Action:

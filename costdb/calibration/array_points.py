@@ -332,8 +332,8 @@ def _elementwise(
         yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "out"}
         if full and operation != "fill":
             yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "fresh"}
-    if full or operation in ("copy", "binary"):
-        for rows, pitch in (*_COLUMNS, *(_MORE_COLUMNS if full else ())):
-            yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "out"}
-            if operation != "fill":
-                yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "fresh"}
+    columns = _COLUMNS if full or operation in ("copy", "binary") else _COLUMNS[::3]
+    for rows, pitch in (*columns, *(_MORE_COLUMNS if full else ())):
+        yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "out"}
+        if operation != "fill" and (full or columns is _COLUMNS):
+            yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "fresh"}

@@ -4,6 +4,11 @@ Serialising, making objects and combining are timed alone, on arrays of doubles;
 by sending an array to and fro between two ranks, half the round being one message. What is left
 of it is the transfer. Collectives are timed as they are called and compared with their algorithm
 composed of these steps; where that misses, the profile holds the factor.
+
+A pickle, the buffer that receives it and the object made of it are freed together, and from some
+hundred kilobytes on the system gets their memory back and gives it anew at the next call: page
+faults then take up to ten times what all else does. How much is kept depends on the largest array
+that a program ever had, so each point is measured as in a program that has arrays of its size.
 """
 
 from __future__ import annotations
@@ -13,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
+from costdb.calibration.allocator import keep_as_with
 from costdb.calibration.pickled_fit import fit_pickled
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sizes import repetitions, spread_sizes
 from costdb.work import CollectiveKind
 
-# Larger pickles go back to the system after each call, and the page faults of the next decide:
-# times of one call differ by a factor of ten from launch to launch.
-_LARGEST_BYTES = 2 << 20
+_SMALL_BYTES, _LARGEST_BYTES = 48 << 10, 4 << 20
 _MOST_ITEMS = 30_000
 # Points of each step, and of each kind of collective.
 _COUNTS = {Effort.QUICK: (12, 6), Effort.FULL: (30, 16)}
@@ -45,7 +49,7 @@ class Pickled:
         made = [
             Point(name, {"bytes": size, "ranks": processors}, held_out=number % 2 == 1)
             for name, count, most in operations
-            for number, size in enumerate(spread_sizes(8, most, count))
+            for number, size in enumerate(_sizes(most, count))
         ]
         items = spread_sizes(8, 8 * _MOST_ITEMS, steps // 2)
         return made + [
@@ -59,6 +63,7 @@ class Pickled:
         size = int(point.features["bytes"])
         step, each = _step(point.operation, size, world.communicator)
         count = repetitions(10.0 + size * 1e-3)
+        keep_as_with(size)
 
         def run() -> None:
             for _ in range(count):
@@ -72,6 +77,14 @@ class Pickled:
 
 
 SECTION = Pickled()
+
+
+def _sizes(most: int, count: int) -> list[int]:
+    """Return sizes, half of them where memory begins to come anew, and above."""
+    return [
+        *spread_sizes(8, _SMALL_BYTES, count // 2),
+        *spread_sizes(2 * _SMALL_BYTES, most, count - count // 2),
+    ]
 
 
 def _step(operation: str, size: int, communicator: Any) -> tuple[Callable[[], object], int]:

@@ -25,9 +25,9 @@ from costdb.expr import evaluate, num
 from costdb.pickled import pickled_steps
 from costdb.work import CollectiveKind
 
-# Where allocators and caches change their ways: small blocks, first and second level, mapped
-# memory.
-LIMITS = (8 << 10, 64 << 10, 512 << 10)
+# Where allocators and caches change their ways: small blocks, first and second level, memory that
+# goes back to the system and comes anew.
+LIMITS = (8 << 10, 64 << 10, 200_000, 400_000)
 # A composed price that is nearer than this is left as it is.
 _WORTH_CORRECTING = 0.15
 
@@ -60,8 +60,8 @@ def fit_pickled(timings: Sequence[Timing]) -> Fitted:
         {"pickle": section},
         tuple(_qualities(timings, found, factors)),
         (
-            "Pickled arrays are of doubles in one run, in the steady state of a process. Above a "
-            "few MiB memory goes back to the system between calls, and page faults decide.",
+            "Pickled arrays are of doubles in one run, again and again, in a program that has none "
+            "larger: from some hundred kB on their memory goes back to the system between calls.",
         ),
     )
 
