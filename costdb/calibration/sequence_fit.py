@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from math import sqrt
 from statistics import median
 
-from costdb.calibration.fitting import measured, quality
 from costdb.calibration.section import Quality, Timing
 from costdb.calibration.sequence_points import SEQUENCE, process_of
 from costdb.estimate import Estimate, Missing
@@ -45,7 +44,10 @@ def fit_sequences(
     JSON or None
         None where too few programs were measured.
     """
+    # the process that measures decides how many threads NumPy may have, before it is imported
     import numpy as np
+
+    from costdb.calibration.fitting import measured, quality
 
     document: dict[str, Json] = {
         "schema_version": 1,

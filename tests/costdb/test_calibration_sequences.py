@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from random import Random
 
@@ -133,3 +135,9 @@ def test_the_factor_of_whole_programs_is_found_and_its_ends_are_what_classes_do_
 
 def test_of_few_programs_nothing_is_said() -> None:
     assert fit_sequences(timings(1.2, 0.0)[:4], parts(), 64) == (None, [])
+
+
+def test_the_section_does_not_import_numpy_before_its_threads_are_set() -> None:
+    said = "import sys, costdb.calibration.arrays; print('numpy' in sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
+    assert ended.stdout.strip() == "False"
