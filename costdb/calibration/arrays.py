@@ -18,6 +18,8 @@ from costdb.calibration.sequence_points import SEQUENCE, sequence_action, sequen
 from costdb.machines.documents import Json
 
 _STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_setitem")
+_BARE = "bare"
+"""The repetition itself, which is part of what is timed of every step but iterations."""
 _REPEATED = 300
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -34,7 +36,7 @@ class ArraySection:
 
     def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
         """Return the calls to time, and the steps of an interpreted loop."""
-        steps = [Point(f"python {step}", {"step": step}) for step in _STEPS]
+        steps = [Point(f"python {step}", {"step": step}) for step in (*_STEPS, _BARE)]
         return [*steps, *array_points(effort), *sequence_points(effort)]
 
     def action(self, point: Point, world: World) -> Action:
@@ -145,18 +147,24 @@ def _step(name: str) -> Callable[[], object]:
         for _ in repeat(None, _REPEATED):
             vector[index] = value
 
-    steps = (iteration, getitem, setitem, arith, vector_getitem, vector_setitem)
+    def bare() -> None:
+        for _ in repeat(None, _REPEATED):
+            pass
+
+    steps = (bare, iteration, getitem, setitem, arith, vector_getitem, vector_setitem)
     return next(step for step in steps if step.__name__ == name)
 
 
 def _python(steps: dict[str, Timing]) -> dict[str, Json]:
-    if set(steps) != set(_STEPS):
+    if set(steps) != {*_STEPS, _BARE}:
         return {}
-    spread = {name: _ends(timing) for name, timing in steps.items()}
-    return {
-        f"{name}_us": measured(middle, "us", low, high)
-        for name, (low, middle, high) in spread.items()
-    }
+    bare_us = steps[_BARE].median_us
+    made: dict[str, Json] = {}
+    for name in _STEPS:
+        known_us = 0.0 if name == "iteration" else bare_us
+        low, middle, high = (max(0.0, us - known_us) for us in _ends(steps[name]))
+        made[f"{name}_us"] = measured(middle, "us", low, high)
+    return made
 
 
 def _ends(timing: Timing) -> tuple[float, float, float]:
