@@ -22,8 +22,8 @@ from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timi
 from costdb.calibration.sizes import repetitions, spread_sizes
 from costdb.work import CollectiveKind
 
-# Above, libraries take memory from the system for each call, and page faults decide.
-_LARGEST_BYTES = 1 << 20
+# From a mebibyte on, libraries take memory from the system for each call, and page faults decide.
+_LARGEST_BYTES = (1 << 20) - (1 << 16)
 _BLOCK_BYTES = (256, 8 << 20)
 # Points of each kind of collective, and of each way to scan.
 _COUNTS = {Effort.QUICK: (14, 16), Effort.FULL: (36, 44)}

@@ -34,8 +34,6 @@ LIMITS = (8 * KIB, 12 * KIB, 16 * KIB, 20 * KIB, 64 * KIB, 512 * KIB)
 _BLOCK_LIMITS = (32 * KIB, 256 * KIB, MIB)
 _COUNTED = ("loop_us", "element_us")
 _DIRECTIONS = ("along", "across")
-# Composed prices that are nearer than this are left as they are.
-_WORTH_STATING = 0.15
 _COMBINING = frozenset(("prefix", CollectiveKind.REDUCE, CollectiveKind.ALLREDUCE))
 
 _Coefficients = dict[str, float]
@@ -60,9 +58,9 @@ def fit_collectives(timings: Sequence[Timing]) -> Fitted:
         own = _predicted(points, each[kind], steps)
         line = _fit_line(points)
         times, kept = medians_us(points), held_out(points)
-        error = float(np.median(np.abs(composed - times)[kept] / times[kept]))
+        errors = [_error(predicted[kept], times[kept]) for predicted in (composed, own)]
         # what is combined at each step is no part of a message
-        use_own = error > _WORTH_STATING or kind in _COMBINING
+        use_own = errors[1] < errors[0] or kind in _COMBINING
         for model, predicted, chosen in (
             ("standard", line, False),
             ("messages", composed, not use_own),
@@ -85,6 +83,10 @@ def fit_collectives(timings: Sequence[Timing]) -> Fitted:
         "lines": {"scan": scan, "range": {"scan_elements": elements}},
     }
     return Fitted(parts, (*qualities, *of_scans))
+
+
+def _error(predicted: Vector, times: Vector) -> float:
+    return float(np.median(np.abs(predicted - times) / times))
 
 
 def _named(timings: Sequence[Timing], operation: str) -> list[Timing]:
