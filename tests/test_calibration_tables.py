@@ -78,20 +78,29 @@ def test_what_a_directory_has_is_not_made_again(
     log, stub, folder = tmp_path / "log", tmp_path / "stub.py", tmp_path / "runs"
     asked = ["calibrations", "--runs", "2", "--dir", str(folder)]
     monkeypatch.setattr(sys, "argv", [*asked, "--under", f"{sys.executable} {stub}"])
+    stub.write_text(STUB.format(log=str(log), broken="calibrate"))
+    assert calibrations.main() == 1
+    assert len(calls(log)) == 2  # without a profile nothing else is begun
+    spent = float((folder / "1" / "calibrate.spent").read_text())
+    log.unlink()
     stub.write_text(STUB.format(log=str(log), broken="pgas"))
     assert calibrations.main() == 1
     assert len(calls(log)) == 16 and calls(log)[0].startswith("calibrate --report")
+    assert json.loads((folder / "1" / "calibrate.json").read_text())["seconds"] > spent > 0
+    capsys.readouterr()
+    (folder / "1" / "verify.json").unlink()
+    assert calibrations.main() == 1
+    assert len(calls(log)) == 19
     said = capsys.readouterr()
-    assert "8 of 16" in said.err and "ended with 3" in said.err
+    assert "7 of 16" in said.err and "ended with 3" in said.err
     assert "| one-sided programs within 15 % | - | - | - | all |  |" in said.out
     stub.write_text(STUB.format(log=str(log), broken=""))
     assert calibrations.main() == 0
-    assert len(calls(log)) == 18 and all("pgas" in line for line in calls(log)[16:])
+    assert len(calls(log)) == 21 and all("pgas" in line for line in calls(log)[19:])
     made = capsys.readouterr().out
     assert "| one-sided programs within 15 % | 1 of 1 | 1 of 1 | 1 of 1 | all | yes |" in made
     assert "| measured times inside the interval | 3 of 4 | 3 of 4 | 3 of 4 | 90 % | NO |" in made
     folders = [str(folder / name) for name in "12"]
     monkeypatch.setattr(sys, "argv", ["calibrations", "--from", *folders])
     assert calibrations.main() == 0
-    assert capsys.readouterr().out == made and len(calls(log)) == 18
-    assert json.loads((folder / "1" / "calibrate.json").read_text())["seconds"] >= 0
+    assert capsys.readouterr().out == made and len(calls(log)) == 21
