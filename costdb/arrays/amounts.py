@@ -153,7 +153,7 @@ def _of_lines(
     if shape.lie is Lie.APART:
         name, crowding = APART_LINE, memory.crowding(shape.pitch_bytes)
         if visit == call.result:
-            yield Amount((APART_STORED,), shape.lines * memory.away(own))
+            yield Amount((APART_STORED,), shape.lines * memory.lost(own)[0])
     elif call.length is None:
         # what a class computes in the first level depends on how many arrays it goes through
         yield Amount((LINE, NEAR), shape.lines)
@@ -232,19 +232,17 @@ def _across(
 def _charged(
     name: str, lines: Expr, distance: Expr, memory: Hierarchy, crowding: Sequence[Expr]
 ) -> Iterator[Amount]:
-    """Yield lines by where they come from; those driven there by crowding are conflicts."""
-    plain = dict(memory.shares(distance))
+    """Yield lines by where they come from, and as conflicts those that a level lost by crowding."""
+    for key, here in memory.shares(distance):
+        yield Amount((name, key), lines * here)
     if all(times == ONE for times in crowding):
-        for key, here in plain.items():
-            yield Amount((name, key), lines * here)
         return
-    for key, here in memory.shares(distance, crowding):
-        anyway = plain.get(key, ZERO)
-        yield Amount((name, key), lines * minimum(here, anyway))
-        yield Amount((CONFLICT_LINE, key), lines * maximum(0, here - anyway))
+    anyway, crowded = memory.lost(distance), memory.lost(distance, crowding)
+    for key, spread, lost in zip(memory.keys, anyway, crowded, strict=True):
+        yield Amount((CONFLICT_LINE, key), lines * (lost - spread))
     # lines go through as few of the sets as they seem larger, and wait for one another there
     sets = memory.ways[0] / memory.line_bytes
-    yield Amount((CROWDED,), lines * memory.away(distance * crowding[0]) * (crowding[0] - 1) / sets)
+    yield Amount((CROWDED,), lines * crowded[0] * (crowding[0] - 1) / sets)
 
 
 def _parts(visit: Visit, lines: Expr, own: Expr, line_bytes: int) -> Iterator[tuple[Expr, Expr]]:

@@ -8,19 +8,19 @@ all or nothing. Farther ones are shared and hashed, and lose their data little b
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from costdb.expr import Expr, gcd, maximum, minimum, num
+from costdb.expr import Expr, gcd, less, maximum, num
 
 ZERO, ONE = num(0), num(1)
 NEAR, BEYOND = "near", "beyond"
 USUAL_WAYS = (4096, 65_536)
 """Bytes of a way of the first level, and of farther ones, where a profile does not say."""
 
-_SHARP, _SOFT = (0.9, 1.1), (0.5, 1.5)
-"""From how many times its size on a level loses data, and from how many on it has lost all."""
+_STEPS = ((2, 3), (1, 1), (4, 3))
+"""A farther level has lost a third of its data at two thirds of its size, two at its size, and all
+at four thirds: in steps, which closed forms of loops bear better than slopes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class Hierarchy:
         """Return by how much larger lines at a pitch seem to each level than they are."""
         return tuple(maximum(1, gcd(pitch, way) / self.line_bytes) for way in self.ways)
 
-    def shares(self, distance: Expr, crowding: Sequence[Expr] = ()) -> Iterator[tuple[str, Expr]]:
-        """Yield, for each piece, the share of the data gone so far that comes from there.
+    def lost(self, distance: Expr, crowding: Sequence[Expr] = ()) -> tuple[Expr, ...]:
+        """Return, for each level, the share that it has lost of data gone so far.
 
         Parameters
         ----------
@@ -60,18 +60,14 @@ class Hierarchy:
             By level (:meth:`crowding`); none where lines spread over all sets.
         """
         seeming = crowding or (ONE,) * len(self.levels)
-        lost = [
-            _ramp(distance * times / level, *(_SOFT if number else _SHARP))
+        return tuple(
+            _lost(distance * times, level, nearest=number == 0)
             for number, (level, times) in enumerate(zip(self.levels, seeming, strict=True))
-        ]
-        if crowding:
-            # what a level still holds is not looked for farther away
-            lost = [lost[0], *(minimum(a, b) for a, b in itertools.pairwise(lost))]
-        yield from self._differences(lost)
+        )
 
-    def away(self, distance: Expr) -> Expr:
-        """Return the share of data gone so far that the first level has lost."""
-        return _ramp(distance / self.levels[0], *_SHARP)
+    def shares(self, distance: Expr) -> Iterator[tuple[str, Expr]]:
+        """Yield, for each piece, the share of the data gone so far that comes from there."""
+        yield from self._differences(self.lost(distance))
 
     def shares_anywhere(self, table_bytes: Expr) -> Iterator[tuple[str, Expr]]:
         """Yield, for each piece, the share of references to random places of a table.
@@ -96,5 +92,10 @@ def hierarchy(levels: Sequence[int], line_bytes: int, ways: Sequence[int] = ()) 
     return Hierarchy(tuple(levels), line_bytes, known)
 
 
-def _ramp(times: Expr, low: float, high: float) -> Expr:
-    return minimum(1, maximum(0, (times - low) / (high - low)))
+def _lost(distance: Expr, level: int, *, nearest: bool) -> Expr:
+    if nearest:
+        return less(level, distance)
+    total = ZERO
+    for times, parts in _STEPS:
+        total = total + less(times * level, parts * distance)
+    return total / len(_STEPS)

@@ -117,7 +117,7 @@ def test_rows_that_do_not_follow_on_are_entered_one_by_one() -> None:
     assert time_us(added(dense(4, 16, pitch=50), 64)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("pitch", "line"), [(20, 1.0), (512, 32.0)])
+@pytest.mark.parametrize(("pitch", "line"), [(20, 1.0), (512, 33.0)])
 def test_columns_have_a_line_for_each_element_and_conflicts_at_powers_of_two(
     pitch: int, line: float
 ) -> None:
