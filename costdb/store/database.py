@@ -246,6 +246,9 @@ def _refuse_damage(connection: sqlite3.Connection, path: Path) -> None:
     if answer is None or answer[0] != "ok":
         reason = "no answer" if answer is None else " ".join(str(answer[0]).split())
         raise DamagedStoreError(f"{path}: damaged: {reason}")
+    # the check overlooks what is no text; statements would fail on it later, one by one
+    for (statement,) in connection.execute("SELECT CAST(sql AS BLOB) FROM sqlite_master"):
+        bytes(statement or b"").decode("utf-8")
 
 
 def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:

@@ -263,7 +263,7 @@ def test_a_result_can_be_written_to_a_file(advise: Program) -> None:
     ("arguments", "said"),
     [
         ([PSTSWM, *MESH], "no machine chosen: give --machine NAME"),
-        ([PSTSWM, "-m", "paragn", *MESH], 'unknown machine "paragn": nearest are paragon'),
+        ([PSTSWM, "-m", "paragn", *MESH], 'unknown machine "paragn": nearest is paragon'),
         ([PSTSWM, "-m", "paragon", *MESH[:-2]], "PY is not bound (processors along latitude)"),
         (
             [PSTSWM, "-m", "paragon", *MESH, "-D", "PZ=3"],

@@ -212,6 +212,19 @@ def test_a_sound_store_is_not_set_aside(data_directory):
         assert samples_of(connection, HERE) == SAMPLES
 
 
+def test_a_schema_that_is_no_text_is_damage(data_directory):
+    fill()
+    whole = store_path().read_bytes()
+    place = whole.index(b"microseconds")
+    overwritten(store_path(), place, b"\x80")
+    said = []
+    with writing(store_path(), said.append) as connection:
+        add_samples(connection, HERE, SAMPLES)
+    assert len(said) == 1
+    (kept,) = store_path().parent.glob("*.damaged-*")
+    assert kept.read_bytes()[place] == 0x80
+
+
 @settings(
     max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
