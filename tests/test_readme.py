@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,32 @@ def test_the_excerpt_is_what_the_tool_prints() -> None:
         env={**{k: v for k, v in os.environ.items() if k != "COLUMNS"}, "NO_COLOR": "1"},
     )
     assert found.stdout == shown
+
+
+def test_what_is_shown_for_use_runs_as_it_stands(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    block = re.search(r"<!-- use-commands -->\n```sh\n(.*?)```", text, re.DOTALL)
+    assert block is not None
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    program = tmp_path / "bin" / "advise"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m advisor "$@"\n')
+    program.chmod(0o755)
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("ADVISE_")}
+    environment = {
+        **kept,
+        "PATH": f"{program.parent}{os.pathsep}{kept['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "ADVISE_DATA_DIR": str(tmp_path / "data"),
+    }
+    for line in block[1].splitlines():
+        ended = subprocess.run(
+            ["bash", "-c", line], cwd=tmp_path, env=environment, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        # findings are no failure; what goes wrong costs a line that starts like this, and a 2
+        assert ended.returncode in (0, 1), (line, ended.stderr)
+        assert ended.stdout, line
 
 
 def test_the_commands_are_the_ones_that_are_tested() -> None:
