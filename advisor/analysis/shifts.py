@@ -125,7 +125,8 @@ def cyclic_layers(along: Along, offset: Expr) -> list[Layers]:
             continue
         remote = logical_not(equal(owner % ranks, 0))
         count = _share(along, first, part)
-        when = logical_and(less(0, count), logical_and(less(0, part), remote))
+        # an empty part of a piece has no share: what is counted divides by its length
+        when = logical_and(less(0, part), logical_and(remote, less(0, count)))
         if when != ZERO:
             whole = part == width
             found.append(Layers(count, when, None, None if whole else part, width))
