@@ -262,6 +262,9 @@ def weaker_sides(found: list[Request]) -> frozenset[tuple[int, int]]:
         below = [request for request in found if (dimension, -1) in request.direction]
         if not above or not below:
             continue
+        if not all(dict(one.regions)[dimension].nearly_whole for one in (*above, *below)):
+            # what lies within one block may need one side only
+            continue
         if all(any(_outweighs(b, a, dimension) for b in below) for a in above):
             weaker.add((dimension, 1))
         elif all(any(_outweighs(a, b, dimension) for a in above) for b in below):
