@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest
 from advisor.ir.statements import Store
-from advisor.ir.values import Point, Read, Subscript, reads
+from advisor.ir.values import Point, Range, Read, Subscript, reads
 from advisor.source import Edit, Span
 from costdb.expr import num
 from transforms.nest_source import is_all_of, span_of, statements_at
@@ -148,7 +148,7 @@ def sliced_text(read: Read, kernel: Kernel) -> str | None:
 
 
 def _slice(part: Subscript, kernel: Kernel) -> str | None:
-    if isinstance(part, Point):
+    if not isinstance(part, Range):
         return None
     texts = kernel.context.scalar_texts
     low = "" if part.low == ZERO else python_text(part.low, texts)

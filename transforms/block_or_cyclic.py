@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
+from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Proposal
 from advisor.ir.statements import Bind, Loop, ScalarBind, Scatter, Store, Unknown, walk
@@ -103,7 +104,9 @@ def _is_even(kernel: Kernel, dimension: int, dimensions: int) -> bool:
             if isinstance(part, Point):
                 if not indices.isdisjoint(free_symbols(part.at)):
                     return False
-            elif not isinstance(kernel.extents(array)[dimension] - (part.high - part.low), Num):
+                continue
+            low, high = bounds_of(part)
+            if not isinstance(kernel.extents(array)[dimension] - (high - low), Num):
                 return False
     return True
 

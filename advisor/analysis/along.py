@@ -62,6 +62,12 @@ class Along:
         """Whether only a constant number of indices is missing."""
         return self.is_few(self.extent - self.length)
 
+    @property
+    def has_full_block(self) -> bool:
+        """Whether some rank surely has a whole block of the indices, as far as they are few."""
+        has_interior = isinstance(self.ranks, Num) and self.ranks.value >= INTERIOR_RANKS
+        return self.is_whole or (self.nearly_whole and has_interior)
+
     def is_few(self, indices: Expr) -> bool:
         """Return whether some indices are a constant number, and fewer than a rank owns at once.
 
@@ -102,8 +108,7 @@ def _count(along: Along, bounds: Bounds) -> Expr:
     piece, ranks = along.piece, along.ranks
     if isinstance(along.dim, CyclicDim):
         return dealt(along.low, along.high, piece, ranks, bounds)
-    has_interior = isinstance(ranks, Num) and ranks.value >= INTERIOR_RANKS
-    if along.is_whole or (along.nearly_whole and has_interior):
+    if along.has_full_block:
         return piece
     return in_blocks(along.low, along.high, piece, bounds)
 

@@ -11,7 +11,7 @@ from advisor.analysis.calls import dense
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.fetches import fetched
 from advisor.analysis.halos import Halos
-from advisor.analysis.operands import Operand, Pairs, local_region, pairs_of, stretched
+from advisor.analysis.operands import Operand, Pairs, local_region, pairs_of, selected, stretched
 from advisor.analysis.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.placement import (
     Placement,
@@ -37,13 +37,14 @@ from advisor.ir.values import (
     Gather,
     MatMul,
     PeriodicPad,
-    Range,
+    Point,
     Read,
     Reduction,
     Roll,
     Scalar,
     Scan,
     Sort,
+    Strided,
     Subscript,
     Tally,
     Transpose,
@@ -166,7 +167,7 @@ class Arrays:
         accesses = [
             Access(traversed(operand, region, counts, self.facts)) for operand in gathered.operands
         ]
-        memory = local_region(found, placement, counts, self.facts)
+        memory = selected(found, placement, region, counts, self.facts)
         accesses.append(Access(memory, store=True))
         operations = ONE * gathered.operations
         for count in counts:
@@ -269,7 +270,7 @@ class Arrays:
                 view = [view[axis] for axis in value.axes]
             return made, replace(inner, view=tuple(view))
         if isinstance(value, Read):
-            kept = tuple(d for d, part in enumerate(value.region) if isinstance(part, Range))
+            kept = tuple(d for d, part in enumerate(value.region) if not isinstance(part, Point))
             array = value.array
             operand = Operand(array, self.type_of(array), self.placement(array), value.region, kept)
             return [], operand
@@ -280,13 +281,17 @@ class Arrays:
         self, value: MatMul, region: tuple[Subscript, ...], placement: Placement
     ) -> tuple[list[Process], Operand]:
         """Return the work of a matrix product whose result is needed in a region."""
-        kept = [d for d, part in enumerate(region) if isinstance(part, Range)]
+        kept = [d for d, part in enumerate(region) if not isinstance(part, Point)]
+        if any(isinstance(part, Strided) for part in region):
+            raise NotPriced("a matrix product stored into a slice with a step")
         found = describe(value, self.type_of)
         if len(kept) != len(found.extents):
             raise NotPriced("a matrix product within a statement of other shape")
         made, left = self._shown(value.left)
         more, right = self._shown(value.right)
         made += more
+        if any(isinstance(part, Strided) for part in (*left.region, *right.region)):
+            raise NotPriced("a matrix product of slices with a step")
         assert left.view is not None and right.view is not None
         # rows of the one go with rows of the result, columns of the other with its columns
         sides = ((left, {left.view[0]: kept[0]}), (right, {right.view[1]: kept[1]}))
@@ -323,6 +328,8 @@ class Arrays:
         """Return the work of an operation that makes an array of its own, and that array."""
         match value:
             case Read(array, region):
+                if any(isinstance(part, Strided) for part in region):
+                    raise NotPriced("an operation other than arithmetic on a slice with a step")
                 inner = region_placement(self.placement(array), region)
                 part = ArrayType(self.kernel.dtype(array), region_extents(region))
                 whole_array = is_whole(region, self.kernel.extents(array))

@@ -21,6 +21,7 @@ from advisor.ir.values import (
     Expand,
     Fill,
     Flip,
+    Point,
     Range,
     Read,
     Scalar,
@@ -190,7 +191,7 @@ class Evaluation:
         )
         if target.in_place and not whole and not self._reads_place(value):
             self.calls.append(view())
-        if not any(isinstance(part, Range) for part in target.region):
+        if all(isinstance(part, Point) for part in target.region):
             return self._single(value)
         if isinstance(value, Elementwise) and (target.in_place or target.fresh):
             self._elementwise(value, place if target.in_place else None)
@@ -232,7 +233,7 @@ class Evaluation:
 
     def _kept(self, memory: Region) -> Region:
         """Return memory without the dimensions along which the target is a single index."""
-        kept = [d for d, part in enumerate(self.target.region) if isinstance(part, Range)]
+        kept = [d for d, part in enumerate(self.target.region) if not isinstance(part, Point)]
         return Region(
             memory.itemsize_bytes,
             tuple(memory.counts[d] for d in kept),
@@ -247,7 +248,7 @@ class Evaluation:
         leaf, target = self.leaves.get(id(value)), self.target
         if leaf is None or target.fresh or leaf.array != target.array:
             return False
-        kept = [part for part in target.region if isinstance(part, Range)]
+        kept = [part for part in target.region if not isinstance(part, Point)]
         return len(kept) > 1 and leaf.region != target.region
 
     def _is_own(self, value: Value) -> bool:
@@ -323,7 +324,7 @@ class Evaluation:
         kept = [
             count
             for count, part in zip(self.target.memory.counts, self.target.region, strict=True)
-            if isinstance(part, Range)
+            if not isinstance(part, Point)
         ]
         extents = describe(value, self.types).extents
         shown = kept[len(kept) - len(extents) :] if extents else []

@@ -23,6 +23,7 @@ from advisor.analysis.shifts import (
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.signs import largest, smallest
+from advisor.ir.steps import ceil_steps
 from costdb.expr import Expr, ceil_div, less, logical_and, maximum, minimum
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.work import Message, Region
@@ -142,16 +143,19 @@ def _region(
     itemsize = itemsize_of(reach.array.dtype)
     extents = local_extents(reach.placement, reach.array.extents, facts)
     pitches = pitches_bytes(extents, reach.placement.order, itemsize)
+    if reach.steps:
+        pitches = tuple(pitch * reach.steps.get(d, ONE) for d, pitch in enumerate(pitches))
     by_side = {side.dimension: layers for side, layers in zip(request.sides, chosen, strict=True)}
     counts: list[Expr] = []
     steps: list[Expr] = []
     for dimension, pitch in enumerate(pitches):
         layers = by_side.get(dimension)
+        thinned = reach.thinned.get(dimension, 1)
         if layers is None:
-            counts.append(across[dimension])
+            counts.append(ceil_steps(across[dimension], thinned))
             steps.append(pitch)
         elif layers.stride is None or layers.run is None:
-            counts.append(layers.count)
+            counts.append(ceil_steps(layers.count, thinned))
             steps.append(pitch)
         else:
             counts.append(layers.count if layers.run == ONE else ceil_div(layers.count, layers.run))

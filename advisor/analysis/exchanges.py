@@ -16,14 +16,14 @@ from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.participants import taking_part
 from advisor.analysis.placement import (
     Placement,
-    length_of,
+    in_steps,
     local_count,
     local_extents,
     pitches_bytes,
 )
 from advisor.dtypes import itemsize_of
-from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Point, Subscript, region_symbols
+from advisor.ir.shapes import ArrayType, length_of
+from advisor.ir.values import Point, Strided, Subscript, region_symbols
 from costdb.expr import Expr, ceil_div
 from costdb.process.terms import NOTHING, Leaf, Process
 from costdb.work import Collective, CollectiveKind, Region
@@ -111,11 +111,13 @@ def exchange(
     if isinstance(part, Point):
         if len(users) == 1 and placement.along_as(dimension, target, users[0]):
             at = placement.origin[dimension] + part.at
-            ranks = taking_part(at, target.along(users[0], region[users[0]]), facts)
+            ranks = taking_part(at, target.hull(users[0], region[users[0]]), facts)
         if ranks == ONE:
             return NOTHING
         return _collective(CollectiveKind.BROADCAST, ranks, source, counts, dimension, facts)
     if goes_to is not None and goes_to in users:
+        if isinstance(part, Strided) or isinstance(region[goes_to], Strided):
+            raise NotPriced("a slice with a step that is dealt out otherwise than its target")
         if placement.template[dimension] != target.template[goes_to]:
             raise NotPriced("an array is dealt out otherwise than what is computed from it")
         # dealt out otherwise along the same dimension: all exchange with all
@@ -134,6 +136,8 @@ def exchange(
     other = partners[0]
     if placement.is_spread(other):
         raise NotPriced("a transposition of two distributed dimensions")
+    if isinstance(source.region[other], Strided) or isinstance(region[users[0]], Strided):
+        raise NotPriced("a transposition of a slice with a step")
     counts[other] = ceil_div(length_of(source.region[other]), ranks)
     return _collective(CollectiveKind.ALLTOALL, ranks, source, counts, dimension, facts)
 
@@ -155,6 +159,7 @@ def _collective(
 ) -> Process:
     itemsize = itemsize_of(source.array.dtype)
     extents = local_extents(source.placement, source.array.extents, facts)
-    pitches = pitches_bytes(extents, source.placement.order, itemsize)
+    dense = pitches_bytes(extents, source.placement.order, itemsize)
+    pitches = in_steps(dense, source.placement, source.region)
     region = Region(itemsize, tuple(counts) or (ONE,), pitches or (ONE * itemsize,))
     return Leaf(Collective(kind, ranks, region, f"{_LABELS[kind]}, axis {dimension}"))

@@ -7,9 +7,12 @@ from advisor.analysis.exchanges import Gathered, Source, exchange
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.halos import Halos
 from advisor.analysis.operands import Operand, Pairs, called
-from advisor.analysis.placement import Placement, length_of, low_of
+from advisor.analysis.placement import Placement, low_of
+from advisor.analysis.progressions import Progression
 from advisor.analysis.requests import OneRead, Reach
-from advisor.ir.values import Subscript
+from advisor.analysis.stepped_reads import RelativeRead, stepped_messages
+from advisor.ir.shapes import length_of
+from advisor.ir.values import Strided, Subscript, step_of
 from costdb.expr import Expr
 from costdb.process.terms import Process
 
@@ -24,17 +27,25 @@ def fetched(
     """Return what brings operands to where a region is computed."""
     made: list[Process] = []
     together: dict[tuple[object, ...], tuple[Operand, dict[int, Along], list[OneRead]]] = {}
+    stepped: dict[tuple[object, ...], list[RelativeRead]] = {}
     for operand, pairs in operands:
-        spread, read, apart = _relative(operand, pairs, region, placement)
+        read, apart = _relative(operand, pairs, region, placement)
         for dimension in apart:
             made += _exchanged(operand, dict(pairs), dimension, region, placement, facts, halos)
-        if spread and not apart:
-            unnamed = None if operand.name else id(operand)
-            key = (operand.name, unnamed, *sorted(spread.items()))
-            together.setdefault(key, (operand, spread, []))[2].append(read)
+        if not read.spread or apart:
+            continue
+        key = operand.name, None if operand.name else id(operand), *sorted(read.spread.items())
+        spread = {d: along for d, along in read.spread.items() if isinstance(along, Along)}
+        if len(spread) < len(read.spread) or read.remainders:
+            stepped.setdefault((*key, *read.remainders), []).append(read)
+        else:
+            one = OneRead(read.offsets, read.ranges)
+            together.setdefault(key, (operand, spread, []))[2].append(one)
     for operand, spread, reads in together.values():
         reach = Reach(operand.array, operand.placement, spread, tuple(reads))
         made += halos.fetch(operand.name, reach, facts)
+    for alike in stepped.values():
+        made += stepped_messages(alike, facts)
     return made
 
 
@@ -58,31 +69,35 @@ def _relative(
     pairs: Pairs,
     region: tuple[Subscript, ...],
     placement: Placement,
-) -> tuple[dict[int, Along], OneRead, list[int]]:
+) -> tuple[RelativeRead, list[int]]:
     """Return where an operand lies relative to the elements that are computed from it.
 
     The last part names the distributed dimensions along which it does not lie with them.
     """
     source = operand.placement
     apart: list[int] = []
-    spread: dict[int, Along] = {}
-    offsets: dict[int, Expr] = {}
-    ranges: dict[int, tuple[Expr, Expr]] = {}
+    spread: dict[int, Along | Progression] = {}
+    starts: dict[int, Expr] = {}
     for own, target in pairs:
         part = operand.region[own]
         if not source.is_spread(own):
-            low = low_of(part)
-            ranges[own] = (low, low + length_of(part))
             continue
         if target is None or source.dims[own] != placement.dims[target]:
             apart.append(own)
             continue
+        computed = region[target]
+        if step_of(part) != step_of(computed):
+            raise NotPriced("slices with different steps along a distributed dimension")
         if not source.along_as(own, placement, target):
             raise NotPriced(
                 f"{called(operand)} is distributed otherwise than the array computed from it"
             )
-        if length_of(part) != length_of(region[target]):
+        if length_of(part) != length_of(computed):
             raise NotPriced(f"{called(operand)} is read across its distributed dimensions")
-        spread[own] = placement.along(target, region[target])
-        offsets[own] = (low_of(part) + source.origin[own]) - spread[own].low
-    return spread, OneRead(offsets, ranges), apart
+        spread[own] = (
+            placement.progression(target, computed)
+            if isinstance(computed, Strided)
+            else placement.along(target, computed)
+        )
+        starts[own] = low_of(part) + source.origin[own]
+    return RelativeRead(operand, spread, starts), apart

@@ -8,14 +8,14 @@ from advisor.analysis.along import ONE
 from advisor.analysis.facts import Facts
 from advisor.analysis.placement import (
     Placement,
-    length_of,
+    in_steps,
     local_extents,
     low_of,
     pitches_bytes,
 )
 from advisor.dtypes import itemsize_of
-from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Point, Range, Subscript
+from advisor.ir.shapes import ArrayType, length_of
+from advisor.ir.values import Point, Subscript
 from costdb.expr import Expr
 from costdb.work import Region
 
@@ -52,7 +52,7 @@ def pairs_of(operand: Operand, region: tuple[Subscript, ...]) -> Pairs:
     """Return, for each dimension of an operand, the dimension of the target it goes with."""
     if operand.view is None:
         return paired(operand.region, region)
-    targets = [dimension for dimension, one in enumerate(region) if isinstance(one, Range)]
+    targets = [dimension for dimension, one in enumerate(region) if not isinstance(one, Point)]
     shown = zip(reversed(operand.view), reversed(targets), strict=False)
     going = {own: target for own, target in shown if own is not None}
     return [(own, going.get(own)) for own in range(len(operand.region))]
@@ -69,8 +69,8 @@ def paired(
     points = [isinstance(one, Point) for one in part]
     if points == [isinstance(other, Point) for other in region]:
         return [(dimension, dimension) for dimension in range(len(part))]
-    kept = [dimension for dimension, one in enumerate(part) if isinstance(one, Range)]
-    targets = [dimension for dimension, one in enumerate(region) if isinstance(one, Range)]
+    kept = [dimension for dimension, one in enumerate(part) if not isinstance(one, Point)]
+    targets = [dimension for dimension, one in enumerate(region) if not isinstance(one, Point)]
     going = dict(zip(reversed(kept), reversed(targets), strict=False))
     return [(dimension, going.get(dimension)) for dimension in range(len(part))]
 
@@ -84,13 +84,13 @@ def stretched(operand: Operand, region: tuple[Subscript, ...]) -> Operand:
         own
         for own, target in pairs_of(operand, region)
         if target is not None
-        and isinstance(operand.region[own], Range)
+        and not isinstance(operand.region[own], Point)
         and length_of(operand.region[own]) == ONE
         and length_of(region[target]) != ONE
     }
     if not alone:
         return operand
-    kept = [own for own, one in enumerate(operand.region) if isinstance(one, Range)]
+    kept = [own for own, one in enumerate(operand.region) if not isinstance(one, Point)]
     shown = operand.view if operand.view is not None else tuple(kept)
     return replace(
         operand,
@@ -109,7 +109,19 @@ def called(operand: Operand) -> str:
 def local_region(
     found: ArrayType, placement: Placement, counts: tuple[Expr, ...], facts: Facts
 ) -> Region:
-    """Return a region of one rank's part of an array."""
+    """Return so many neighbours along each dimension of one rank's part of an array."""
     itemsize = itemsize_of(found.dtype)
     extents = local_extents(placement, found.extents, facts)
     return Region(itemsize, counts, pitches_bytes(extents, placement.order, itemsize))
+
+
+def selected(
+    found: ArrayType,
+    placement: Placement,
+    region: tuple[Subscript, ...],
+    counts: tuple[Expr, ...],
+    facts: Facts,
+) -> Region:
+    """Return what one rank has of a region of an array, `counts` of its indices."""
+    memory = local_region(found, placement, counts, facts)
+    return Region(memory.itemsize_bytes, counts, in_steps(memory.pitches_bytes, placement, region))

@@ -15,7 +15,7 @@ from advisor.distribution import CyclicDim, NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.signs import largest
-from advisor.ir.values import Fourier
+from advisor.ir.values import Fourier, Range
 from costdb.expr import Expr, ceil_div, log2
 from costdb.process.terms import NOTHING, Branch, Leaf, Process
 from costdb.work import (
@@ -56,7 +56,7 @@ def rolled(source: Operand, axis: int, amount: Expr) -> Reach:
         {d: -amount if d == axis else ZERO for d in spread},
         {d: (ZERO, extent) for d, extent in enumerate(extents) if d not in spread},
     )
-    regions = {d: placement.along(d, source.region[d]) for d in spread}
+    regions = {d: placement.along(d, Range(ZERO, extents[d])) for d in spread}
     return Reach(source.array, placement, regions, (read,), wraps_after=extents[axis])
 
 
@@ -75,7 +75,7 @@ def wrapped(source: Operand, axis: int, before: Expr, after: Expr, facts: Facts)
     counts = tuple(layers if d == axis else extent for d, extent in enumerate(extents))
     region = local_region(found, placement, counts, facts)
     sent = Leaf(Message(region, f"halo messages, axis {axis}"))
-    several = placement.along(axis, source.region[axis]).several
+    several = placement.along(axis, Range(ZERO, found.extents[axis])).several
     return [sent if several == ONE else Branch(several, sent, NOTHING)]
 
 

@@ -13,9 +13,11 @@ from functools import lru_cache
 from typing import TypeVar
 
 from advisor.analysis.along import Along
-from advisor.analysis.facts import Bounds, Facts
+from advisor.analysis.facts import Bounds, Facts, NotPriced
+from advisor.analysis.progressions import Progression
 from advisor.distribution import AxisMap, MeshSpec, NotDistributed, StorageOrder
 from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.shapes import length_of
 from advisor.ir.statements import Bind, Statement, Store, walk
 from advisor.ir.values import (
     Copy,
@@ -35,10 +37,12 @@ from advisor.ir.values import (
     Scalar,
     Scan,
     Sort,
+    Strided,
+    Subscript,
     Tally,
     Transpose,
     Value,
-    length,
+    bounds_in,
 )
 from costdb.expr import Expr, maximum, num, sym
 from costdb.expr.nodes import Num
@@ -78,6 +82,24 @@ class Placement:
     def is_spread(self, dimension: int) -> bool:
         """Return whether more than one rank may own parts of a dimension."""
         return self.ranks(dimension) != ONE
+
+    def progression(self, dimension: int, part: Strided) -> Progression:
+        """Return how a slice with a step lies along a distributed dimension."""
+        origin = self.origin[dimension]
+        return Progression(
+            origin + part.start,
+            origin + part.stop,
+            part.step,
+            self.template[dimension],
+            self.ranks(dimension),
+            self.dims[dimension],
+        )
+
+    def hull(self, dimension: int, part: Subscript) -> Along:
+        """Return how what lies between the first and the last index of a subscript does."""
+        if isinstance(part, Strided):
+            return self.progression(dimension, part).hull
+        return self.along(dimension, part)
 
     def along(self, dimension: int, part: Range | Point) -> Along:
         """Return how a subscript of an array placed here lies along a distributed dimension."""
@@ -165,6 +187,8 @@ def _guessed(
             found = value_placement(statement.value, placed)
             if found is None or len(found.template) != len(statement.region):
                 continue
+            if is_spread_in_steps(found, statement.region):
+                continue
             origin = tuple(
                 at - low_of(part) for at, part in zip(found.origin, statement.region, strict=True)
             )
@@ -207,7 +231,9 @@ def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement
     match value:
         case Read(array, region):
             source = placed.get(array)
-            return [] if source is None else [region_placement(source, region)]
+            if source is None or is_spread_in_steps(source, region):
+                return []
+            return [region_placement(source, region)]
         case Scalar() | Fill() | Tally():
             return []
         case Elementwise(_, parts):
@@ -279,13 +305,28 @@ def _moved(origin: tuple[Expr, ...], axis: int, by: Expr) -> tuple[Expr, ...]:
     return tuple(at + by if position == axis else at for position, at in enumerate(origin))
 
 
-def region_placement(source: Placement, region: tuple[Range | Point, ...]) -> Placement:
-    """Return where a region of an array lives, as an array of its own."""
-    kept = [d for d, part in enumerate(region) if isinstance(part, Range)]
+def is_spread_in_steps(source: Placement, region: tuple[Subscript, ...]) -> bool:
+    """Return whether a region has a slice with a step along a distributed dimension."""
+    return any(isinstance(part, Strided) and source.is_spread(d) for d, part in enumerate(region))
+
+
+def region_placement(source: Placement, region: tuple[Subscript, ...]) -> Placement:
+    """Return where a region of an array lives, as an array of its own.
+
+    Raises
+    ------
+    NotPriced
+        Where its elements are not neighbours of one another along a distributed dimension.
+    """
+    if is_spread_in_steps(source, region):
+        raise NotPriced("an array of its own out of a slice with a step of a distributed dimension")
+    kept = [(d, part) for d, part in enumerate(region) if not isinstance(part, Point)]
+    # along a dimension that is not distributed, elements that are apart may count as neighbours
+    stepped = {d for d, part in kept if isinstance(part, Strided)}
     return Placement(
-        template=tuple(source.template[d] for d in kept),
-        origin=tuple(source.origin[d] + low_of(region[d]) for d in kept),
-        dims=tuple(source.dims[d] for d in kept),
+        template=tuple(length_of(part) if d in stepped else source.template[d] for d, part in kept),
+        origin=tuple(ZERO if d in stepped else source.origin[d] + low_of(part) for d, part in kept),
+        dims=tuple(source.dims[d] for d, _ in kept),
         mesh=source.mesh,
         order=source.order,
     )
@@ -302,26 +343,42 @@ def _without(source: Placement, axis: int) -> Placement:
     )
 
 
-def low_of(part: Range | Point) -> Expr:
+def low_of(part: Subscript) -> Expr:
     """Return the first index that a subscript selects."""
-    return part.low if isinstance(part, Range) else part.at
+    return bounds_in(part)[0]
 
 
-def length_of(part: Range | Point) -> Expr:
-    """Return how many indices a subscript selects."""
-    return length(part) if isinstance(part, Range) else ONE
+def local_step(placement: Placement, dimension: int, part: Subscript) -> Expr:
+    """Return how many elements lie between those that a subscript selects, in a rank's memory."""
+    if not isinstance(part, Strided):
+        return ONE
+    if placement.is_spread(dimension):
+        return placement.progression(dimension, part).local_step
+    return num(part.step)
 
 
-def local_count(placement: Placement, dimension: int, part: Range | Point, facts: Facts) -> Expr:
+def in_steps(
+    pitches: tuple[Expr, ...], placement: Placement, region: tuple[Subscript, ...]
+) -> tuple[Expr, ...]:
+    """Return how far neighbours in a region lie apart, from how far those in its array do."""
+    if not any(isinstance(part, Strided) for part in region):
+        return pitches
+    steps = (local_step(placement, dimension, part) for dimension, part in enumerate(region))
+    return tuple(pitch * step for pitch, step in zip(pitches, steps, strict=True))
+
+
+def local_count(placement: Placement, dimension: int, part: Subscript, facts: Facts) -> Expr:
     """Return how many of the indices that a subscript selects the busiest rank owns."""
     return _local_count(placement, dimension, part, facts.bounds)
 
 
 @lru_cache(maxsize=4096)
-def _local_count(placement: Placement, dimension: int, part: Range | Point, bounds: Bounds) -> Expr:
+def _local_count(placement: Placement, dimension: int, part: Subscript, bounds: Bounds) -> Expr:
     # variants of a kernel ask the same of the arrays that they leave alone
     facts = Facts(bounds)
     if placement.is_spread(dimension):
+        if isinstance(part, Strided):
+            return placement.progression(dimension, part).count(facts)
         return placement.along(dimension, part).count(facts)
     count = length_of(part)
     return count if facts.non_negative(count) else maximum(0, count)

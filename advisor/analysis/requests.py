@@ -8,7 +8,7 @@ at a diagonal offset from the neighbour across the corner as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from advisor.analysis.along import ONE, ZERO, Along
@@ -53,6 +53,11 @@ class Reach:
     reads : tuple of OneRead
     wraps_after : Expr or None
         Extent after which indices start again from the other end, for periodic shifts.
+    steps : mapping of int to Expr
+        Distance in their owner's memory between neighbours among the indices that are read,
+        where it is not 1.
+    thinned : mapping of int to int
+        Dimensions along which, of so many indices that follow one another, one is needed.
     """
 
     array: ArrayType
@@ -60,6 +65,8 @@ class Reach:
     spread: Mapping[int, Along]
     reads: tuple[OneRead, ...]
     wraps_after: Expr | None = None
+    steps: Mapping[int, Expr] = field(default_factory=dict)
+    thinned: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,17 @@ from __future__ import annotations
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.facts import Facts
 from advisor.analysis.operands import Operand, pairs_of
-from advisor.analysis.placement import Placement, length_of, local_extents, low_of, pitches_bytes
+from advisor.analysis.placement import (
+    Placement,
+    in_steps,
+    local_extents,
+    low_of,
+    pitches_bytes,
+)
 from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import slope_of
-from advisor.ir.shapes import ArrayType
-from advisor.ir.values import Range, Subscript
+from advisor.ir.shapes import ArrayType, length_of
+from advisor.ir.values import Point, Subscript, bounds_in
 from costdb.expr import Expr
 from costdb.work import Region
 
@@ -20,11 +26,12 @@ def traversed(
     """Return the memory that an operand's elements are loaded from, one for each computed."""
     itemsize = itemsize_of(operand.array.dtype)
     extents = local_extents(operand.placement, operand.array.extents, facts)
-    pitches = pitches_bytes(extents, operand.placement.order, itemsize)
+    dense = pitches_bytes(extents, operand.placement.order, itemsize)
+    pitches = in_steps(dense, operand.placement, operand.region)
     steps = [ZERO] * len(region)
     for own, target in pairs_of(operand, region):
         part = operand.region[own]
-        if target is not None and isinstance(part, Range) and length_of(part) != ONE:
+        if target is not None and not isinstance(part, Point) and length_of(part) != ONE:
             steps[target] = pitches[own]
     return Region(itemsize, counts, tuple(steps))
 
@@ -63,8 +70,7 @@ def _moved(region: tuple[Subscript, ...], pitches: tuple[Expr, ...], index: str)
     """Return how far a region moves at each step of an index, None where it changes its shape."""
     total = ZERO
     for part, pitch in zip(region, pitches, strict=True):
-        ends = (part.low, part.high) if isinstance(part, Range) else (part.at,)
-        slopes = {slope_of(end, index) for end in ends}
+        slopes = {slope_of(end, index) for end in bounds_in(part)}
         if len(slopes) > 1 or None in slopes:
             return None
         total = total + (slopes.pop() or 0) * pitch

@@ -16,6 +16,7 @@ from advisor.ir.values import (
     Elementwise,
     Expand,
     Fourier,
+    Point,
     Range,
     Read,
     Reduction,
@@ -177,12 +178,13 @@ class Composed:
             raise NotUnderstood("np.diff of another order than the first")
         if not isinstance(operand, Read):
             raise NotUnderstood("np.diff of something other than an array that has a name")
-        dimensions = [d for d, part in enumerate(operand.region) if isinstance(part, Range)]
+        dimensions = [d for d, part in enumerate(operand.region) if not isinstance(part, Point)]
         node = arguments.get("axis")
         axis = -1 if node is None else axis_of(node, len(dimensions), "diff")
         along = dimensions[axis]
         part = operand.region[along]
-        assert isinstance(part, Range)
+        if not isinstance(part, Range):
+            raise NotUnderstood("np.diff of a slice with a step")
         ends = (Range(part.low + ONE, part.high), Range(part.low, part.high - ONE))
         return Elementwise(
             "subtract",

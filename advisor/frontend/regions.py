@@ -10,11 +10,12 @@ from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
 from advisor.ir.signs import Sign, known_non_negative, non_negative_within, sign
-from advisor.ir.values import Point, Range, Subscript
+from advisor.ir.values import Point, Range, Strided, Subscript
 from costdb.expr import Expr, free_symbols, num, substitute
 from costdb.expr.nodes import Num
 
 ZERO = num(0)
+ONE = num(1)
 
 
 def region(
@@ -83,8 +84,7 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
         value = scalar(entry.value, scope)
         return Point(_absolute(value, extent, scope))
     assert isinstance(entry, cst.Slice)
-    if entry.step is not None and not _is_one(entry.step):
-        raise NotUnderstood("a slice with a step")
+    step = _step(entry.step)
     low = ZERO if entry.lower is None else _absolute(scalar(entry.lower, scope), extent, scope)
     high = extent if entry.upper is None else _absolute(scalar(entry.upper, scope), extent, scope)
     low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
@@ -96,7 +96,13 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
             return Range(low, low)
         if entry.lower is not None and entry.upper is not None:
             raise NotUnderstood("a slice that is always empty")
-    return Range(low, high)
+    return Range(low, high) if step == 1 else _in_steps(low, high, step)
+
+
+def _in_steps(low: Expr, high: Expr, step: int) -> Subscript:
+    found = Strided(low, high, step)
+    # what selects a single index is a range like any other
+    return Range(low, low + 1) if found.count == ONE else found
 
 
 def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
@@ -107,8 +113,12 @@ def _clipped(bound: Expr, extent: Expr, scope: Scope) -> Expr:
     return extent if isinstance(beyond, Num) and beyond.value > 0 else bound
 
 
-def _is_one(node: cst.BaseExpression) -> bool:
-    return isinstance(node, cst.Integer) and node.evaluated_value == 1
+def _step(node: cst.BaseExpression | None) -> int:
+    if node is None:
+        return 1
+    if not isinstance(node, cst.Integer) or node.evaluated_value < 1:
+        raise NotUnderstood("a slice with a step that is not written as a positive number")
+    return node.evaluated_value
 
 
 def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:

@@ -15,6 +15,7 @@ from advisor.ir.values import (
     Scalar,
     Subscript,
     Value,
+    bounds_in,
     value_symbols,
 )
 from costdb.expr import Expr, free_symbols, substitute
@@ -45,7 +46,7 @@ def _widened(value: Value, loop: Loop) -> Value | None:
             return value
         case Read(array, region):
             moving = [d for d, part in enumerate(region) if _holds(part, loop)]
-            later = [d for d, part in enumerate(region) if isinstance(part, Range)]
+            later = [d for d, part in enumerate(region) if not isinstance(part, Point)]
             if len(moving) != 1 or any(d < moving[0] for d in later):
                 return None
             part = region[moving[0]]
@@ -69,8 +70,7 @@ def _at(subscript: Expr, loop: Loop, index: Expr) -> Expr:
 
 
 def _holds(part: Subscript, loop: Loop) -> bool:
-    ends = (part.low, part.high) if isinstance(part, Range) else (part.at,)
-    return any(loop.variable in free_symbols(end) for end in ends)
+    return any(loop.variable in free_symbols(end) for end in bounds_in(part))
 
 
 def _mentions(value: Value, loop: Loop) -> bool:

@@ -11,10 +11,10 @@ import libcst as cst
 from advisor.dtypes import UnknownDtype
 from advisor.frontend.problems import NotKnown, NotUnderstood
 from advisor.ir.kernel import DeclaredArray, LocalArray
-from advisor.ir.shapes import ArrayType, ShapeConflict, describe
-from advisor.ir.values import Range, Read, Scalar, Subscript, Value, length, reads
+from advisor.ir.shapes import ArrayType, ShapeConflict, describe, region_extents
+from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, reads
 from advisor.source import Span
-from costdb.expr import Expr
+from costdb.expr import Expr, num
 
 Entry = TypeVar("Entry")
 
@@ -129,23 +129,16 @@ class Scope:
             return Read(name, region)
         view = self.views[name]
         parts = iter(region)
-        composed: list[Subscript] = []
-        for outer in view.region:
-            if not isinstance(outer, Range):
-                composed.append(outer)
-                continue
-            inner = next(parts)
-            if isinstance(inner, Range):
-                composed.append(Range(outer.low + inner.low, outer.low + inner.high))
-            else:
-                composed.append(type(inner)(outer.low + inner.at))
+        composed = (
+            outer if isinstance(outer, Point) else _within(outer, next(parts))
+            for outer in view.region
+        )
         return Read(view.array, tuple(composed))
 
     def extents_of(self, name: str) -> tuple[Expr, ...]:
         """Return the shape of what a name denotes."""
         if name in self.views:
-            region = self.views[name].region
-            return tuple(length(part) for part in region if isinstance(part, Range))
+            return region_extents(self.views[name].region)
         return self.array_type(name).extents
 
     def bind_local(self, name: str, found: ArrayType) -> None:
@@ -251,6 +244,23 @@ class Scope:
     def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
         """Return the arrays that names denote, or once denoted."""
         return frozenset(name for name in self.behind(names) if self.has_array(name))
+
+
+def _within(outer: Range | Strided, inner: Subscript) -> Subscript:
+    """Return a subscript of a view, as one of the dimension that the view is taken from."""
+    if isinstance(outer, Range):
+        match inner:
+            case Range(low, high):
+                return Range(outer.low + low, outer.low + high)
+            case Strided(start, stop, step):
+                return Strided(outer.low + start, outer.low + stop, step)
+            case Point(at):
+                return Point(outer.low + at)
+    if isinstance(inner, Point):
+        return Point(outer.start + inner.at * outer.step)
+    if inner == Range(num(0), outer.count):
+        return outer
+    raise NotUnderstood("a part of a slice with a step")
 
 
 def _common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:

@@ -30,7 +30,8 @@ from advisor.ir.statements import (
     Store,
     Unknown,
 )
-from advisor.ir.values import Point, Range, Subscript, reads
+from advisor.ir.steps import residue
+from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num
@@ -183,6 +184,9 @@ def _widened(
         return region
     made: list[Subscript] = []
     for part in region:
+        if not any(free_symbols(bound) & inner.keys() for bound in bounds_in(part)):
+            made.append(part)
+            continue
         low, high = bounds_of(part)
         for variable in reversed(inner):
             ends = inner[variable]
@@ -206,8 +210,27 @@ def _extreme(expr: Expr, variable: str, ends: tuple[Expr, Expr], *, smallest: bo
 
 
 def bounds_of(part: Subscript) -> tuple[Expr, Expr]:
-    """Return the half-open interval of indices that a subscript selects."""
-    return (part.at, part.at + 1) if isinstance(part, Point) else (part.low, part.high)
+    """Return the half-open interval that holds the indices which a subscript selects."""
+    match part:
+        case Point(at):
+            return at, at + 1
+        case Range(low, high):
+            return low, high
+        case Strided(start, stop, _):
+            return start, stop
+
+
+def _are_interleaved(one: Subscript, other: Subscript, variable: str) -> bool:
+    """Return whether two subscripts, in any two iterations, lie in different progressions."""
+    if isinstance(one, Range) or isinstance(other, Range):
+        return False
+    steps = {part.step for part in (one, other) if isinstance(part, Strided)}
+    if len(steps) != 1:
+        return False
+    first, second = bounds_in(one)[0], bounds_in(other)[0]
+    if variable in free_symbols(first) | free_symbols(second):
+        return False
+    return residue(first - second, steps.pop()) not in (None, 0)
 
 
 @lru_cache(maxsize=4096)
@@ -228,6 +251,8 @@ def _between(
         if len(first.region) != len(then.region):
             return _dependence(first, then, found)
         for one, other in zip(first.region, then.region, strict=True):
+            if _are_interleaved(one, other, loop.variable):
+                return None
             distances = _overlap(bounds_of(one), bounds_of(other), loop, minima)
             if distances is None:
                 return None

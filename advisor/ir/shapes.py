@@ -16,6 +16,7 @@ from advisor.ir.values import (
     Gather,
     MatMul,
     PeriodicPad,
+    Point,
     Range,
     Read,
     Reduction,
@@ -57,7 +58,12 @@ class ShapeConflict(ValueError):
 
 def region_extents(region: tuple[Subscript, ...]) -> tuple[Expr, ...]:
     """Return the shape of a region: points drop their dimension."""
-    return tuple(length(part) for part in region if isinstance(part, Range))
+    return tuple(length_of(part) for part in region if not isinstance(part, Point))
+
+
+def length_of(part: Subscript) -> Expr:
+    """Return how many indices a subscript selects."""
+    return ONE if isinstance(part, Point) else length(part)
 
 
 def promote(left: str, right: str) -> str:

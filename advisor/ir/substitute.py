@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.ir.statements import Store
-from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Subscript, Value
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Point,
+    Range,
+    Read,
+    Scalar,
+    Strided,
+    Subscript,
+    Value,
+)
 from costdb.expr import Expr, substitute
 
 Bindings = Mapping[str, Expr]
@@ -13,9 +23,13 @@ Bindings = Mapping[str, Expr]
 
 def in_subscript(part: Subscript, bindings: Bindings) -> Subscript:
     """Return a subscript with symbols replaced."""
-    if isinstance(part, Point):
-        return Point(substitute(part.at, bindings))
-    return Range(substitute(part.low, bindings), substitute(part.high, bindings))
+    match part:
+        case Point(at):
+            return Point(substitute(at, bindings))
+        case Range(low, high):
+            return Range(substitute(low, bindings), substitute(high, bindings))
+        case Strided(start, stop, step):
+            return Strided(substitute(start, bindings), substitute(stop, bindings), step)
 
 
 def in_region(region: tuple[Subscript, ...], bindings: Bindings) -> tuple[Subscript, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from advisor.ir.steps import ceil_steps
 from costdb.expr import Expr, free_symbols
 
 
@@ -21,20 +22,49 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class Strided:
+    """Every `step`-th index from `start` on, below `stop`: the slice ``start:stop:step``.
+
+    Its bounds have other names than those of a :class:`Range`, so that nothing takes the one
+    for the other.
+
+    Attributes
+    ----------
+    start, stop : Expr
+    step : int
+        At least 2.
+    """
+
+    start: Expr
+    stop: Expr
+    step: int
+
+    @property
+    def count(self) -> Expr:
+        """Number of indices, ``ceil((stop - start) / step)``."""
+        return ceil_steps(self.stop - self.start, self.step)
+
+    @property
+    def last(self) -> Expr:
+        """The last index, where there is any."""
+        return self.start + (self.count - 1) * self.step
+
+
+@dataclass(frozen=True, slots=True)
 class Point:
     """One index of a dimension; the dimension disappears from the result."""
 
     at: Expr
 
 
-Subscript = Range | Point
+Subscript = Range | Strided | Point
 
 
 @lru_cache(maxsize=4096)
-def length(part: Range) -> Expr:
-    """Return how many indices a range has."""
+def length(part: Range | Strided) -> Expr:
+    """Return how many indices a slice selects."""
     # asked of every read by each who looks at it
-    return part.high - part.low
+    return part.high - part.low if isinstance(part, Range) else part.count
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,12 +277,27 @@ def reads(value: Value) -> tuple[Read, ...]:
     return tuple(read for part in operands(value) for read in reads(part))
 
 
+def step_of(part: Subscript) -> int:
+    """Return the distance between neighbours among the indices that a subscript selects."""
+    return part.step if isinstance(part, Strided) else 1
+
+
+def bounds_in(part: Subscript) -> tuple[Expr, ...]:
+    """Return the expressions that a subscript is written with."""
+    match part:
+        case Range(low, high):
+            return (low, high)
+        case Strided(start, stop, _):
+            return (start, stop)
+        case Point(at):
+            return (at,)
+
+
 def region_symbols(region: tuple[Subscript, ...]) -> frozenset[str]:
     """Return every size symbol in the bounds of a region."""
     found: frozenset[str] = frozenset()
     for part in region:
-        bounds = (part.low, part.high) if isinstance(part, Range) else (part.at,)
-        found = found.union(*map(free_symbols, bounds))
+        found = found.union(*map(free_symbols, bounds_in(part)))
     return found
 
 

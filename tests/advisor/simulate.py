@@ -34,6 +34,7 @@ from advisor.ir.values import (
     Roll,
     Scalar,
     Scan,
+    Strided,
     Subscript,
     Value,
 )
@@ -212,12 +213,16 @@ class Simulation:
                 raise AssertionError(f"{statement} is not simulated")
 
     def _indices(self, region: Sequence[Subscript]) -> list[list[int]]:
-        return [
-            list(range(self.value(part.low), self.value(part.high)))
-            if isinstance(part, Range)
-            else [self.value(part.at)]
-            for part in region
-        ]
+        return [self._selected(part) for part in region]
+
+    def _selected(self, part: Subscript) -> list[int]:
+        match part:
+            case Range(low, high):
+                return list(range(self.value(low), self.value(high)))
+            case Strided(start, stop, step):
+                return list(range(self.value(start), self.value(stop), step))
+            case Point(at):
+                return [self.value(at)]
 
     def _assign(self, target: _Array, subscripts: Sequence[Subscript] | None, value: Value) -> None:
         leaves = self._leaves(value)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.ir.dependence import Dependence, Kind, carried
+from advisor.ir.dependence import Dependence, Kind, bounds_of, carried
 from advisor.ir.statements import Loop, Store
-from advisor.ir.values import Elementwise, Point, Range, Read, Scalar, Subscript
+from advisor.ir.values import Elementwise, Point, Range, Read, Scalar, Strided, Subscript, step_of
 from advisor.source import Span
 from costdb.expr import evaluate, num, sym
 
@@ -27,6 +27,9 @@ def subscripts(draw: st.DrawFn, variables: tuple[str, ...]) -> Subscript:
         index = index + draw(st.sampled_from([-1, 0, 0, 1, 1, 2])) * sym(variable)
     if draw(st.booleans()):
         return Point(index)
+    if draw(st.booleans()):
+        high = draw(st.sampled_from([num(EXTENT), index + draw(st.integers(1, 5))]))
+        return Strided(index, high, draw(st.integers(2, 3)))
     if draw(st.booleans()):
         return Range(index, num(EXTENT))
     return Range(index, index + draw(st.integers(1, 3)))
@@ -56,11 +59,8 @@ def loops(draw: st.DrawFn, *, nested: bool) -> Loop:
 def touched(region: tuple[Subscript, ...], at: dict[str, int]) -> set[tuple[int, ...]]:
     parts = []
     for part in region:
-        if isinstance(part, Point):
-            low = int(evaluate(part.at, at))
-            parts.append(range(low, low + 1))
-        else:
-            parts.append(range(int(evaluate(part.low, at)), int(evaluate(part.high, at))))
+        low, high = (int(evaluate(bound, at)) for bound in bounds_of(part))
+        parts.append(range(low, high, step_of(part)))
     return set(product(*parts))
 
 
@@ -132,6 +132,15 @@ def test_constant_offsets_give_exact_distances(offset: int) -> None:
         assert found == {(Kind.ANTI, -offset, -offset)}
     else:
         assert not found
+
+
+@pytest.mark.parametrize(("other", "meets"), [(0, True), (1, False), (2, True), (3, False)])
+def test_two_colours_do_not_meet(other: int, meets: bool) -> None:
+    n, row = sym("N"), Point(sym(V) - 1)
+    red, black = (Strided(num(start), n - 1, 2) for start in (0, other))
+    value = Elementwise("add", (Read("a", (row, red)), Scalar("1", "integer literal")))
+    loop = Loop(V, num(1), n, 1, (Store("a", (Point(sym(V)), black), value, SPAN),), SPAN)
+    assert bool(carried(loop)) is meets
 
 
 def test_columns_do_not_meet_other_columns() -> None:
