@@ -213,7 +213,7 @@ def test_a_report_fits_its_terminal(kernel: Path, columns: int) -> None:
 
 
 def test_a_terminal_has_colours_unless_it_or_its_user_wants_none(kernel: Path) -> None:
-    plain = run(kernel, "k.py").stdout
+    plain = run(kernel, "k.py", COLUMNS="88").stdout
     assert "\x1b[1m" in on_terminal(kernel, 88, *PROGRAM, "k.py", TERM="xterm")
     for unwanted in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
         assert on_terminal(kernel, 88, *PROGRAM, "k.py", **unwanted) == plain
