@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -28,8 +28,21 @@ PROVED_TO = 2**24
 
 _TRIED_QUICK, _TRIED_SLOW = 256, 2
 """Values that are sooner tried one by one than bounded."""
+_FEWEST_PROVING = 16 * _TRIED_SLOW
+"""How many values a proof tries at the least."""
 _SLOW_TO = 4096
 """Where sums are enumerated, larger values are not tried."""
+
+MOST_WORK = 32_000_000
+"""Parts of terms of sums without closed form that a search, or a proof, may evaluate: a count and
+no time, so that every machine, and every run, searches equally far."""
+
+_OF_FRACTIONS, _EXACTLY = 8, 100
+"""How much more a term takes where it holds other than whole numbers; and where it is then needed
+exactly."""
+
+_TIES = 32
+"""Prices as near one another as floats round that may be taken exactly, of that work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +58,8 @@ class Crossover:
     after_wins_first : bool
         Whether ``after`` is strictly cheaper at `low`.
     low, high : int
-        Values scanned, inclusive.
+        Values scanned, inclusive; `high` is less than was asked for where the sums that have no
+        closed form would take more than `MOST_WORK`.
     dense_to : int
         Every value up to this one was tried, or decided by bounds of the formulas; above it,
         steps of some per cent (of a half, where formulas hold sums without closed form), with an
@@ -76,7 +90,9 @@ def crossover(
     """Return the whole values of `variable` at which the better price changes.
 
     Coefficients stand at their middle. A binding of `variable` itself is ignored. Two flips
-    between neighbouring steps above `dense_to` go unseen.
+    between neighbouring steps above `dense_to` go unseen. Prices that differ by less than a
+    billionth count as equal where they hold sums, not of whole numbers, that are too long to be
+    taken exactly.
 
     Raises
     ------
@@ -85,19 +101,29 @@ def crossover(
     """
     if low > high:
         raise ExprError(f"the range {low}..{high} of {variable!r} is empty")
-    after_wins, slow = _comparison(before, after, variable, _values(before, after, bindings))
+    values = _values(before, after, bindings)
+    budget = _Budget(before, after, variable, values)
+    after_wins, slow = _comparison(before, after, variable, values, budget)
     dense, step = (_FEW_VALUES, _WIDE_STEP) if slow else (_DENSE_VALUES, _GEOMETRIC_STEP)
     dense_to = min(high, low + dense - 1)
     stops = list(range(low, dense_to + 1))
     while stops[-1] < high:
         stops.append(min(high, math.ceil(stops[-1] * step)))
-    wins = [after_wins(stop) for stop in stops]
-    flips = [
-        _first_unlike(after_wins, left, right, won)
-        for (left, right), (won, then) in zip(pairwise(stops), pairwise(wins), strict=True)
-        if won != then
-    ]
-    return Crossover(variable, tuple(flips), wins[0], low, high, dense_to)
+    budget.take(low)
+    first = won = after_wins(low)
+    flips: list[int] = []
+    for left, right in pairwise(stops):
+        if not budget.take(right):
+            high = left
+            break
+        then = after_wins(right)
+        if won != then:
+            if not budget.take(right, (right - left - 1).bit_length()):
+                high = left
+                break
+            flips.append(_first_unlike(after_wins, left, right, won))
+        won = then
+    return Crossover(variable, tuple(flips), first, low, high, min(high, dense_to))
 
 
 def proved_crossover(
@@ -120,15 +146,94 @@ def proved_crossover(
     from costdb.envelope.signs import sign_changes
 
     values = _values(before, after, bindings)
-    after_wins, slow = _comparison(before, after, variable, values)
+    budget = _Budget(before, after, variable, values)
+    after_wins, slow = _comparison(before, after, variable, values, budget)
     fractions = {name: exact(value) for name, value in values.items() if name != variable}
+    if slow and budget.work(low) * _FEWEST_PROVING > MOST_WORK:
+        return None
+
+    def tried(value: int) -> bool:
+        if not budget.take(value):
+            raise ExprError(f"the sums at {variable} = {value} are too long to prove anything")
+        return after_wins(value)
+
     few, tried_to = (_TRIED_SLOW, _SLOW_TO) if slow else (_TRIED_QUICK, high)
     try:
         gain = substitute(before.microseconds - after.microseconds, fractions)
-        found = sign_changes(gain, variable, low, high, after_wins, few, tried_to)
+        found = sign_changes(gain, variable, low, high, tried, few, tried_to)
     except ExprError:
         return None
-    return found and Crossover(variable, found[1], found[0], low, high, high)
+    # prices that were only taken as equal prove nothing
+    decided = found is not None and not budget.ties
+    return Crossover(variable, found[1], found[0], low, high, high) if found and decided else None
+
+
+class _Budget:
+    """What is left of a number of parts of terms to evaluate.
+
+    It is counted from the formulas alone: what happens to be remembered of earlier sums would make
+    an answer depend on the questions before it.
+    """
+
+    def __init__(self, before: Priced, after: Priced, variable: str, values: Bindings) -> None:
+        both = before.microseconds, after.microseconds
+        whole = frozenset(name for name, value in values.items() if isinstance(value, int))
+        self.of_whole = all(sums_whole_numbers(one, whole | {variable}) for one in both)
+        self.left = MOST_WORK
+        self.ties = 0
+        self.variable = variable
+        self.values = values
+        self.sums = _outer_sums(both)
+
+    def work(self, value: int) -> int:
+        """Return what both prices take at a value."""
+        point = {**self.values, self.variable: value}
+        terms = sum(_work(one, point) for one in self.sums)
+        return terms if self.of_whole else _OF_FRACTIONS * terms
+
+    def is_long(self, value: int) -> bool:
+        """Tell whether the prices at a value are too long to be taken exactly."""
+        return not self.of_whole and _EXACTLY * self.work(value) > MOST_WORK // _TIES
+
+    def take(self, value: int, times: int = 1) -> bool:
+        """Take both prices at a value, some times, off; False where that is more than is left."""
+        if self.sums:
+            self.left -= times * self.work(value)
+        return self.left >= 0
+
+
+def _outer_sums(formulas: Iterable[Expr]) -> list[tuple[Reduction, int]]:
+    """Return the reductions that lie in no other one, with the distinct parts of their bodies."""
+    pending, found = list(formulas), dict.fromkeys(formulas)
+    sums = []
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Reduction):
+            sums.append((part, len(_parts(part.body))))
+            continue
+        fresh = [child for child in part.children if child not in found]
+        found.update(dict.fromkeys(fresh))
+        pending += fresh
+    return sums
+
+
+def _parts(expr: Expr) -> set[Expr]:
+    pending, seen = [expr], {expr}
+    while pending:
+        fresh = [child for child in pending.pop().children if child not in seen]
+        seen.update(fresh)
+        pending += fresh
+    return seen
+
+
+def _work(one: tuple[Reduction, int], point: Bindings) -> int:
+    part, size = one
+    try:
+        steps = int(evaluate(part.high, point)) - int(evaluate(part.low, point)) + 1
+    except ExprError:
+        # such as a range that a choice keeps from being evaluated
+        return 0
+    return size * max(0, steps)
 
 
 def _values(before: Priced, after: Priced, bindings: Bindings) -> dict[str, int | float]:
@@ -150,7 +255,7 @@ def enumerates(expr: Expr) -> bool:
 
 
 def _comparison(
-    one: Priced, other: Priced, variable: str, values: Bindings
+    one: Priced, other: Priced, variable: str, values: Bindings, budget: _Budget
 ) -> tuple[Callable[[int], bool], bool]:
     """Return a test of whether `other` is less at a value of `variable`, and whether it is slow.
 
@@ -188,6 +293,9 @@ def _comparison(
         found = float(gain(*point))
         if abs(found) > _ROUNDING * abs(float(size(*point))):
             return found > 0
+        if slow and budget.is_long(value):
+            budget.ties += 1
+            return False
         return evaluate(difference, {**fractions, variable: value}) > 0
 
     return after_wins, slow

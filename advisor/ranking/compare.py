@@ -113,13 +113,17 @@ def where_it_pays(
     """Return where the better of two kernels changes along one size, and where `after` pays.
 
     None where it does not change in the range decided or searched; one that was only searched is
-    told with its end.
+    told with its end, also without any change where that is less than was asked for.
     """
     high = max(SCANNED_TO, 4 * int(sizes[variable]))
     found = crossing(before, after, variable, sizes, 1, high)
+    if not found.flips and found.high < high:
+        every = "every" if found.after_wins_first else "no"
+        return (), f"{every} {variable} from 1 to {found.high}, not searched further"
     if not found.flips:
         return None
-    return found.flips, f"{pays_for(found)}{'' if found.proved else f', searched to {high}'}"
+    decided = found.proved and found.high >= high
+    return found.flips, f"{pays_for(found)}{'' if decided else f', searched to {found.high}'}"
 
 
 def crossing(

@@ -242,8 +242,9 @@ def _searched(before: Costed, after: Costed, name: str, here: Point) -> _Searche
     end = f"2**{PROVED_TO.bit_length() - 1}" if found.high == PROVED_TO else str(found.high)
     if not flips:
         everywhere = f"every {name} from {low} to {end}"
+        always = first and found.high >= SCANNED_TO
         return _Searched(
-            name, everywhere if first else "", end, first, low if first else None, None
+            name, everywhere if first else "", end, always, low if first else None, None
         )
     # an odd number of changes after a loss, or an even one after a gain, ends in a gain
     lasting = first == (len(flips) % 2 == 0)

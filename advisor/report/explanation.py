@@ -145,7 +145,8 @@ def _definitions(shared: Shared, style: Style) -> Iterator[str]:
 
 def _crossover(crossover: Crossover) -> str:
     values = ", ".join(map(str, crossover.values))
-    return f"{crossover.variable}: flips at {values}; pays for {crossover.pays}, all else equal"
+    flips = f"flips at {values}" if values else "no flip found"
+    return f"{crossover.variable}: {flips}; pays for {crossover.pays}, all else equal"
 
 
 def _formulas(priced: Priced) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from expr_strategies import NAMES, expressions
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from costdb import crossovers
 from costdb.crossovers import PROVED_TO, crossover, proved_crossover
 from costdb.envelope.signs import changes_of, sign_changes
 from costdb.estimate import Priced
@@ -151,3 +152,27 @@ def test_sums_of_what_is_not_whole_are_compared_exactly(
         assert wins(flip) != wins(flip - 1)
     assert wins(1) == found.after_wins_first
     assert wins(120) == (found.after_wins_first != bool(len(found.flips) % 2))
+
+
+@given(
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.integers(-3000, 3000),
+    st.integers(0, 3_000_000),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_search_agrees_with_a_longer_one_up_to_where_it_searched(
+    weight: int, other: int, constant: int, work: int
+) -> None:
+    before = Priced(parse(f"sum(i = 1, n, log2(i + {weight}))/{other} + {constant}/7"), {})
+    after = Priced(parse("n*log2(n + 1)/3"), {})
+    whole = crossover(before, after, "n", {}, high=600)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crossovers, "MOST_WORK", work)
+        found = crossover(before, after, "n", {}, high=600)
+        assert found == crossover(before, after, "n", {}, high=600)
+    event(f"to the end: {found.high == 600}")
+    assert whole.high == 600
+    assert found.high <= 600
+    assert found.after_wins_first == whole.after_wins_first
+    assert found.flips == tuple(flip for flip in whole.flips if flip <= found.high)
