@@ -14,6 +14,7 @@ from costdb.expr import Expr, ExprError, compile_scalar, evaluate, free_symbols,
 from costdb.expr.evaluate import sums_whole_numbers
 from costdb.expr.exact import exact
 from costdb.expr.functions import Reduction
+from costdb.expr.pieces import PIECED_FROM
 from costdb.expr.scalar import ScalarFunction
 
 _DENSE_VALUES = 256
@@ -33,11 +34,11 @@ _FEWEST_PROVING = 16 * _TRIED_SLOW
 _SLOW_TO = 4096
 """Where sums are enumerated, larger values are not tried."""
 
-MOST_WORK = 32_000_000
+MOST_WORK = 256_000_000
 """Parts of terms of sums without closed form that a search, or a proof, may evaluate: a count and
 no time, so that every machine, and every run, searches equally far."""
 
-_OF_FRACTIONS, _EXACTLY = 8, 100
+_OF_FRACTIONS, _EXACTLY = 64, 100
 """How much more a term takes where it holds other than whole numbers; and where it is then needed
 exactly."""
 
@@ -233,7 +234,8 @@ def _work(one: tuple[Reduction, int], point: Bindings) -> int:
     except ExprError:
         # such as a range that a choice keeps from being evaluated
         return 0
-    return size * max(0, steps)
+    # longer ones are taken piece by piece
+    return size * min(max(0, steps), PIECED_FROM)
 
 
 def _values(before: Priced, after: Priced, bindings: Bindings) -> dict[str, int | float]:
