@@ -59,6 +59,10 @@ class Count:
         return f"{self.part} of {self.whole}"
 
 
+LESS, NOISE, MORE, SAME_MODEL = "yes", "within noise", "NO", "same"
+"""Whether lines leave less unexplained; of two models that say the same, none does."""
+_COMPARED = ("r2", "r2_standard", "median_error", "r2_difference_low", "r2_difference_high")
+
 Value = float | Count
 
 
@@ -201,12 +205,17 @@ def _predictions(runs: Sequence[Run]) -> Iterator[Figure]:
 
 def _claims(runs: Sequence[Run]) -> Iterator[Figure]:
     """Yield counts over the rows of whole sections."""
-    yield Figure(
-        "operations where lines leave a smaller R2 than bytes or elements alone",
-        [_count([row for row in _pieces(run) if not _same(row["values"])], _lines_less)
-         for run in runs],
-        str, "all", lambda share: share == 1,
-    )  # fmt: skip
+    for told, what, bar in (
+        (LESS, "operations where lines leave less than bytes or elements alone", ""),
+        (NOISE, "operations where points and launches tell no difference", ""),
+        (MORE, "operations where lines leave more", "none"),
+    ):
+        yield Figure(
+            what,
+            [_count(_unlike(run), lambda row, told=told: _told(row["values"]) == told)
+             for run in runs],
+            str, bar, lambda share: share == 0,
+        )  # fmt: skip
     yield Figure(
         "operations with a median error under 10 %, held out",
         [_count(_pieces(run), _close) for run in runs], str, "all", lambda share: share == 1,
@@ -248,8 +257,17 @@ def _same(values: Document) -> bool:
     return bool(abs(values["r2"] - values["r2_standard"]) <= SAME * values["r2_standard"])
 
 
-def _lines_less(row: Document) -> bool:
-    return bool(row["values"]["r2"] < row["values"]["r2_standard"])
+def _unlike(run: Run) -> list[Document]:
+    return [row for row in _pieces(run) if not _same(row["values"])]
+
+
+def _told(values: Document) -> str:
+    """Return whether lines leave less, as far as draws of points and launches can tell."""
+    if _same(values):
+        return SAME_MODEL
+    difference = values["r2"] - values["r2_standard"]
+    low, high = (float(values.get(f"r2_difference_{e}", difference)) for e in ("low", "high"))
+    return LESS if high < 0 else MORE if low > 0 else NOISE
 
 
 def _close(row: Document) -> bool:
@@ -330,15 +348,14 @@ def _regressions(runs: Sequence[Run]) -> str:
     for operation, values in found.items():
         known = [one for one in values if one is not None]
         middle = {
-            name: median(one[name] for one in known)
-            for name in ("r2", "r2_standard", "median_error")
+            name: median(one[name] for one in known) for name in known[0] if name in _COMPARED
         }
         rows.append(
             [
                 operation,
                 *(_MISSING if one is None else _both(one) for one in values),
                 _both(middle),
-                "same" if _same(middle) else _yes(middle["r2"] < middle["r2_standard"]),
+                _told(middle),
                 _yes(middle["median_error"] < GREATEST_ERROR_HELD_OUT),
             ]
         )

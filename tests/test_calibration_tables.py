@@ -48,8 +48,9 @@ def test_the_middle_of_counts_is_one_of_them(pairs: list[tuple[int, int]]) -> No
     assert 2 * sum(one.share > middle.share for one in counts) <= len(counts)
 
 
-def pieces(r2: float, standard: float, error: float) -> dict[str, object]:
+def pieces(r2: float, standard: float, error: float, *ends: float) -> dict[str, object]:
     values = {"r2": r2, "r2_standard": standard, "median_error": error}
+    values |= dict(zip(("r2_difference_low", "r2_difference_high"), ends, strict=False))
     return {"operation": "message.row", "figure": "R2", "verdict": "holds", "values": values}
 
 
@@ -66,6 +67,10 @@ def test_lines_are_better_worse_or_the_same_and_what_is_missing_is_a_dash() -> N
     assert line(more, {}, more)[-2:] == ["NO", "NO"]
     assert line(less, more, less)[-3:] == ["0.4 / 0.1, 2.0 %", "yes", "yes"]
     assert line(pieces(0.2, 0.2, 0.02))[-2:] == ["same", "yes"]
+    assert line(pieces(0.1, 0.4, 0.02, -0.5, 0.1))[-2] == "within noise"
+    assert line(pieces(0.5, 0.4, 0.02, -0.1, 0.3))[-2] == "within noise"
+    assert line(pieces(0.5, 0.4, 0.02, 0.01, 0.3))[-2] == "NO"
+    assert line(pieces(0.1, 0.4, 0.02, -0.4, -0.2))[-2] == "yes"
 
 
 def calls(log: Path) -> list[str]:

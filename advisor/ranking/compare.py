@@ -123,7 +123,8 @@ def where_it_pays(
     if not found.flips:
         return None
     decided = found.proved and found.high >= high
-    return found.flips, f"{pays_for(found)}{'' if decided else f', searched to {found.high}'}"
+    end = "" if decided else f", searched to {found.high}"
+    return found.flips, f"{pays_for(found, high)}{end}"
 
 
 def crossing(
@@ -147,11 +148,20 @@ def crossing(
     return proved or crossover(before.priced, after.priced, variable, sizes, low, high)
 
 
-def pays_for(found: Crossover) -> str:
-    """Describe where the second of two kernels pays; empty where nothing changes."""
+def pays_for(found: Crossover, asked: int) -> str:
+    """Describe where the second of two kernels pays; empty where nothing changes.
+
+    Parameters
+    ----------
+    asked : int
+        The end of the range that was to be searched: of what lies beyond a nearer one nothing is
+        said.
+    """
     if not found.flips:
         return ""
     edges = [found.low, *found.flips] if found.after_wins_first else list(found.flips)
+    if len(edges) % 2 and found.high < asked:
+        edges.append(found.high + 1)
     return _ranges(found.variable, edges)
 
 

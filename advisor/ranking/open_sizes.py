@@ -247,8 +247,8 @@ def _searched(before: Costed, after: Costed, name: str, here: Point) -> _Searche
             name, everywhere if first else "", end, always, low if first else None, None
         )
     # an odd number of changes after a loss, or an even one after a gain, ends in a gain
-    lasting = first == (len(flips) % 2 == 0)
-    pays = pays_for(found)
+    lasting = first == (len(flips) % 2 == 0) and found.high >= SCANNED_TO
+    pays = pays_for(found, SCANNED_TO)
     text = f"{pays}, {'proved' if found.proved else 'searched'} to {end}"
     return _Searched(
         name, text, end, False, flips[-1] if lasting else None, Crossover(name, flips, pays)

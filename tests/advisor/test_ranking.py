@@ -17,12 +17,13 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.statements import Unknown
-from advisor.ranking.compare import Costed, cost, crossing, time_s, where_it_pays
+from advisor.ranking.compare import Costed, cost, crossing, pays_for, time_s, where_it_pays
 from advisor.ranking.rank import Ranked, rank
 from advisor.ranking.sizes import Sizes, bind_sizes
 from advisor.report.model import Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
+from costdb.crossovers import Crossover
 from costdb.estimate import Missing, Priced
 from costdb.expr import compile_scalar, evaluate, parse
 from costdb.machines import Machine, load_machine
@@ -280,6 +281,22 @@ def test_where_a_suggestion_pays_in_words(
 ) -> None:
     found = where_it_pays(formula(before), formula(after), "N", {"N": 100})
     assert found == (None if flips is None else (flips, pays))
+
+
+@pytest.mark.parametrize(
+    ("first", "flips", "pays"),
+    [
+        (False, (2,), "2 <= N < 10"),
+        (False, (9,), "N = 9"),
+        (True, (4,), "N < 4"),
+        (True, (4, 6), "N < 4 or 6 <= N < 10"),
+    ],
+)
+def test_nothing_is_said_of_what_lies_beyond_a_search_that_was_cut_short(
+    first: bool, flips: tuple[int, ...], pays: str
+) -> None:
+    assert pays_for(Crossover("N", flips, first, 1, 9, 9), 4096) == pays
+    assert "<" not in pays_for(Crossover("N", (2,), False, 1, 9, 9), 9)
 
 
 def test_ranges_that_change_at_every_value_are_not_spelled_out() -> None:
