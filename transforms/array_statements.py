@@ -13,7 +13,7 @@ from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Store
 from advisor.ir.values import Elementwise, Scalar, Value, operands, reads
 from costdb.expr import free_symbols
-from transforms.element_loops import compiled, overlapping
+from transforms.element_loops import compiled, unless_apart
 from transforms.proofs import proofs
 from transforms.slices import Sliced
 
@@ -82,13 +82,9 @@ def legality_of(nest: Nest, kernel: Kernel) -> Legality:
             f"{rounded} may be rounded otherwise for arrays than for single numbers, so results"
             " agree to rounding",
         )
-    shared = overlapping(nest, kernel)
+    shared = unless_apart(nest, kernel)
     if shared is not None:
-        return Legality(
-            Applicability.UNSAFE,
-            f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
-            " memory, which is up to the caller",
-        )
+        return shared
     return Legality(
         Applicability.SAFE,
         "no iteration reads what an earlier one wrote, and each element is computed by the same"

@@ -30,7 +30,19 @@ def rewritable(kernel: Kernel) -> Iterator[Nest]:
             yield nest
 
 
-def overlapping(nest: Nest, kernel: Kernel) -> tuple[str, str] | None:
+def unless_apart(nest: Nest, kernel: Kernel) -> Legality | None:
+    """Return why results may change where memory overlaps, None where no two names share any."""
+    shared = _overlapping(nest, kernel)
+    if shared is None:
+        return None
+    return Legality(
+        Applicability.UNSAFE,
+        f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
+        " memory, which is up to the caller",
+    )
+
+
+def _overlapping(nest: Nest, kernel: Kernel) -> tuple[str, str] | None:
     """Return two names of a nest that may denote the same memory, of which one is written."""
     named = sorted({read.array for store in nest.body for read in reads(store.value)})
     stored = dict.fromkeys(store.array for store in nest.body)

@@ -26,7 +26,7 @@ from advisor.ir.substitute import in_store
 from advisor.ir.values import Elementwise, Read, reads
 from advisor.source import Edit
 from costdb.expr import sym
-from transforms.element_loops import compiled, overlapping, rewritable, with_statement
+from transforms.element_loops import compiled, rewritable, unless_apart, with_statement
 from transforms.nest_source import first_line, headers
 
 DOCUMENTATION = """\
@@ -138,13 +138,9 @@ def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | 
             f"the terms that `{rounded[0]}` collects come in another order: floating-point sums"
             " are not associative, so results agree only to rounding",
         )
-    shared = overlapping(nest, kernel)
+    shared = unless_apart(nest, kernel)
     if shared is not None:
-        return Legality(
-            Applicability.UNSAFE,
-            f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
-            " memory, which is up to the caller",
-        )
+        return shared
     if reordered:
         return Legality(
             Applicability.SAFE,

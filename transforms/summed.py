@@ -13,7 +13,7 @@ from advisor.ir.proposal import Legality
 from advisor.ir.shapes import kind_of_or_none, promote
 from advisor.ir.statements import Store, is_total
 from advisor.ir.values import Elementwise, Range, Read, Scalar, Value, operands, reads
-from transforms.element_loops import compiled, overlapping
+from transforms.element_loops import compiled, unless_apart
 
 METHODS = {
     "add": "sum",
@@ -131,13 +131,9 @@ def _of_whole_numbers(
         return None
     if literals and dtype == "uint64":
         return None
-    shared = overlapping(nest, kernel)
+    shared = unless_apart(nest, kernel)
     if shared is not None and not is_total(store):
-        return Legality(
-            Applicability.UNSAFE,
-            f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
-            " memory, which is up to the caller",
-        )
+        return shared
     return Legality(
         Applicability.SAFE,
         "the terms of whole numbers come in another order, which changes no bit, also where they"
