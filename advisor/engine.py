@@ -11,6 +11,7 @@ from advisor.frontend import prefilter
 from advisor.frontend.beside import may_be_given_communicator
 
 if TYPE_CHECKING:
+    from advisor.frontend.trees import ReadTree
     from advisor.ir.kernel import Kernel
     from advisor.observed import Seen, SeenMessages
 
@@ -165,8 +166,17 @@ class Ranked:
         )
 
 
-def rank_program_in(path: str, source: str, options: Options) -> Ranked:
+def rank_program_in(
+    path: str, source: str, options: Options, read_tree: ReadTree | None = None
+) -> Ranked:
     """Return what is to be said of the SPMD program in a file, should there be one.
+
+    Parameters
+    ----------
+    path, source : str
+    options : Options
+    read_tree : callable or None
+        How trees are made, where not by reading all of the file.
 
     Raises
     ------
@@ -188,7 +198,7 @@ def rank_program_in(path: str, source: str, options: Options) -> Ranked:
     from advisor.ranking.seen_messages import as_observed
     from costdb.machines import load_machine
 
-    program = read_program(path, source)
+    program = read_program(path, source, *([] if read_tree is None else [read_tree]))
     if program is None:
         return nothing
     program = as_observed(program, options.messages)

@@ -1,10 +1,10 @@
 """How soon an editor has the diagnostics of a changed text.
 
 Run from the project's directory: ``python -m benchmarks.bench_lsp``. The server runs as an
-editor runs it. Files of about 500 lines are made of the kernels in ``examples``, under new names;
-each edit changes one random line, as a key does, and the clock runs from before the change is
-sent until its diagnostics have been read. It is sent when those of the edit before have been
-read, as by somebody who types and looks.
+editor runs it. Files of about 500 lines are made of the kernels and programs in ``examples``,
+under new names; each edit changes one random line, as a key does, and the clock runs from before
+the change is sent until its diagnostics have been read. It is sent when those of the edit before
+have been read, as by somebody who types and looks.
 
 Three kinds of edits, a row for each: *layout* types blanks, comments and brackets in functions;
 *kernel* puts another operator, operand or number in place of one inside a function, so that its
@@ -21,6 +21,7 @@ import argparse
 import ast
 import io
 import random
+import re
 import statistics
 import sys
 import tempfile
@@ -56,7 +57,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """One example: what stands around its kernels, and they themselves."""
+    """One example: what stands around its functions and classes, and they themselves."""
 
     name: str
     frame: str
@@ -64,20 +65,21 @@ class Kernel:
 
 
 def examples() -> list[Kernel]:
-    """Return the annotated examples."""
+    """Return the annotated examples, and the programs for MPI."""
     found = []
-    for path in sorted(EXAMPLES.glob("*.py")):
+    for path in (*sorted(EXAMPLES.glob("*.py")), *sorted(EXAMPLES.glob("mpi/*.py"))):
         source = path.read_text(encoding="utf-8")
         lines = split_lines(source)
         frame, functions = [], []
         for node in ast.parse(source).body:
             first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
             text = "".join(lines[first - 1 : node.end_lineno])
-            if isinstance(node, ast.FunctionDef):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
                 functions.append((node.name, text))
             elif not isinstance(node, ast.If) and not _is_docstring(node):
                 frame.append(text)
-        found.append(Kernel(path.stem, "".join(frame), tuple(functions)))
+        name = str(path.relative_to(EXAMPLES).with_suffix(""))
+        found.append(Kernel(name, "".join(frame), tuple(functions)))
     return found
 
 
@@ -86,11 +88,12 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def file_of(kernel: Kernel) -> str:
-    """Return a file of copies of a kernel."""
+    """Return a file of copies of an example; those of one copy call each other."""
     text, copy = kernel.frame, 0
+    own = re.compile(rf"\b({'|'.join(name for name, _ in kernel.functions)})\b")
     while text.count("\n") < LINES:
-        for name, function in kernel.functions:
-            text += "\n\n" + function.replace(f"def {name}(", f"def {name}_{copy}(")
+        for _, function in kernel.functions:
+            text += "\n\n" + own.sub(rf"\1_{copy}", function)
         copy += 1
     return text
 
@@ -188,7 +191,8 @@ def _key(source: random.Random, line: str, number: int) -> tuple[int, str]:
 
 def _places(text: str, kind: str) -> list[Edit]:
     """Return what an edit of a kind may take the place of, as edits that change nothing."""
-    functions = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
+    made = ast.FunctionDef | ast.ClassDef
+    functions = [node for node in ast.parse(text).body if isinstance(node, made)]
     bodies, whole_functions = set[int](), set[int]()
     for node in functions:
         first = min([node.lineno, *(one.lineno for one in node.decorator_list)])

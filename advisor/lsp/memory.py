@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from advisor import engine
 from advisor.engine import FileResult, Options, Ranked
@@ -16,6 +16,9 @@ from advisor.lsp.moved import moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from advisor.steps import step
+
+if TYPE_CHECKING:
+    from advisor.frontend.trees import Tree, TreeMemory
 
 _MOST_ENTRIES = 400
 
@@ -37,6 +40,7 @@ class KernelMemory:
     _parses: OrderedDict[str, bool] = field(default_factory=OrderedDict)
     _kernels: OrderedDict[object, tuple[Kernel, ...]] = field(default_factory=OrderedDict)
     _ranked: OrderedDict[object, Ranked] = field(default_factory=OrderedDict)
+    _trees: TreeMemory | None = None
 
     def check(self, path: str, source: str, options: Options) -> FileResult:
         """Return the findings of a text.
@@ -71,7 +75,7 @@ class KernelMemory:
             ]
             if engine.may_communicate(source, path):
                 # what a name denotes in an SPMD program may hang on any line of the file
-                told.append(engine.rank_program_in(path, source, options))
+                told.append(engine.rank_program_in(path, source, options, self._tree))
         except (SourceProblem, RecursionError):
             # of several problems the engine knows which one to name, and where
             return engine.check_source(path, source, options)
@@ -118,6 +122,13 @@ class KernelMemory:
             excerpt = layout.excerpt(part)
             own = self._read(path, excerpt, options.observed)
             yield from self._told(path, excerpt, own, frozenset(), options).findings
+
+    def _tree(self, path: str, source: str) -> Tree:
+        from advisor.frontend.trees import TreeMemory
+
+        if self._trees is None:
+            self._trees = TreeMemory()
+        return self._trees(path, source)
 
     def _is_readable(self, layout: Layout) -> bool:
         """Return whether the front end's parser takes every function; it is not Python's own."""

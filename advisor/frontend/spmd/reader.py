@@ -12,7 +12,6 @@ from advisor.files import decode_source
 from advisor.frontend.beside import callers_of, may_be_given_communicator
 from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import AnyDirective, CommentError, KernelComment
-from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import Pragmas, read_pragmas
 from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
 from advisor.frontend.spmd.functions import Defined, Entered, Functions
@@ -20,10 +19,11 @@ from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.options import mpirun_ranks
 from advisor.frontend.spmd.run import Context, Frame, Run, TooMuch
-from advisor.frontend.spmd.siblings import Siblings, spans_of
+from advisor.frontend.spmd.siblings import Siblings
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
+from advisor.frontend.trees import ReadTree, Tree, tree_of
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import MODULE, RANKS, CallSite, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
@@ -39,8 +39,14 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _START = Span(1, 0, 1, 0)
 
 
-def read_program(path: str, source: str) -> Program | None:
+def read_program(path: str, source: str, read_tree: ReadTree = tree_of) -> Program | None:
     """Return the SPMD program of a file; None where nothing in it communicates.
+
+    Parameters
+    ----------
+    path, source : str
+    read_tree : callable
+        How trees are made; an editor has them remembered.
 
     Raises
     ------
@@ -50,20 +56,21 @@ def read_program(path: str, source: str) -> Program | None:
     if not may_communicate(source) and not may_be_given_communicator(path, source.encode()):
         return None
     if not imports_mpi(source):
-        found = _as_called(path, source)
+        found = _as_called(path, source, read_tree)
         if found is not None or not may_communicate(source):
             return found
-    module = parse(path, source)
+    tree = read_tree(path, source)
     directives = _directives(path, source)
-    follower = _Follower(path, source, module, read_pragmas(path, directives), Siblings(path))
-    follower.follow(module)
-    functions = follower.functions(follower.run.span(module))
+    beside = Siblings(path, read_tree=read_tree)
+    follower = _Follower(path, source, tree, read_pragmas(path, directives), beside)
+    follower.follow(tree.module)
+    functions = follower.functions(tree.span_of(tree.module))
     if not functions:
         return None
     facts = follower.facts(
         directive for directive in directives if isinstance(directive, KernelComment)
     )
-    context = _context(source, module, follower.imported("numpy"))
+    context = _context(source, tree.module, follower.imported("numpy"))
     return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
 
 
@@ -77,10 +84,10 @@ def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    module = parse(path, source)
+    tree = tree_of(path, source)
     pragmas = read_pragmas(path, _directives(path, source))
-    follower = _Follower(path, source, module, pragmas, None)
-    follower.follow(module)
+    follower = _Follower(path, source, tree, pragmas, None)
+    follower.follow(tree.module)
     return None if follower.is_cut_short else (follower.run, follower.table.defined)
 
 
@@ -101,7 +108,7 @@ def _context(source: str, module: cst.Module, numpy: str | None) -> SourceContex
     )
 
 
-def _as_called(path: str, source: str) -> Program | None:
+def _as_called(path: str, source: str, read_tree: ReadTree) -> Program | None:
     """Return a module as the programs beside it call it; None where none passes a communicator.
 
     Arguments are known then: arrays have their shapes, and a communicator needs no other sign
@@ -111,15 +118,15 @@ def _as_called(path: str, source: str) -> Program | None:
     for caller in callers_of(path):
         try:
             text = decode_source(caller, Path(caller).read_bytes()).text
-            program = parse(caller, text)
+            program = read_tree(caller, text)
             pragmas = read_pragmas(caller, _directives(caller, text))
         except (OSError, SourceProblem, RecursionError):
             # what is wrong with it is told where it is checked itself
             continue
-        siblings = Siblings(caller, {name: source})
+        siblings = Siblings(caller, {name: source}, read_tree)
         follower = _Follower(caller, text, program, pragmas, siblings)
         follower.run.reading = name
-        follower.follow(program)
+        follower.follow(program.module)
         context = siblings.contexts.get(name)
         if context is None:
             continue
@@ -138,8 +145,9 @@ def _imported(names: Mapping[str, Value], module: str) -> str | None:
 
 class _Follower:
     def __init__(
-        self, path: str, source: str, module: cst.Module, pragmas: Pragmas, beside: Siblings | None
+        self, path: str, source: str, tree: Tree, pragmas: Pragmas, beside: Siblings | None
     ) -> None:
+        module = tree.module
         self.source = source
         receivers = _RECEIVER_OR_RANK if imports_mpi(source) else _RECEIVER
         self.table = Functions(lambda body: self.statements.block(body))
@@ -147,7 +155,7 @@ class _Follower:
         if module.body and module.get_docstring() is not None:
             names["__doc__"] = Text(module.get_docstring())
         home = Context(
-            spans_of(module),
+            tree.span_of,
             _LINE_END.split(source),
             path,
             _used_as_communicators(source, receivers),

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from advisor.files import decode_source
 from advisor.frontend.beside import sibling_file
 from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import CommentError
-from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import Pragmas, read_pragmas
 from advisor.frontend.spmd.functions import Functions
 from advisor.frontend.spmd.run import Context, Frame, Run, TooMuch
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.values import Value
+from advisor.frontend.trees import ReadTree, tree_of
 from advisor.ir.spmd.program import MODULE
-from advisor.source import SourceProblem, Span
+from advisor.source import SourceProblem
 
 MOST_MODULES = 8
 """Modules that are followed for one program."""
@@ -38,6 +36,7 @@ class Siblings:
         The program.
     given : dict of str to str
         Texts of modules that are not to be read from their files.
+    read_tree : callable
     contexts : dict of str to Context or None
         None: there is none, it does not parse, or it is being followed already.
     tables : dict of str to Functions
@@ -46,6 +45,7 @@ class Siblings:
 
     path: str
     given: dict[str, str] = field(default_factory=dict)
+    read_tree: ReadTree = tree_of
     contexts: dict[str, Context | None] = field(default_factory=dict)
     tables: dict[str, Functions] = field(default_factory=dict)
     trees: dict[str, cst.Module] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Siblings:
 
     def _followed(self, run: Run, module: str, path: str, source: str) -> Context | None:
         try:
-            tree = parse(path, source)
+            tree = self.read_tree(path, source)
             pragmas = read_pragmas(path, read_comments(source))
         except (SourceProblem, CommentError, RecursionError):
             # what is wrong with it is told where it is checked itself
@@ -84,12 +84,12 @@ class Siblings:
         names: dict[str, Value] = {}
         frame = Frame(names, MODULE, names, module=module)
         context = Context(
-            spans_of(tree), _LINE_END.split(source), path, run.communicators, table, frame, module
+            tree.span_of, _LINE_END.split(source), path, run.communicators, table, frame, module
         )
-        self.tables[module], self.trees[module] = table, tree
+        self.tables[module], self.trees[module] = table, tree.module
         try:
             with run.within(context), run.block():
-                statements.block(tree)
+                statements.block(tree.module)
         except TooMuch:
             return None
         return context
@@ -99,14 +99,3 @@ def follower_of(run: Run, pragmas: Pragmas, module: str) -> tuple[Functions, Sta
     """Return the functions of a module, to be filled, and what follows its statements."""
     statements = Statements(run, pragmas)
     return Functions(statements.block, module), statements
-
-
-def spans_of(tree: cst.Module) -> Callable[[cst.CSTNode], Span]:
-    """Return what tells the place of a node of a module."""
-    positions = MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider)
-
-    def span_of(node: cst.CSTNode) -> Span:
-        found = positions[node]
-        return Span(found.start.line, found.start.column, found.end.line, found.end.column)
-
-    return span_of
