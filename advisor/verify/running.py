@@ -39,6 +39,8 @@ class Measured:
     equal : bool
     failure : str
         Why it did not run; empty where it did.
+    pages : float
+        What a call gets anew from the system: the median of its page faults.
     """
 
     seconds: float = 0.0
@@ -46,12 +48,19 @@ class Measured:
     high_s: float = 0.0
     equal: bool = False
     failure: str = ""
+    pages: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    samples_s: list[float]
+    pages: float
 
 
 def measure(case: Case, effort: Effort) -> list[Measured]:
     """Run every variant of a case, taking turns, so that drift falls on all alike."""
     with TemporaryDirectory() as folder:
-        samples: list[list[list[float]]] = [[] for _ in case.variants]
+        samples: list[list[_Launch]] = [[] for _ in case.variants]
         failures = [""] * len(case.variants)
         for _ in range(effort.launches):
             for number, variant in enumerate(case.variants):
@@ -70,7 +79,7 @@ def measure(case: Case, effort: Effort) -> list[Measured]:
 
 def _launch(
     case: Case, variant: Variant, number: int, folder: Path, effort: Effort
-) -> list[float] | str:
+) -> _Launch | str:
     file, job = folder / f"variant{number}.py", folder / f"job{number}.json"
     output = folder / f"output{number}.json"
     file.write_text(variant.source, "utf-8")
@@ -103,23 +112,24 @@ def _launch(
     if ended.returncode:
         said = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
         return said[-1] if said else f"ended with {ended.returncode}"
-    samples = json.loads(output.read_text("utf-8"))["samples_s"]
-    return [float(sample) for sample in samples]
+    found = json.loads(output.read_text("utf-8"))
+    return _Launch([float(sample) for sample in found["samples_s"]], median(found["pages"]))
 
 
 def _judged(
     folder: Path,
     number: int,
     variant: Variant,
-    launches: Sequence[Sequence[float]],
+    launches: Sequence[_Launch],
     failures: Sequence[str],
 ) -> Measured:
     if failures[number] or failures[0]:
         return Measured(failure=failures[number] or failures[0])
-    every = [sample for launch in launches for sample in launch]
+    every = [sample for launch in launches for sample in launch.samples_s]
     equal = _equal(folder / "results0.npz", folder / f"results{number}.npz", variant.exact)
-    middle = median(median(launch) for launch in launches)
-    return Measured(middle, min(every), max(every), equal)
+    middle = median(median(launch.samples_s) for launch in launches)
+    pages = median(launch.pages for launch in launches)
+    return Measured(middle, min(every), max(every), equal, pages=pages)
 
 
 def _equal(one: Path, other: Path, exact: bool) -> bool:
