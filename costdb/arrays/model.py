@@ -19,6 +19,7 @@ from costdb.arrays.amounts import (
 from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
 from costdb.arrays.rates import SECTION, WHOLE, Rates, quantity_at, rates_of
 from costdb.arrays.together import line_factor, slowed
+from costdb.arrays.wholes import in_whole_rows
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
 from costdb.expr.nodes import Num
@@ -91,10 +92,12 @@ class _Bill:
             self.absent[f"{SECTION}.rates.{key}.{call.dtype}"] = None
             return
         total = num(0)
-        taken = list(amounts(call, self.memory))
-        for amount in taken:
-            total = total + amount.amount * self._coefficient(rates, key, call.dtype, amount)
-        total = total * self._residual(rates, key, call.dtype, taken) * self._of_the_whole(call)
+        for share, one in in_whole_rows(call):
+            taken, each = list(amounts(one, self.memory)), num(0)
+            for amount in taken:
+                each = each + amount.amount * self._coefficient(rates, key, call.dtype, amount)
+            total = total + share * each * self._residual(rates, key, call.dtype, taken)
+        total = total * self._of_the_whole(call)
         label = _label(call.operation)
         self.terms[label] = self.terms.get(label, num(0)) + total
         limits = self.machine.section(SECTION, "range").get("elements")

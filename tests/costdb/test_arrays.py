@@ -9,6 +9,7 @@ import pytest
 from costdb.arrays.amounts import amounts, rate_key
 from costdb.arrays.fresh import PADDING_BYTES
 from costdb.arrays.hierarchy import hierarchy
+from costdb.arrays.wholes import in_whole_rows
 from costdb.calibration.array_fit import fit_classes
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_points import FRESH_SIZES, array_points
@@ -16,7 +17,7 @@ from costdb.calibration.arrays import SECTION
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
-from costdb.expr import Expr, evaluate, num, sym
+from costdb.expr import Expr, evaluate, minimum, num, sym
 from costdb.machines import Machine
 from costdb.machines.machine import machine_of
 from costdb.pricing import price_work
@@ -115,6 +116,25 @@ def test_rows_that_do_not_follow_on_are_entered_one_by_one() -> None:
     lines = 3 * 4 * (16 / 8 + 1 - 1 / 8)
     expected = 2 + 4 * 0.25 + 0.02 * 64 + 0.5 * lines
     assert time_us(added(dense(4, 16, pitch=50), 64)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("columns", [3, 19, 20, 21, 90])
+def test_rows_cut_to_what_a_rank_has_follow_on_where_they_are_whole(columns: int) -> None:
+    # a rank has 20 columns of those that are left
+    held, left = num(20), sym("left")
+    here = machine(binary=BINARY)
+
+    def priced(width: Expr) -> float:
+        region = Region(8, (num(30), width), (held * 8, num(8)))
+        calls = (added(region, 30 * width), added(dense(30, width), 30 * width))
+        price = price_work(Statement((), num(0), calls=calls), here)
+        assert isinstance(price, Priced)
+        return 1e6 * evaluate_price(price, {"left": columns}).mid
+
+    cut = minimum(left, held)
+    assert priced(cut) == pytest.approx(priced(num(min(columns, 20))))
+    (call,) = (one for share, one in in_whole_rows(added(dense(30, left), 30 * left)))
+    assert call == added(dense(30, left), 30 * left)
 
 
 @pytest.mark.parametrize(("pitch", "line"), [(20, 1.0), (512, 33.0)])
