@@ -16,7 +16,14 @@ from advisor.ranking.compare import Costed
 from advisor.report.units import duration
 from advisor.validation.evidence import Compared, keep
 from advisor.validation.predicted import Changes, costed, kernel_of
-from advisor.validation.ranks import RANKS, Job, Times, examples_folder, left_out, run_jobs
+from advisor.validation.ranks import (
+    RANKS,
+    Job,
+    Times,
+    examples_folder,
+    left_out,
+    run_in_rounds,
+)
 from costdb.estimate import Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.machines import Machine
@@ -172,8 +179,8 @@ def choices(context: Context) -> Section:
     compared: list[Compared] = []
     errors: dict[str, list[_Run]] = {}
     every: list[Times] = []
-    for case, (first, second) in zip(cases, run_jobs(jobs), strict=True):
-        context.progress("distributions on ranks", (len(rows) + 1) / len(cases))
+    found = run_in_rounds(jobs, lambda share: context.progress("distributions on ranks", share))
+    for case, (first, second) in zip(cases, found, strict=True):
         every += (first, second)
         rows.append(_row(case, first, second))
         compared.append(_compared(case, first, second))

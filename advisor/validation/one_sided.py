@@ -16,33 +16,45 @@ from advisor.validation.programs import Prepare, Ready, Sizes
 
 def _histogram(communicator: Any, sizes: Sizes, examples: Path) -> Ready:
     program, shared = _program(examples, "histogram")
-    table, places = shared(communicator, sizes["count"]), _places(communicator, sizes)
-    return Ready(lambda: program(table, places), close=table.free)
+    table, drawn = shared(communicator, sizes["count"]), _Places(communicator, sizes)
+    return Ready(lambda: program(table, drawn.places), drawn.draw, table.free)
 
 
 def _histogram_alone(communicator: Any, sizes: Sizes, examples: Path) -> Ready:
     import numpy as np
 
     rank, count = communicator.Get_rank(), sizes["count"]
-    places = _places(communicator, sizes)
+    drawn = _Places(communicator, sizes)
 
     def run() -> None:
         cell, one = np.empty(1), np.float64(1.0)
-        for location in places.tolist():
+        for location in drawn.places.tolist():
             owner, _ = divmod(location, count)
             if owner == rank:
                 one + 1.0
             else:
                 cell[0] += 1.0
 
-    return Ready(run)
+    return Ready(run, drawn.draw)
 
 
-def _places(communicator: Any, sizes: Sizes) -> Any:
-    import numpy as np
+class _Places:
+    """Random places of a table, others in each repetition.
 
-    elements = communicator.Get_size() * sizes["count"]
-    return np.random.default_rng(communicator.Get_rank()).integers(0, elements, sizes["increments"])
+    One draw would be timed over and over, with as many places of others as chance gave it.
+    """
+
+    def __init__(self, communicator: Any, sizes: Sizes) -> None:
+        import numpy as np
+
+        self._source = np.random.default_rng(communicator.Get_rank())
+        self._elements = communicator.Get_size() * sizes["count"]
+        self._increments = sizes["increments"]
+        self.draw()
+
+    def draw(self) -> None:
+        """Draw others; the same ones in both programs of a job."""
+        self.places = self._source.integers(0, self._elements, self._increments)
 
 
 def _matmul(communicator: Any, sizes: Sizes, examples: Path) -> Ready:

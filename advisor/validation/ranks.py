@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -21,6 +22,8 @@ from costdb.validation.results import CannotValidateError
 
 RANKS = 2
 _SECONDS = 0.4
+_ROUNDS = 3
+_ASIDE = 20
 _PATIENCE_S = 240.0
 _LEAVE_S = 10.0
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -44,6 +47,8 @@ class Times:
     median_us, low_us, high_us : float
     counted, left_out : int
         Repetitions, and others in which another process had a core for a while.
+    usual_us : tuple of float
+        Between these were nine in ten repetitions of a round.
     """
 
     median_us: float
@@ -51,6 +56,7 @@ class Times:
     high_us: float
     counted: int = 1
     left_out: int = 0
+    usual_us: tuple[float, float] = (0.0, math.inf)
 
 
 def left_out(times: Iterable[Times]) -> tuple[str, ...]:
@@ -80,6 +86,47 @@ def examples_folder() -> Path:
     raise CannotValidateError(
         f"the examples are missing: neither {package / 'examples'} nor "
         f"{package.parent / 'examples'} has them; install a wheel of kernel-advisor"
+    )
+
+
+def run_in_rounds(
+    jobs: Sequence[Job], progress: Callable[[float], object], seconds: float = _SECONDS
+) -> list[tuple[Times, ...]]:
+    """Run jobs one after another, and all of them again; return the times of each one's ways.
+
+    What the host does for a while then falls on all alike, and on none of them alone.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    progress : callable
+        Takes the share that is done, above 0 to 1.
+    seconds : float
+        For each job, all rounds together.
+
+    Raises
+    ------
+    CannotValidateError
+        MPI is missing, or the ranks ended before they were done.
+    """
+    every = []
+    for times in run_jobs([*jobs] * _ROUNDS, seconds / _ROUNDS):
+        every.append(times)
+        progress(len(every) / (_ROUNDS * len(jobs)))
+    return [
+        tuple(_all_rounds(of_way) for of_way in zip(*every[number :: len(jobs)], strict=True))
+        for number in range(len(jobs))
+    ]
+
+
+def _all_rounds(rounds: Sequence[Times]) -> Times:
+    return Times(
+        median(one.median_us for one in rounds),
+        min(one.low_us for one in rounds),
+        max(one.high_us for one in rounds),
+        sum(one.counted for one in rounds),
+        sum(one.left_out for one in rounds),
+        (median(one.usual_us[0] for one in rounds), median(one.usual_us[1] for one in rounds)),
     )
 
 
@@ -121,7 +168,7 @@ def run_jobs(jobs: Sequence[Job], seconds: float = _SECONDS) -> Iterator[tuple[T
                 done += 1
                 said = json.loads(line)
                 yield tuple(
-                    Times(median(taken), min(taken), max(taken), len(taken), out)
+                    _times(taken, out)
                     for taken, out in zip(said["microseconds"], said["left_out"], strict=True)
                 )
             # the time of ranks that are killed on their way out would seem to be others'
@@ -137,6 +184,13 @@ def run_jobs(jobs: Sequence[Job], seconds: float = _SECONDS) -> Iterator[tuple[T
             lines = [line.strip() for line in complaints if line.strip()]
             reason = next((one for one in reversed(lines) if "Error" in one), " ".join(lines[-1:]))
             raise CannotValidateError(f"the ranks ended after {done} of {len(jobs)} jobs: {reason}")
+
+
+def _times(taken: list[float], out: int) -> Times:
+    taken = sorted(taken)
+    aside = len(taken) // _ASIDE
+    usual = taken[aside], taken[-1 - aside]
+    return Times(median(taken), taken[0], taken[-1], len(taken), out, usual)
 
 
 def _launcher() -> str:

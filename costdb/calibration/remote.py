@@ -5,7 +5,9 @@ scalar access: one ``Get`` (``Put``) of a double word at a random place, and a f
 next. *Coalesced* references are one call with an indexed type of small irregular strides,
 *vector* ones a call of consecutive words, each with its flush; a *local* one is an element of the
 rank's own window, read or written through its NumPy view. *Pipelined* scalars, flushed together,
-are timed beside them. Loops are Python's, as in the programs that are predicted.
+are timed beside them. Loops are Python's, as in the programs that are predicted. What private
+statements take longer after each reference is timed as well
+(:mod:`costdb.calibration.remote_private`).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from costdb.calibration.remote_fit import fit_remote
+from costdb.calibration.remote_private import PRIVATE, private_statement
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sizes import repetitions, spread_sizes
 
@@ -26,6 +29,7 @@ _LARGEST_WORDS = {"coalesce": 8 << 10, "vector": 16 << 10}
 _COUNTS = {Effort.QUICK: 8, Effort.FULL: 20}
 # Single references are timed by so many at different places; several points tell the spread.
 _SCALARS = (40, 56, 72, 88)
+_BESIDE = (56, 88)
 _SEED = 5
 
 
@@ -37,10 +41,20 @@ class Remote:
     needs = frozenset((Need.MPI,))
 
     def points(self, effort: Effort, processors: int) -> Sequence[Point]:
-        """Return references of each pattern, read and written, and synchronisation."""
+        """Return references of each pattern, private statements beside, and synchronisation."""
         made = [
             Point(operation, {"words": words, "ranks": processors}, held_out=number % 2 == 1)
             for operation, number, words in _references(_COUNTS[effort])
+        ]
+        made += [
+            Point(
+                operation,
+                {"words": words, "private": what, "ranks": processors},
+                held_out=number % 2 == 1,
+            )
+            for operation in ("remote.private", "remote.beside.read", "remote.beside.write")
+            for what in PRIVATE
+            for number, words in enumerate(_BESIDE)
         ]
         alone = ("remote.fence", "remote.lock", "remote.flush", "remote.barrier")
         return made + [Point(name, {"words": 0, "ranks": processors}) for name in alone]
@@ -104,6 +118,8 @@ def _step(
             window.Unlock(target)
 
         return locked, _nothing
+    if name == "private":
+        return _private(point), _nothing
     window.Lock_all()
     if name == "flush":
         return lambda: window.Flush(target), window.Unlock_all
@@ -113,6 +129,8 @@ def _step(
     move = window.Put if store else window.Get
     if name in _LARGEST_WORDS:
         return _block(window, move, target, words, indexed=name == "coalesce")
+    if name == "beside":
+        return _beside(window, move, target, point), window.Unlock_all
     return _scalars(window, move, target, words, each=name == "baseline"), window.Unlock_all
 
 
@@ -144,6 +162,34 @@ def _scalars(
         window.Flush(target)
 
     return flushed_each if each else flushed_once
+
+
+def _beside(
+    window: Any, move: Callable[..., object], target: int, point: Point
+) -> Callable[[], object]:
+    from mpi4py import MPI
+
+    places = _places(int(point.features["words"]))
+    cells, then = [np.ones(1)] * len(places), private_statement(str(point.features["private"]))
+
+    def beside() -> None:
+        for cell, place in zip(cells, places, strict=True):
+            move(cell, target, (place, 1, MPI.DOUBLE))
+            window.Flush(target)
+            then(place)
+
+    return beside
+
+
+def _private(point: Point) -> Callable[[], object]:
+    places = _places(int(point.features["words"]))
+    then = private_statement(str(point.features["private"]))
+
+    def alone() -> None:
+        for place in places:
+            then(place)
+
+    return alone
 
 
 def _local(window: Any, words: int, *, store: bool) -> Callable[[], object]:

@@ -17,6 +17,7 @@ from costdb.calibration.fitting import (
     quality,
     residual_of,
 )
+from costdb.calibration.remote_beside_fit import Resumption
 from costdb.calibration.section import Fitted, Quality, Timing
 
 _PATTERNS = ("baseline", "coalesce", "vector", "local")
@@ -42,6 +43,8 @@ def fit_remote(timings: Sequence[Timing]) -> Fitted:
         for (pattern, kind), coefficients in found.items()
         for timing, predicted in _tested(_of(timings, pattern, kind), coefficients)
     ]
+    resumed = Resumption(timings, {kind: found["baseline", kind]["word"] for kind in _KINDS})
+    tested += resumed.tested()
     section: dict[str, Any] = {
         "rates": {
             pattern: {f"t{ranks}": {kind: _rate(found[pattern, kind]) for kind in _KINDS}}
@@ -53,6 +56,7 @@ def fit_remote(timings: Sequence[Timing]) -> Fitted:
             }
             for pattern in _OF_MANY
         },
+        **resumed.document(),
         "synchronization": {
             f"{name}_us": measured(float(medians_us(_named(timings, name))[0]), "us")
             for name in _SYNCHRONIZATION
@@ -67,7 +71,8 @@ def fit_remote(timings: Sequence[Timing]) -> Fitted:
         "pgas": section,
         "collectives": {"barrier_step_us": measured(barrier / steps, "us")},
     }
-    return Fitted(parts, tuple(_qualities(timings, found)), _notes(timings, ranks))
+    qualities = (*_qualities(timings, found), *resumed.qualities())
+    return Fitted(parts, qualities, _notes(timings, ranks))
 
 
 def _named(timings: Sequence[Timing], name: str) -> list[Timing]:

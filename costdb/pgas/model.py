@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import conditional, less, num
+from costdb.expr import Expr, conditional, less, num
 from costdb.machines import Machine
-from costdb.pgas.rates import call, gap, served_pattern
+from costdb.pgas.rates import call, gap, resume, served_pattern
 from costdb.profile_parts import interval_of
 from costdb.quantity import Quantity
 from costdb.work import Pattern, RemoteGroup
@@ -20,7 +20,8 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
 
     A mixed group, uniform over all threads, takes ``(T-1)/T`` of that pattern's time and
     ``1/T`` of a local shared access. A reference counts as one double word whatever its size.
-    Calls cost extra where the profile says what one takes.
+    Calls cost extra where the profile says what one takes, and so does the return from every
+    operation on another's memory to the program's own work.
 
     Raises
     ------
@@ -49,10 +50,16 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
     )
     label = f"{group.label}: {_described(group, pattern)}"
     terms = [Term(label, MODEL, time_us)]
+    share = 1 - num(1) / group.threads if group.mixed else num(1)
+    each_return, operations = resume(machine), _operations(group, pattern)
+    returns_us = operations * share * each_return.microseconds
+    if returns_us != num(0):
+        coefficients |= each_return.coefficients
+        terms.append(Term(f"{label}, resuming own work", MODEL, returns_us))
+        time_us = time_us + returns_us
     if group.calls != num(0) and pattern is not Pattern.LOCAL:
         each_call = call(machine, pattern, group.store, group.threads)
         coefficients |= each_call.coefficients
-        share = 1 - num(1) / group.threads if group.mixed else num(1)
         calls_us = group.calls * share * each_call.microseconds
         if calls_us != num(0):
             terms.append(Term(f"{label}, calls", MODEL, calls_us))
@@ -87,6 +94,13 @@ def price_groups(groups: Iterable[RemoteGroup], machine: Machine) -> Priced | Mi
         coefficients |= priced.coefficients
         domains |= dict.fromkeys(priced.domains)
     return Priced(total, tuple(terms), coefficients, tuple(domains))
+
+
+def _operations(group: RemoteGroup, pattern: Pattern) -> Expr:
+    """Return how many operations on others' memory a group is; a compiler's blocks are unknown."""
+    if pattern is Pattern.LOCAL:
+        return num(0)
+    return group.count if pattern is Pattern.BASELINE else group.calls
 
 
 def _described(group: RemoteGroup, pattern: Pattern) -> str:

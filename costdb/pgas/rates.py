@@ -18,6 +18,7 @@ SECTION = "pgas"
 _BEST_FIRST = (Pattern.VECTOR, Pattern.COALESCE, Pattern.BASELINE)
 _KINDS = {False: "read", True: "write"}
 _MICROSECONDS_PER_SECOND = 1e6
+_RESUME_US = "resume_us"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,23 @@ def call(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap:
     """
     measured = _measured(machine, pattern, store, threads, _CALLS)
     return Gap(num(0), {}, (0, 0)) if measured is None else measured
+
+
+def resume(machine: Machine) -> Gap:
+    """Return what a program's own work takes longer after each remote operation than without.
+
+    0 where the profile does not state any.
+
+    Raises
+    ------
+    MachineError
+        The profile's section is malformed.
+    """
+    stated = machine.quantity(SECTION, _RESUME_US)
+    if stated is None:
+        return Gap(num(0), {}, (0, 0))
+    symbol = f"{SECTION}.resume"
+    return Gap(sym(symbol), {symbol: stated}, (0, 0))
 
 
 def _measured(

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import jsonschema
@@ -24,7 +26,14 @@ from advisor.validation.choices import CHOICES
 from advisor.validation.crossover import Pair, rows_of, threshold
 from advisor.validation.predicted import kernel_of
 from advisor.validation.programs import DISTRIBUTED, Ready
-from advisor.validation.ranks import Job, Times, examples_folder, left_out, run_jobs
+from advisor.validation.ranks import (
+    Job,
+    Times,
+    examples_folder,
+    left_out,
+    run_in_rounds,
+    run_jobs,
+)
 from advisor.validation.sections import SECTIONS, Context, make_sections
 from advisor.validation.worker import FEWEST, PATIENCE, WARM_UPS, Sample, timed, undisturbed
 from costdb.machines import load_machine
@@ -289,6 +298,37 @@ def test_ways_of_a_job_are_timed_on_ranks_and_failures_told() -> None:
     next(found)
     with pytest.raises(CannotValidateError, match=r"after 1 of 2 jobs: KeyError"):
         next(found)
+
+
+def test_rounds_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    # the first job is disturbed in the first round, the second one in the last
+    rounds = [(9.0, 2.0), (3.0, 2.0), (3.0, 8.0)]
+    asked: list[float] = []
+
+    def run(jobs: Sequence[Job], seconds: float) -> Iterator[tuple[Times, ...]]:
+        asked.extend([len(jobs), seconds])
+        for us in (us for both in rounds for us in both):
+            yield (Times(us, us - 1, us + 1, 5, 1, (us - 0.5, us + 0.5)),)
+
+    monkeypatch.setattr("advisor.validation.ranks.run_jobs", run)
+    jobs = [Job((name,), {}) for name in "ab"]
+    told: list[float] = []
+    assert run_in_rounds(jobs, told.append, 0.3) == [
+        (Times(3.0, 2.0, 10.0, 15, 3, (2.5, 3.5)),),
+        (Times(2.0, 1.0, 9.0, 15, 3, (1.5, 2.5)),),
+    ]
+    assert asked == [6, pytest.approx(0.1)]
+    assert told == [number / 6 for number in range(1, 7)]
+
+
+@pytest.mark.parametrize(("drawn", "ranks"), [(1, 2), (3, 2), (4, 3)])
+def test_the_slowest_rank_draws_most_elements_of_others(drawn: int, ranks: int) -> None:
+    # draws of one rank, each of an element of its own (0) or of another rank, all as likely
+    of_a_rank = [
+        sum(owner > 0 for owner in all_of) for all_of in product(range(ranks), repeat=drawn)
+    ]
+    brute = mean(max(those) for those in product(of_a_rank, repeat=ranks))
+    assert remote.most_of_others(drawn, ranks) == pytest.approx(brute)
 
 
 @pytest.fixture

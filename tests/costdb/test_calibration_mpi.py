@@ -160,6 +160,8 @@ def test_pickled_steps_and_factors_are_recovered(noise: float, tolerance: float)
 
 RATES = {"baseline": (0.0, 1.25), "coalesce": (1.4, 3e-4), "vector": (1.2, 1e-4)}
 ALONE = {"fence": 2.9, "lock": 3.9, "flush": 0.6, "barrier": 2.3}
+STATEMENTS = {"element": 0.1, "integer": 0.05, "product": 0.7}
+RESUMED = {"element": 0.12, "integer": 0.06, "product": 0.2}
 
 
 def remote_us(point: Point) -> float:
@@ -168,6 +170,10 @@ def remote_us(point: Point) -> float:
     dearer = 1.1 if kind == ["write"] else 1.0
     if name in ALONE:
         return ALONE[name]
+    if name in ("private", "beside"):
+        what = str(point.features["private"])
+        each = dearer * RATES["baseline"][1] + RESUMED[what] if name == "beside" else 0.0
+        return words * (STATEMENTS[what] + each)
     call, word = RATES.get(name, (0.0, 0.03 if name == "local" else 0.5))
     return dearer * (call + word * words)
 
@@ -180,7 +186,8 @@ def test_rates_and_calls_are_recovered() -> None:
             call, word = RATES.get(pattern.value, (0.0, 0.03))
             for calls in (0, 3):
                 work = RemoteGroup(num(3000), num(2), pattern, store, calls=num(calls))
-                expected = dearer * (3000 * word + calls * call)
+                operations = {Pattern.LOCAL: 0, Pattern.BASELINE: 3000}.get(pattern, calls)
+                expected = dearer * (3000 * word + calls * call) + operations * RESUMED["element"]
                 assert microseconds(work, here) == pytest.approx(expected, rel=0.04)
     assert microseconds(Barrier(num(2)), here) == pytest.approx(2.3, rel=0.03)
     assert microseconds(Barrier(num(8)), here) == pytest.approx(6.9, rel=0.03)
@@ -189,10 +196,27 @@ def test_rates_and_calls_are_recovered() -> None:
     assert fence.value == pytest.approx(2.9, rel=0.03)
 
 
+def test_own_work_is_resumed_after_every_operation_on_anothers_memory() -> None:
+    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0))
+    found = machine(fitted).quantity("pgas", "resume_us")
+    assert found is not None
+    seen = sorted(RESUMED.values())
+    assert [found.low, found.value, found.high] == pytest.approx(seen, abs=1e-3)
+    errors = {q.model: q.median_error for q in fitted.qualities if q.operation == "remote.beside"}
+    assert errors["apart and resumed"] < errors["apart"]
+    # samples of an older calibration have no such points
+    older = [
+        timing
+        for timing in timings(remote.SECTION, remote_us, 0.0)
+        if timing.point.operation.split(".")[1] not in ("private", "beside")
+    ]
+    assert machine(remote.SECTION.fit(older)).quantity("pgas", "resume_us") is None
+
+
 def test_calls_of_a_mixed_group_go_to_other_ranks_only() -> None:
     here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0)))
     work = RemoteGroup(num(1000), num(2), Pattern.VECTOR, mixed=True, calls=num(10))
-    expected = (1000 * 1e-4 + 10 * 1.2) / 2 + 1000 * 0.03 / 2
+    expected = (1000 * 1e-4 + 10 * (1.2 + RESUMED["element"])) / 2 + 1000 * 0.03 / 2
     assert microseconds(work, here) == pytest.approx(expected, rel=0.01)
 
 
@@ -308,5 +332,7 @@ def test_two_real_ranks_do_every_action() -> None:
     assert {f"pickle.{kind}" for kind in CollectiveKind} <= operations
     assert {f"collective.{kind}" for kind in (*CollectiveKind, "prefix")} <= operations
     assert {f"message.{kind}" for kind in ("row", "column", "stride")} <= operations
-    assert {f"remote.{p}.{k}" for p in Pattern for k in ("read", "write")} <= operations
+    remotes = (*Pattern, "beside")
+    assert {f"remote.{p}.{k}" for p in remotes for k in ("read", "write")} <= operations
+    assert "remote.private" in operations
     assert set(collectives.SCANS) <= operations
