@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 
 import libcst as cst
 
@@ -132,8 +133,13 @@ def names_in(node: cst.CSTNode) -> frozenset[str]:
     return frozenset(visitor.seen)
 
 
+@lru_cache(maxsize=512)
 def assigned_names(node: cst.CSTNode) -> frozenset[str]:
-    """Return every name that a piece of source binds, in whatever scope."""
+    """Return every name that a piece of source binds, in whatever scope.
+
+    Loops are followed once for every way in which their function is entered, and an editor asks
+    for the same nodes after every key.
+    """
     visitor = _Collected()
     node.visit(visitor)
     return frozenset(visitor.bound)

@@ -16,10 +16,11 @@ IMMUTABLE_ARRAYS = frozenset({"jax.numpy"})
 def dotted(node: cst.BaseExpression) -> str | None:
     """Return ``a.b.c`` for a chain of attributes of a name, None for anything else."""
     parts: list[str] = []
-    while isinstance(node, cst.Attribute):
+    # by their types: what is neither is asked often, and takes long to tell from an abstract class
+    while type(node) is cst.Attribute:
         parts.append(node.attr.value)
         node = node.value
-    if not isinstance(node, cst.Name):
+    if type(node) is not cst.Name:
         return None
     parts.append(node.value)
     return ".".join(reversed(parts))

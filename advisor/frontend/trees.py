@@ -8,9 +8,8 @@ the same is not read again: its places count from its own first line, wherever i
 from __future__ import annotations
 
 import ast
-import warnings
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,12 +17,17 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from advisor.edits import split_lines
-from advisor.frontend.guard import check_parseable
+from advisor.frontend.guard import MOST_TOKENS
+from advisor.frontend.outline import top_level
 from advisor.frontend.parsing import parse
-from advisor.source import Span
+from advisor.source import ParseProblem, Span
 
-MOST_CHARACTERS: Final = 300_000
-"""Of remembered pieces, some 8000 lines; each keeps about a hundred times as much memory."""
+MOST_CHARACTERS: Final = MOST_TOKENS
+"""Of remembered pieces, some 5000 lines; each keeps about a hundred times as much memory.
+
+In fewer characters than the guard takes tokens there cannot be too many of these, and nothing
+else that it refuses goes beyond a statement.
+"""
 
 LONG_LINES: Final = 8
 """A statement of as many lines is a piece, and short ones together are one of about as many."""
@@ -70,21 +74,57 @@ def tree_of(path: str, source: str) -> Tree:
     module = parse(path, source)
     positions = _positions(module)
 
-    def span_of(node: cst.CSTNode) -> Span:
-        found = positions[node]
-        return Span(found.start.line, found.start.column, found.end.line, found.end.column)
+    return Tree(module, lambda node: _span(positions[node]))
 
-    return Tree(module, span_of)
+
+def _span(place: CodeRange) -> Span:
+    return Span(place.start.line, place.start.column, place.end.line, place.end.column)
 
 
 def _positions(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
     return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class _Piece:
+    """Top-level statements, with places that count from their first line.
+
+    Attributes
+    ----------
+    module : libcst.Module
+    spans : dict of int to Span
+        By the identity of nodes: LibCST's own hash of a node takes longer than all else here.
+    indented : bool
+        Whether a block in it is.
+    lines : int
+        How many lines were before it when it was last asked.
+    moved : dict of int to Span
+        Places for that.
+    """
+
     module: cst.Module
-    positions: Mapping[cst.CSTNode, CodeRange]
+    spans: dict[int, Span]
+    indented: bool
+    lines: int = 0
+    moved: dict[int, Span] = field(default_factory=dict)
+
+    def span_of(self, node: int, lines: int) -> Span | None:
+        """Return the place of a node behind some lines; None where it is another piece's."""
+        if lines != self.lines:
+            self.moved.clear()
+            self.lines = lines
+        known = self.moved.get(node)
+        if known is None:
+            found = self.spans.get(node)
+            if found is None:
+                return None
+            known = self.moved[node] = Span(
+                found.start_line + lines,
+                found.start_column,
+                found.end_line + lines,
+                found.end_column,
+            )
+        return known
 
 
 @dataclass(slots=True)
@@ -105,34 +145,34 @@ class TreeMemory:
         ParseProblem
             As :func:`tree_of` does.
         """
-        cuts = None if len(source) > MOST_CHARACTERS else _cuts(source)
-        if cuts is None:
+        statements = None if len(source) > MOST_CHARACTERS else top_level(source)
+        if statements is None:
             return tree_of(path, source)
-        check_parseable(path, source)
+        cuts = (1, *_cuts(statements))
         lines = split_lines(source)
         seen = Counter[str]()
         found: list[tuple[int, _Piece]] = []
         for first, last in zip(cuts, (*cuts[1:], len(lines) + 1), strict=True):
             text = "".join(lines[first - 1 : last - 1])
             # nodes tell places: two pieces with the same text have a tree each
-            piece = self._piece(text, seen[text])
-            if piece is None:
+            try:
+                piece = self._piece(path, text, seen[text])
+            except ParseProblem:
+                # it tells another line than that of the file
                 return tree_of(path, source)
             seen[text] += 1
             found.append((first - 1, piece))
-        return _joined(found, source)
+        return _joined(found)
 
-    def _piece(self, text: str, number: int) -> _Piece | None:
+    def _piece(self, path: str, text: str, number: int) -> _Piece:
         key = (text, number)
         known = self._pieces.get(key)
         if known is not None:
             self._pieces.move_to_end(key)
             return known
-        try:
-            module = cst.parse_module(text)
-        except cst.ParserSyntaxError:
-            return None
-        made = self._pieces[key] = _Piece(module, _positions(module))
+        module = parse(path, text)
+        spans = {id(node): _span(place) for node, place in _positions(module).items()}
+        made = self._pieces[key] = _Piece(module, spans, _is_indented(module))
         self._characters += len(text)
         while self._characters > MOST_CHARACTERS:
             (old, _), _ = self._pieces.popitem(last=False)
@@ -140,21 +180,11 @@ class TreeMemory:
         return made
 
 
-def _cuts(source: str) -> tuple[int, ...] | None:
-    """Return the first lines of pieces, from 1; None where the file does not parse."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # doubts about the text are not ours to tell
-            body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return (1, *_inner_cuts(body))
-
-
-def _inner_cuts(body: list[ast.stmt]) -> Iterator[int]:
+def _cuts(statements: Iterable[ast.stmt]) -> Iterator[int]:
+    """Yield the first lines of the pieces behind the first."""
     begin, end = 1, 0
     long_before = False
-    for node in body:
+    for node in statements:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         last = node.end_lineno or first
         long = last - first + 1 >= LONG_LINES
@@ -165,30 +195,35 @@ def _inner_cuts(body: list[ast.stmt]) -> Iterator[int]:
         end, long_before = last, long
 
 
-def _joined(pieces: list[tuple[int, _Piece]], source: str) -> Tree:
+def _joined(pieces: list[tuple[int, _Piece]]) -> Tree:
     """Return one tree of pieces, each with the number of lines before it."""
-    before: dict[cst.CSTNode, int] = {}
-    positions: dict[cst.CSTNode, CodeRange] = {}
-    for lines, piece in pieces:
-        before.update(dict.fromkeys(piece.positions, lines))
-        positions.update(piece.positions)
     modules = [piece.module for _, piece in pieces]
-    indented = (module for module in modules if _is_indented(module))
+    indented = (piece.module for _, piece in pieces if piece.indented)
     whole = modules[0].with_changes(
         body=tuple(statement for module in modules for statement in module.body),
         # the first one of a file, as the parser has it
         default_indent=next(indented, modules[0]).default_indent,
     )
-    end = pieces[-1][1].positions[modules[-1]].end
-    within = Span(1, 0, pieces[-1][0] + end.line, end.column)
+    lines, last = pieces[-1]
+    end = last.spans[id(last.module)]
+    within = Span(1, 0, lines + end.end_line, end.end_column)
+    recent = pieces[0]
 
     def span_of(node: cst.CSTNode) -> Span:
+        nonlocal recent
+        number = id(node)
+        # who asks goes on where he is
+        found = recent[1].span_of(number, recent[0])
+        if found is not None:
+            return found
         if node is whole:
             return within
-        found, lines = positions[node], before[node]
-        return Span(
-            found.start.line + lines, found.start.column, found.end.line + lines, found.end.column
-        )
+        for placed in pieces:
+            found = placed[1].span_of(number, placed[0])
+            if found is not None:
+                recent = placed
+                return found
+        raise KeyError(node)
 
     return Tree(whole, span_of)
 

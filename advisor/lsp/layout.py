@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from advisor.edits import split_lines
+from advisor.frontend.outline import top_level
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _REACHES_OUT = re.compile(r"\bglobal\b")
@@ -172,16 +172,13 @@ class Excerpt:
 
 def layout_of(source: str) -> Layout | None:
     """Cut a file into parts; None when it does not parse."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # doubts about the text are not ours to tell
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    statements = top_level(source)
+    if statements is None:
         return None
     lines = tuple(split_lines(source))
     functions: list[tuple[int, int, ast.FunctionDef | ast.AsyncFunctionDef]] = []
     frame: dict[int, str] = {}
-    for node in tree.body:
+    for node in statements:
         first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
         last = node.end_lineno or first
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

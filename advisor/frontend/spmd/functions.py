@@ -71,6 +71,14 @@ class Functions:
         self.defined: dict[str, Defined] = {}
         self.classes: dict[str, Class] = {}
 
+    def end(self) -> None:
+        """Let go of what follows bodies, which knows this table.
+
+        All that a reading made goes at once then. The collector of cycles would find it after
+        many readings, and an editor would wait for that several times as long as for one.
+        """
+        self.block = _ended
+
     def add(self, name: str, node: cst.FunctionDef, run: Run) -> Function:
         """Note a definition; a name that is defined again stands for the later one."""
         number = len(self.defined)
@@ -252,6 +260,10 @@ class Functions:
             if argument.keyword is not None:
                 run.heap[made.number, argument.keyword] = argument.value
         return made
+
+
+def _ended(body: cst.BaseSuite) -> bool:
+    raise AssertionError("the file has been read")
 
 
 def elsewhere(run: Run, module: str, span: Span, enter: Callable[[FunctionTable], Value]) -> Value:

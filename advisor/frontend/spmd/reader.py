@@ -65,6 +65,7 @@ def read_program(path: str, source: str, read_tree: ReadTree = tree_of) -> Progr
     follower = _Follower(path, source, tree, read_pragmas(path, directives), beside)
     follower.follow(tree.module)
     functions = follower.functions(tree.span_of(tree.module))
+    follower.end()
     if not functions:
         return None
     facts = follower.facts(
@@ -88,6 +89,7 @@ def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None
     pragmas = read_pragmas(path, _directives(path, source))
     follower = _Follower(path, source, tree, pragmas, None)
     follower.follow(tree.module)
+    follower.end()
     return None if follower.is_cut_short else (follower.run, follower.table.defined)
 
 
@@ -129,8 +131,10 @@ def _as_called(path: str, source: str, read_tree: ReadTree) -> Program | None:
         follower.follow(program.module)
         context = siblings.contexts.get(name)
         if context is None:
+            follower.end()
             continue
         functions = follower.functions_of(context, siblings.tables[name])
+        follower.end()
         if functions:
             comments = [d for d in _directives(path, source) if isinstance(d, KernelComment)]
             numpy = _imported(context.frame.names, "numpy")
@@ -148,7 +152,7 @@ class _Follower:
         self, path: str, source: str, tree: Tree, pragmas: Pragmas, beside: Siblings | None
     ) -> None:
         module = tree.module
-        self.source = source
+        self.beside = beside
         receivers = _RECEIVER_OR_RANK if imports_mpi(source) else _RECEIVER
         self.table = Functions(lambda body: self.statements.block(body))
         names: dict[str, Value] = {}
@@ -182,6 +186,12 @@ class _Follower:
             self.is_cut_short = True
             run.unknown("the rest of the file takes too long to follow", _START)
         self._join(self.table)
+
+    def end(self) -> None:
+        """Let go of what refers to itself, once all is followed."""
+        self.table.end()
+        if self.beside is not None:
+            self.beside.end()
 
     def _others(self, table: Functions) -> None:
         """Follow the functions that nothing called."""

@@ -61,6 +61,11 @@ class Siblings:
                 self.contexts[name] = self._followed(run, name, *found)
         return self.contexts[name]
 
+    def end(self) -> None:
+        """Let go of what followed the modules."""
+        for table in self.tables.values():
+            table.end()
+
     def _text(self, module: str) -> tuple[str, str] | None:
         file = sibling_file(self.path, module)
         if file is None:

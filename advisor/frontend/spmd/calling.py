@@ -1,0 +1,104 @@
+"""Calls of an SPMD program, by what is called."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import libcst as cst
+
+from advisor.frontend.names import dotted
+from advisor.frontend.spmd import (
+    array_members,
+    builtin_calls,
+    communicators,
+    numpy_calls,
+    operations,
+)
+from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.values import (
+    Array,
+    ArrayMethod,
+    Class,
+    CommMethod,
+    External,
+    Function,
+    Method,
+    Number,
+    Opaque,
+    Record,
+    Sequence,
+    Value,
+)
+from advisor.source import Span
+
+_STATUS_METHODS = frozenset(
+    {"Get_source", "Get_tag", "Get_count", "Get_elements", "Get_error", "Is_cancelled"}
+)
+"""Methods of a status, which take no time to speak of."""
+
+
+def called(function: Value, node: cst.Call, given: list[Argument], run: Run) -> Value:
+    """Return what a call gives; what it does is added to the block."""
+    span = run.span(node)
+    match function:
+        case CommMethod(communicator, name):
+            place = (
+                (run.span(node.func.value), run.span(node.func.attr))
+                if isinstance(node.func, cst.Attribute)
+                else (span, span)
+            )
+            return operations.communicate(communicator, name, given, run, span, place)
+        case Function():
+            return run.functions.enter(run, function, given, span)
+        case Class():
+            return run.functions.instantiate(run, function, given, span)
+        case Record() if (called := own_method("__call__", function)) is not None:
+            return run.functions.enter(run, called, given, span)
+        case ArrayMethod(view, name):
+            return array_members.method(view, name, given, run, span)
+        case Method(owner, name):
+            target = node.func.value if isinstance(node.func, cst.Attribute) else node.func
+            return builtin_calls.method(owner, name, given, run, span, target)
+        case External(path=path):
+            return _external(path, given, run, span)
+    return _foreign_call(function, node, given, run)
+
+
+def _external(path: str, given: list[Argument], run: Run, span: Span) -> Value:
+    if path.startswith("numpy."):
+        return numpy_calls.call(path.removeprefix("numpy."), given, run, span)
+    if path.startswith("mpi4py."):
+        return communicators.construct(path, given, run, span)
+    return builtin_calls.call(path, given, run, span)
+
+
+def _foreign_call(function: Value, node: cst.Call, given: list[Argument], run: Run) -> Value:
+    called = dotted(node.func) or "an expression"
+    if called.rpartition(".")[2] in _STATUS_METHODS:
+        return Opaque(f"the result of `{called}` is not known", foreign=True, varies=True)
+    mentions = frozenset(a.text for a in given if isinstance(a.value, Array))
+    run.unknown(f"the call of `{called}` is not followed", run.span(node), mentions)
+    for argument in given:
+        builtin_calls.forget(argument.value, run)
+    foreign = not isinstance(function, Opaque) or function.foreign
+    varies = any(_varies(a.value, run) for a in given)
+    return Opaque(f"the result of `{called}` is not known", foreign=foreign, varies=varies)
+
+
+def _varies(value: Value, run: Run) -> bool:
+    match value:
+        case Number():
+            return value.varies or run.symbols.varies(value.expr)
+        case Opaque():
+            return value.varies
+        case Sequence(items=tuple() as items):
+            return any(_varies(item, run) for item in items)
+    return False
+
+
+def own_method(name: str, owner: Value) -> Function | None:
+    """Return a method of an instance of a class of the file, for that instance."""
+    if not isinstance(owner, Record) or owner.cls is None:
+        return None
+    method = owner.cls.method(name)
+    return None if method is None else replace(method, owner=owner)
