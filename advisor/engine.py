@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
@@ -48,6 +48,8 @@ class Options:
     details : bool
         Whether findings tell what they rest on and where else they pay; an editor asks for that
         when somebody looks at one of them.
+    plans : bool
+        Whether to search for plans of several steps at once; an editor shows the findings first.
     """
 
     machine: str | None
@@ -60,6 +62,7 @@ class Options:
     observed: tuple[Seen, ...] = ()
     messages: tuple[SeenMessages, ...] = ()
     details: bool = True
+    plans: bool = True
 
     def reports(self, code: str, speedup: float, low: float) -> bool:
         """Return whether a rule's gain is reported, by its middle and the low end of it."""
@@ -71,12 +74,21 @@ class Options:
 
 @dataclass(frozen=True)
 class FileResult:
-    """What is to be said of one file."""
+    """What is to be said of one file.
+
+    Attributes
+    ----------
+    path, source : str
+    findings, remarks : tuple
+    whole : bool
+        Whether that is all. If not, :attr:`Options.plans` gives some more remarks.
+    """
 
     path: str
     source: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
+    whole: bool = True
 
 
 def needs_reading(source: str, path: str | None = None) -> bool:
@@ -149,12 +161,21 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Findings and remarks of kernels, before the comments of their file had a say."""
+    """Findings and remarks of kernels, before the comments of their file had a say.
+
+    Attributes
+    ----------
+    path : str
+    findings, remarks, untold : tuple
+    later : tuple of callables
+        Each returns a remark or None, and takes a search for it.
+    """
 
     path: str
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     untold: tuple[Untold, ...] = ()
+    later: tuple[Callable[[], Remark | None], ...] = ()
 
     def and_also(self, other: Ranked) -> Ranked:
         """Return what both say."""
@@ -163,7 +184,20 @@ class Ranked:
             self.findings + other.findings,
             self.remarks + other.remarks,
             self.untold + other.untold,
+            self.later + other.later,
         )
+
+    def completed(self) -> Ranked:
+        """Return this with what was left for later.
+
+        Raises
+        ------
+        Overtaken
+            Nobody wants to know any more.
+        """
+        found = (search() for search in self.later)
+        more = tuple(remark for remark in found if remark is not None)
+        return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, *more))), later=())
 
 
 def rank_program_in(
@@ -228,16 +262,25 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
     findings: list[Finding] = []
     remarks: list[Remark] = []
     untold: list[Untold] = []
+    later: list[Callable[[], Remark | None]] = []
     for kernel in kernels:
         sizes = bind_sizes(kernel, options.sizes, options.size_origins)
         ranked = rank(
-            path, kernel, machine, sizes, wanted, options.reports, details=options.details
+            path,
+            kernel,
+            machine,
+            sizes,
+            wanted,
+            options.reports,
+            details=options.details,
+            plans=options.plans,
         )
         findings += ranked.findings
         if kernel.asked or ranked.findings:
             remarks += ranked.remarks
+            later += [] if ranked.later is None else [ranked.later]
         untold += ranked.untold
-    return Ranked(path, _once(findings), tuple(dict.fromkeys(remarks)), tuple(untold))
+    return Ranked(path, _once(findings), tuple(dict.fromkeys(remarks)), tuple(untold), tuple(later))
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -284,7 +327,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     ordered = sorted(kept.findings, key=lambda f: (-f.speedup, f.span, f.code))
     idle = marks_of_nothing(ranked.path, source, directives)
     remarks = (*ranked.remarks, *idle, *kept.unused)
-    return FileResult(ranked.path, source, with_evidence(ordered), remarks)
+    return FileResult(ranked.path, source, with_evidence(ordered), remarks, not ranked.later)
 
 
 def _known_codes() -> frozenset[str]:

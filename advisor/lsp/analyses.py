@@ -1,13 +1,20 @@
-"""Which analyses run when: one at a time, at once or after a burst, and never for an old text."""
+"""Which analyses run when: one at a time, at once or after a burst, and never for an old text.
+
+What takes a search comes second: a text's findings are told first, and told again with all there
+is to say once that is known, unless the text has changed by then. Whatever else waits for the
+worker goes before such a search, which begins anew afterwards and soon is where it was, as what
+it has priced is remembered.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from advisor.finding import Finding, Remark
@@ -44,6 +51,10 @@ class Answer:
         One line when no prediction is possible.
     current : bool
         False when findings are carried over from an earlier text.
+    whole : bool
+        Whether nothing more is to come about this text.
+    again : bool
+        Whether there was an answer about this text before, which was not whole.
     """
 
     version: int
@@ -53,6 +64,8 @@ class Answer:
     problem: SourceProblem | None
     failure: str
     current: bool
+    whole: bool = True
+    again: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -72,6 +85,8 @@ class OpenFile:
     task: asyncio.Task[None] | None = None
     stamp: int = 0
     """Changes with every change of text or settings."""
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when there is another answer, or none will ever come."""
 
 
 Result = TypeVar("Result")
@@ -88,12 +103,15 @@ class Analyses:
     ----------
     analyse : callable
         Path and text to analysis; runs in the worker, where it may raise `Overtaken`.
+    complete : callable
+        The same for a text whose analysis was not whole.
     finished : callable
         Called with every file that has a new answer.
     debounce_s : float
     """
 
     analyse: Analyse
+    complete: Analyse
     finished: Callable[[OpenFile], None]
     debounce_s: float = DEBOUNCE_S
     files: dict[str, OpenFile] = field(default_factory=dict)
@@ -103,6 +121,8 @@ class Analyses:
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="analysis")
     )
     _serial: int = 0
+    _waiting: int = 0
+    """What is in the worker, or waits for it, and goes before searches."""
 
     def open(self, path: str, document: Document) -> None:
         """Take a file in and analyse it at once."""
@@ -132,6 +152,7 @@ class Analyses:
         if file is None:
             return False
         file.stamp += 1
+        file.news.set()
         if file.task is not None:
             file.task.cancel()
         return True
@@ -159,20 +180,27 @@ class Analyses:
                 found = True
         return found
 
-    async def latest(self, uri: str) -> tuple[OpenFile, Answer] | None:
-        """Return the answer about the newest text, when there is one; None for a closed file."""
+    async def latest(self, uri: str, *, whole: bool = False) -> tuple[OpenFile, Answer] | None:
+        """Return the answer about the newest text, when there is one; None for a closed file.
+
+        Parameters
+        ----------
+        uri : str
+        whole : bool
+            Whether to wait for all there is to say.
+        """
         while (file := self.files.get(uri)) is not None:
-            if file.answer is not None:
+            if file.answer is not None and (file.answer.whole or not whole):
                 return file, file.answer
             self._start(file)
-            assert file.task is not None
-            # unlike awaiting the task, this leaves it running when the request is cancelled
-            await asyncio.wait({file.task})
+            file.news.clear()
+            await file.news.wait()
         return None
 
     async def in_worker(self, work: Callable[[], Result]) -> Result:
-        """Run something else in the worker, after what it is at."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+        """Run something else in the worker, after what it is at, unless that is a search."""
+        with self._ahead_of_searches():
+            return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
     def warm_up(self, work: Callable[[], None]) -> None:
         """Run something in the worker that makes the first analysis faster."""
@@ -185,6 +213,15 @@ class Analyses:
             self.close(uri)
         self._worker.shutdown(wait=False, cancel_futures=True)
 
+    @contextmanager
+    def _ahead_of_searches(self) -> Iterator[None]:
+        """Have searches end at their next step for what is in the worker, or will be."""
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
     def _touch(self, file: OpenFile) -> None:
         file.stamp += 1
         file.answer = None
@@ -195,40 +232,62 @@ class Analyses:
             file.task = asyncio.get_running_loop().create_task(self._work(file))
 
     async def _work(self, file: OpenFile) -> None:
-        """Analyse the text of a file until there is an answer about the newest one."""
+        """Analyse the text of a file until there is a whole answer about the newest one."""
         loop = asyncio.get_running_loop()
-        while file.answer is None:
-            await self.ready.wait()
-            pause = file.due - loop.time()
-            if pause > 0:
-                await asyncio.sleep(pause)
-                continue
-            stamp, text = file.stamp, file.document.text
+        try:
+            while file.answer is None or not file.answer.whole:
+                await self.ready.wait()
+                first, stamp, text = file.answer is None, file.stamp, file.document.text
+                pause = file.due - loop.time()
+                if first and pause > 0:
+                    await asyncio.sleep(pause)
+                    continue
+                future = loop.run_in_executor(
+                    self._worker, self._analysed, file, stamp, text, first
+                )
+                with self._ahead_of_searches() if first else nullcontext():
+                    await asyncio.wait({future})
+                analysis = _outcome(future)
+                if file.stamp == stamp and analysis is not None:
+                    self._settle(file, analysis)
+        finally:
+            file.news.set()
 
-            def analyse(stamp: int = stamp, text: str = text) -> Analysis | None:
-                # it may have changed while it was waiting for its turn, and may any time
-                with ending_when(lambda: file.stamp != stamp):
-                    try:
-                        step()
-                        return self.analyse(file.path, text)
-                    except Overtaken:
-                        return None
+    def _analysed(self, file: OpenFile, stamp: int, text: str, first: bool) -> Analysis | None:
+        """Return what there is to say of a text, in the worker; None if that was overtaken."""
 
-            future = loop.run_in_executor(self._worker, analyse)
-            await asyncio.wait({future})
-            analysis = _outcome(future)
-            if file.stamp == stamp and analysis is not None:
-                self._settle(file, analysis)
-        self.finished(file)
+        def useless() -> bool:
+            # it may have changed while it was waiting for its turn, and may any time
+            return file.stamp != stamp or (not first and self._waiting > 0)
+
+        with ending_when(useless):
+            try:
+                step()
+                return (self.analyse if first else self.complete)(file.path, text)
+            except Overtaken:
+                return None
 
     def _settle(self, file: OpenFile, analysis: Analysis) -> None:
+        """Take an analysis of the newest text in, and tell of it if it says anything new."""
+        before = file.answer
+        if before is None:
+            file.answer = self._answer(file, analysis)
+        else:
+            found = self._answer(file, analysis) if analysis.understood else before
+            same = (found.findings, found.remarks) == (before.findings, before.remarks)
+            file.answer = replace(before if same else found, whole=True, again=not same)
+        file.news.set()
+        if before is None or file.answer.again:
+            self.finished(file)
+
+    def _answer(self, file: OpenFile, analysis: Analysis) -> Answer:
         document = file.document
         if analysis.understood:
             document.mark()
             file.good, file.good_text = analysis, document.text
         good = file.good or Analysis()
         self._serial += 1
-        file.answer = Answer(
+        return Answer(
             document.version,
             self._serial,
             tuple(carried(good.findings, document.origins)),
@@ -236,6 +295,7 @@ class Analyses:
             None if analysis.half_typed else analysis.problem,
             analysis.failure,
             analysis.understood,
+            analysis.whole,
         )
 
 

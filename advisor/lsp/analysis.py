@@ -27,12 +27,15 @@ class Analysis:
         Why the text could not be understood.
     failure : str
         One line when no prediction is possible for any text, as without a machine.
+    whole : bool
+        Whether there is nothing to add that takes longer to find.
     """
 
     findings: tuple[Finding, ...] = ()
     remarks: tuple[Remark, ...] = ()
     problem: SourceProblem | None = None
     failure: str = ""
+    whole: bool = True
 
     @property
     def understood(self) -> bool:
@@ -61,7 +64,7 @@ def analyse(
         return Analysis(problem=problem)
     except (MachineError, LookupError) as error:
         return Analysis(failure=str(error))
-    return Analysis(result.findings, result.remarks)
+    return Analysis(result.findings, result.remarks, whole=result.whole)
 
 
 def with_details(

@@ -84,6 +84,7 @@ class KernelMemory:
             tuple(finding for ranked in told for finding in ranked.findings),
             tuple(remark for ranked in told for remark in ranked.remarks),
             tuple(one for ranked in told for one in ranked.untold),
+            tuple(search for ranked in told for search in ranked.later),
         )
         return engine.tell(whole, source, options)
 
@@ -172,6 +173,9 @@ class KernelMemory:
         if key not in self._ranked:
             step()
             _remember(self._ranked, key, engine.rank_kernels(path, sharing, options))
+        if options.plans and self._ranked[key].later:
+            step()
+            self._ranked[key] = self._ranked[key].completed()
         self._ranked.move_to_end(key)
         ranked = self._ranked[key]
         return Ranked(
@@ -179,6 +183,7 @@ class KernelMemory:
             tuple(moved_finding(finding, excerpt.in_file) for finding in ranked.findings),
             tuple(moved_remark(remark, excerpt.in_file) for remark in ranked.remarks),
             tuple(moved_untold(one, excerpt.in_file) for one in ranked.untold),
+            ranked.later,
         )
 
 

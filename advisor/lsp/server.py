@@ -90,7 +90,7 @@ class AdviseServer(LanguageServer):
         self._told: set[str] = set()
         self._lookup = OptionsOfFiles(default)
         self._memory = KernelMemory()
-        self.analyses = Analyses(self._analyse, self._finished)
+        self.analyses = Analyses(self._analyse, self._complete, self._finished)
         cast(AdviseProtocol, self.protocol).documents = self
         for method, handler, options in (
             (types.INITIALIZE, self._initialize, None),
@@ -182,20 +182,32 @@ class AdviseServer(LanguageServer):
     # -- diagnostics
 
     def _analyse(self, path: str, source: str) -> Analysis:
+        """Return the findings of a text."""
+        return self._analysis(path, source, plans=False)
+
+    def _complete(self, path: str, source: str) -> Analysis:
+        """Return them with the plans of several steps, which take a search."""
+        return self._analysis(path, source, plans=True)
+
+    def _analysis(self, path: str, source: str, *, plans: bool) -> Analysis:
         try:
             options = self._lookup.of(path)
         except OptionsError as error:
             return Analysis(failure=str(error))
         if options is None:
             return Analysis()
-        return analyse(path, source, replace(options, details=False), self._memory.check)
+        brief = replace(options, details=False, plans=plans)
+        return analyse(path, source, brief, self._memory.check)
 
     def _finished(self, file: OpenFile) -> None:
         answer = file.answer
         assert answer is not None
         if answer.failure:
             self._tell(answer.failure)
-        if not self.abilities.pulls:
+        if self.abilities.pulls:
+            if answer.again and self.abilities.refreshes:
+                self.workspace_diagnostic_refresh(None)
+        else:
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(
                     uri=file.document.uri,
@@ -207,7 +219,9 @@ class AdviseServer(LanguageServer):
     async def _pulled(
         self, params: types.DocumentDiagnosticParams
     ) -> types.DocumentDiagnosticReport:
-        found = await self.analyses.latest(params.text_document.uri)
+        # an editor that cannot be told to ask again has to wait for all there is to say
+        whole = not self.abilities.refreshes
+        found = await self.analyses.latest(params.text_document.uri, whole=whole)
         if found is None:
             return types.RelatedFullDocumentDiagnosticReport(items=[])
         file, answer = found

@@ -25,15 +25,15 @@ WORTH = 1.01
 """How many times faster a step must be, alone or after others, to count as one."""
 
 MOST_REMEMBERED = 200
-"""Costs of kernels and variants that are kept."""
+"""Costs of kernels and variants that are kept, and comparisons of two."""
 
 MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Costed:
-    """A kernel with its work and its price."""
+    """A kernel with its work and its price; equal to itself alone."""
 
     process: Process
     priced: Priced
@@ -99,7 +99,27 @@ def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
 
 
 def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:
-    """Return both estimates, and their ratio with shared coefficients moving together."""
+    """Return both estimates, and their ratio with shared coefficients moving together.
+
+    Raises
+    ------
+    Overtaken
+        Nobody wants to know any more.
+    """
+    key = before, after, tuple(sorted(sizes.items()))
+    known = _compared.pop(key, None) or _compare(before, after, sizes)
+    _compared[key] = known
+    while len(_compared) > MOST_REMEMBERED:
+        _compared.pop(next(iter(_compared)))
+    return known
+
+
+_compared: dict[Hashable, Compared] = {}
+"""Comparisons of late, of which those of single steps are where plans of several begin."""
+
+
+def _compare(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:
+    step()
     return Compared(
         evaluate_price(before.priced, sizes),
         evaluate_price(after.priced, sizes),

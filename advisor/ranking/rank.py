@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 
 from advisor.analysis.lower import Unpriced
@@ -16,6 +17,7 @@ from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, open_sizes
 from advisor.ranking.threads import about_threads
+from advisor.steps import Overtaken, ending_when
 from costdb.estimate import Missing, Priced
 from costdb.machines import Machine
 
@@ -34,11 +36,19 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """What is to be said of one kernel."""
+    """What is to be said of one kernel.
+
+    Attributes
+    ----------
+    judged, remarks, untold : tuple
+    later : callable or None
+        Returns what is still to be said, or None; it takes a search.
+    """
 
     judged: tuple[Judged, ...]
     remarks: tuple[Remark, ...]
     untold: tuple[Untold, ...] = ()
+    later: Callable[[], Remark | None] | None = None
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -61,6 +71,7 @@ def rank(
     *,
     formulas: bool = False,
     details: bool = True,
+    plans: bool = True,
 ) -> Ranked:
     """Return the findings of a kernel, greatest gain first.
 
@@ -79,6 +90,9 @@ def rank(
     details : bool
         Whether findings tell what they rest on and where else they pay, which takes formulas over
         all sizes. Without, what is found and predicted is the same.
+    plans : bool
+        Whether to search now for a plan of several steps, also where that has to price something
+        that was not priced of late.
 
     Returns
     -------
@@ -93,7 +107,15 @@ def rank(
     Where nothing binds some size, findings say for which of its values they pay.
     """
     ranked = _rank(
-        path, kernel, machine, sizes, transforms, worth, formulas=formulas, details=details
+        path,
+        kernel,
+        machine,
+        sizes,
+        transforms,
+        worth,
+        formulas=formulas,
+        details=details,
+        plans=plans,
     )
     lines = tuple(about_threads(kernel.body))
     if not lines:
@@ -118,6 +140,7 @@ def _rank(
     *,
     formulas: bool,
     details: bool,
+    plans: bool,
 ) -> Ranked:
     try:
         before = cost(kernel, machine, closed=False)
@@ -140,7 +163,6 @@ def _rank(
     assert isinstance(here, Costed)
     now = time_s(here, sizes.values)
     judged: list[Judged] = []
-    remarks: list[Remark] = []
     untold: list[Untold] = []
     gains = 0
     fastest: list[tuple[str, Candidate[Proposal]]] = []
@@ -178,14 +200,48 @@ def _rank(
                 )
                 judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
     judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
-    if gains > 1:
-        from advisor.ranking.joint import best_plan
+    ranked = Ranked(tuple(judged), (), tuple(untold))
+    if gains < 2:
+        return ranked
+    search = partial(_plan, path, kernel, here, machine, sizes, transforms, fastest, worth)
+    try:
+        plan = search() if plans else _at_hand(search)
+    except _NotAtHand:
+        return replace(ranked, later=search)
+    return ranked if plan is None else replace(ranked, remarks=(plan,))
 
-        plan = best_plan(kernel, here, machine, sizes, transforms, fastest)
-        if plan is not None and worth("", plan.compared.ratio.mid, plan.compared.ratio.low):
-            message = f"best plan for kernel `{kernel.name}`, {plan}"
-            remarks.append(Remark(path, kernel.name, kernel.span, message))
-    return Ranked(tuple(judged), tuple(remarks), tuple(untold))
+
+def _plan(
+    path: str,
+    kernel: Kernel,
+    before: Costed,
+    machine: Machine,
+    sizes: Sizes,
+    transforms: Sequence[Transform],
+    singles: Sequence[tuple[str, Candidate[Proposal]]],
+    worth: Worth,
+) -> Remark | None:
+    """Return the best plan of several steps, if there is one that is worth telling."""
+    from advisor.ranking.joint import best_plan
+
+    plan = best_plan(kernel, before, machine, sizes, transforms, singles)
+    if plan is None or not worth("", plan.compared.ratio.mid, plan.compared.ratio.low):
+        return None
+    message = f"best plan for kernel `{kernel.name}`, {plan}"
+    return Remark(path, kernel.name, kernel.span, message)
+
+
+class _NotAtHand(Exception):
+    """A search has to price something that was not priced of late."""
+
+
+def _at_hand(search: Callable[[], Remark | None]) -> Remark | None:
+    """Return what a search finds, if it need not begin any of the longer steps for that."""
+    try:
+        with ending_when(lambda: True):
+            return search()
+    except Overtaken:
+        raise _NotAtHand from None
 
 
 def _to_tell(

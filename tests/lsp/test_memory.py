@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -81,6 +82,7 @@ def not_understood(values: Annotated[NDArray[np.int32], Dist("N", Block("rank"),
 if __name__ == "__main__":
     print(plain([1, 2]))
 '''
+EXAMPLES = Path(__file__).parents[2] / "examples"
 OPTIONS = Options("sp2", {}, (), (), 1.01)
 LINES = (
     "",
@@ -207,6 +209,45 @@ def test_what_an_editor_asks_for_later_is_what_the_engine_says_at_once() -> None
             compared += sum(bool(finding.assumptions) for finding in found)
         text = edited(FILE, source)
     assert compared >= 3
+
+
+def test_plans_come_after_the_findings_and_at_once_where_nothing_new_is_priced() -> None:
+    from advisor.ranking import compare
+
+    # what other tests have priced would be at hand
+    compare._costs.clear()
+    text = (EXAMPLES / "gauss.py").read_text(encoding="utf-8")
+    options = Options("t3e", {}, (), (), None, details=False)
+    brief = replace(options, plans=False)
+    memory = KernelMemory()
+
+    def plans(result: FileResult) -> list[str]:
+        return [remark.message for remark in result.remarks if "best plan" in remark.message]
+
+    first = memory.check("gauss.py", text, brief)
+    assert not first.whole
+    assert first.findings
+    assert plans(first) == []
+    complete = memory.check("gauss.py", text, options)
+    assert complete.whole
+    assert complete.findings == first.findings
+    assert told(complete) == told(check_source("gauss.py", text, options))
+    assert plans(complete)
+    # what is known stays, as where it has moved, and in a kernel of which only comments change
+    moved = text.replace("@kernel(", "\n\n@kernel(")
+    typed = moved.replace("a.shape[0] - 1):", "a.shape[0] - 1):  # for now")
+    assert moved != text
+    assert typed != moved
+    for edited in (text, moved, typed):
+        again = memory.check("gauss.py", edited, brief)
+        assert again.whole
+        assert told(again) == told(check_source("gauss.py", edited, options))
+    changed = typed.replace("a.shape[0] - 1", "a.shape[0] - 7")
+    assert changed != typed
+    assert not memory.check("gauss.py", changed, brief).whole
+    assert told(memory.check("gauss.py", changed, options)) == told(
+        check_source("gauss.py", changed, options)
+    )
 
 
 def test_a_kernel_that_nobody_touched_is_not_analysed_again(
