@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeAlias
 
 from costdb.expr import Expr, num
 
@@ -431,10 +432,46 @@ class Drain:
 
 
 @dataclass(frozen=True, slots=True)
+class Taken:
+    """An array gets memory; `block` names it until it is released."""
+
+    block: str
+    size_bytes: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """The memory of a block is freed, if there is one."""
+
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class Renamed:
+    """Blocks get other names, all at once: of each pair, the first one gets that of the second."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Laps:
+    """Steps for each `variable` in ``low..high``."""
+
+    variable: str
+    low: Expr
+    high: Expr
+    steps: tuple[HeapStep, ...]
+
+
+HeapStep: TypeAlias = Taken | Released | Renamed | Laps
+
+
+@dataclass(frozen=True, slots=True)
 class FreshMemory:
     """Memory that is given back when arrays are freed, and given anew when it is needed again.
 
-    Array model. Whoever does the same again and again pays for every page each time.
+    Array model. Whoever does the same again and again pays for every page each time. Where sizes
+    are numbers, `steps` say what happens one after another; else `drains` what becomes free.
 
     Attributes
     ----------
@@ -442,11 +479,14 @@ class FreshMemory:
         In the order in which they happen.
     other_bytes : tuple of Expr
         Arrays that the program has besides, and frees at some time.
+    steps : tuple of HeapStep
+        In the order in which they happen.
     """
 
     drains: tuple[Drain, ...]
     other_bytes: tuple[Expr, ...] = ()
     label: str = "fresh memory"
+    steps: tuple[HeapStep, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,16 @@ from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.placement import pitches_bytes
 from advisor.distribution import StorageOrder
 from advisor.dtypes import itemsize_of
-from advisor.ir.shapes import COMPARISONS, ArrayType, describe, promote, region_extents, strong
+from advisor.ir.shapes import (
+    COMPARISONS,
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    ArrayType,
+    describe,
+    promote,
+    region_extents,
+    strong,
+)
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -313,6 +322,8 @@ class Evaluation:
         if value.operation not in _OPERATORS:
             return False
         shape = describe(value, self.types).extents
+        if any(_is_wider(describe(part, self.types).dtype, dtype) for part in value.operands):
+            return False
         candidates = value.operands if value.operation in _COMMUTE else value.operands[:1]
         return any(
             isinstance(part, Elementwise) and describe(part, self.types) == ArrayType(dtype, shape)
@@ -333,6 +344,13 @@ class Evaluation:
         )
         last = self.target.fresh and len(counts) == len(self.target.memory.counts)
         return Visit(dense(counts, dtype, self.target.order if last else "C"))
+
+
+def _is_wider(dtype: str, than: str) -> bool:
+    """Return whether a number of Python is no element of a type: its own are of 64 bits."""
+    if dtype == PYTHON_FLOAT:
+        return than not in ("float64", "complex128")
+    return dtype == PYTHON_INTEGER and than not in ("int64", "float64", "complex128")
 
 
 def _parts(value: Value) -> Iterator[Value]:

@@ -119,9 +119,9 @@ class _Lowering:
                 return self._choice(probability, then, orelse)
             case Stated(microseconds, _, _):
                 made = [Leaf(Fixed(microseconds))]
-            case Rename(names, _):
+            case Rename(names, _, pairs):
                 self._rename(names)
-                return []
+                return [] if self.memory is None else self.memory.of_renaming(pairs)
             case Return():
                 return []
             case Scatter():
@@ -130,7 +130,8 @@ class _Lowering:
                 raise NotPriced(reason)
         self.halos.forget(written(statement))
         if self.memory is not None:
-            made = self.memory.of_statement(made, binds=isinstance(statement, Bind))
+            name = statement.name if isinstance(statement, Bind) else ""
+            made = self.memory.of_statement(made, name)
         return made
 
     def _rename(self, names: frozenset[str]) -> None:

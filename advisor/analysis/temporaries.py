@@ -13,14 +13,43 @@ from dataclasses import dataclass, field
 
 from costdb.arrays.reuse import bytes_of
 from costdb.expr import Expr, less, num
-from costdb.process.terms import NOTHING, Branch, Leaf, Parallel, Process, Sequential
-from costdb.work import ArrayCall, ArrayOperation, Drain, FreshMemory, PrefixScan, Statement
+from costdb.expr.nodes import Num
+from costdb.process.terms import (
+    NOTHING,
+    Branch,
+    Leaf,
+    Parallel,
+    ParLoop,
+    Process,
+    SeqLoop,
+    Sequential,
+)
+from costdb.work import (
+    ArrayCall,
+    ArrayOperation,
+    Drain,
+    FreshMemory,
+    HeapStep,
+    Laps,
+    PrefixScan,
+    Region,
+    Released,
+    Renamed,
+    Statement,
+    Taken,
+)
 
 ELIDED_BYTES = 256 * 2**10
 """From here on NumPy stores into an operand that nobody else has: its constant."""
 _COMPLEX_BYTES = 16
 _SCRATCH = 2
 """Lines of transforms that the library keeps beside its result: factors, and a copy."""
+_BUFFERED = 8192
+"""Elements of a buffer of NumPy's iterator: its constant."""
+_WALKS = frozenset({
+    ArrayOperation.BINARY, ArrayOperation.UNARY, ArrayOperation.DIVIDE, ArrayOperation.ROOT,
+    ArrayOperation.TRANSCENDENTAL, ArrayOperation.COMPARE,
+})  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -95,14 +124,42 @@ def drains_of(calls: Sequence[ArrayCall], *, binds: bool, elides: bool) -> tuple
 
 
 def _scratch(call: ArrayCall) -> Iterator[Expr]:
+    """Yield what an operation takes for itself, before it takes its result."""
     if call.operation is ArrayOperation.FFT and call.length is not None:
         for _ in range(_SCRATCH):
             yield call.length * _COMPLEX_BYTES
+    if call.operation is ArrayOperation.SCAN and call.result is not None:
+        result = call.result.region
+        if any(visit.region.itemsize_bytes != result.itemsize_bytes for visit in call.operands):
+            # the whole operand, in the type of the result
+            yield bytes_of(result)
+
+
+def _buffers(call: ArrayCall) -> Iterator[Expr]:
+    """Yield what a walk over operands that do not go on without gaps takes, after its result."""
+    if call.operation not in _WALKS or call.result is None:
+        return
+    rank = len(call.result.region.counts)
+    for visit in call.operands if rank > 1 else ():
+        if len(visit.region.counts) != rank or not _is_dense(visit.region):
+            yield num(_BUFFERED * visit.region.itemsize_bytes)
+
+
+def _is_dense(region: Region) -> bool:
+    pitch = num(region.itemsize_bytes)
+    for count, own in zip(reversed(region.counts), reversed(region.pitches_bytes), strict=True):
+        if own != pitch:
+            return False
+        pitch = pitch * count
+    return True
 
 
 @dataclass(slots=True)
 class Memory:
     """The memory of a kernel's arrays, statement by statement.
+
+    Where all sizes are numbers, the work of a statement has the steps of its memory beside it, and
+    that of the whole kernel is followed from call to call; else what each statement drains.
 
     Attributes
     ----------
@@ -115,18 +172,28 @@ class Memory:
     arrays: Mapping[str, Expr]
     left: tuple[Expr, ...] = ()
 
-    def of_statement(self, made: Sequence[Process], *, binds: bool) -> list[Process]:
+    @property
+    def known(self) -> bool:
+        """Whether all sizes are numbers."""
+        return all(isinstance(size, Num) for size in self.arrays.values())
+
+    def of_statement(self, made: Sequence[Process], name: str) -> list[Process]:
         """Return the work of one statement after that of the memory it gets anew each time.
 
         Parameters
         ----------
         made : sequence of Process
             The work of the statement.
-        binds : bool
-            Whether it makes an array that stays.
+        name : str
+            Of the array that it makes and that stays; empty where there is none.
         """
         calls = [call for process in made for call in _calls(process)]
-        each, shared = (drains_of(calls, binds=binds, elides=elides) for elides in (False, True))
+        if self.known:
+            steps = steps_of(calls, name, self.arrays.get(name))
+            return [_marked(steps), *made] if steps else list(made)
+        each, shared = (
+            drains_of(calls, binds=bool(name), elides=elides) for elides in (False, True)
+        )
         if shared:
             self.left = max(self.left, (*shared[-1].freed_bytes, *shared[-1].before_bytes), key=len)
         memory = self._given(shared)
@@ -138,6 +205,10 @@ class Memory:
             if apart is not None:
                 memory = Branch(small, apart, memory or NOTHING)
         return list(made) if memory is None else [memory, *made]
+
+    def of_renaming(self, pairs: tuple[tuple[str, str], ...]) -> list[Process]:
+        """Return the work of names that are handed over: none but what it means for memory."""
+        return [_marked((Renamed(pairs),))] if self.known and pairs else []
 
     def _given(self, drains: tuple[Drain, ...]) -> Process | None:
         """Return the work of memory; None where no drain has as much as two arrays."""
@@ -155,6 +226,8 @@ class Memory:
         names : collection of str
             Of the arrays that it makes.
         """
+        if self.known:
+            return self._followed(process, names)
         named = tuple(size for name, size in self.arrays.items() if name in names)
         if not named or len(named) + len(self.left) < 2:
             return process
@@ -162,6 +235,79 @@ class Memory:
         others = tuple(size for name, size in self.arrays.items() if name not in names)
         memory = FreshMemory((*before, Drain(named, self.left)), tuple(dict.fromkeys(others)))
         return Sequential((Leaf(memory), process))
+
+    def _followed(self, process: Process, names: Collection[str]) -> Process:
+        plain, steps = _unmarked(process)
+        if not steps:
+            return plain
+        given = tuple(size for name, size in self.arrays.items() if name not in names)
+        ended = tuple(Released(name) for name in self.arrays)
+        memory = FreshMemory((), tuple(dict.fromkeys(given)), steps=(*steps, *ended))
+        return Sequential((Leaf(memory), plain))
+
+
+def steps_of(calls: Sequence[ArrayCall], name: str, size: Expr | None) -> tuple[HeapStep, ...]:
+    """Return what one statement takes and frees, one after another.
+
+    Parameters
+    ----------
+    calls : sequence of ArrayCall
+        In the order in which they happen; operands without a name are results before them.
+    name : str
+        What the last result is called from then on; empty where it is freed too.
+    size : Expr or None
+        Of the array of that name.
+    """
+    steps: list[HeapStep] = []
+    results: list[str] = []
+
+    def take(size: Expr) -> str:
+        block = f"#{len(steps)}"
+        steps.append(Taken(block, size))
+        return block
+
+    for call in calls:
+        used = [results.pop() for visit in call.operands if not visit.array and results]
+        if call.fresh and call.result is not None:
+            made = bytes_of(call.result.region)
+            elides = call.reuses and not (isinstance(made, Num) and made.value < ELIDED_BYTES)
+            if elides and used:
+                results.append(used.pop())
+            else:
+                scratch = [take(part) for part in _scratch(call)]
+                results.append(take(made))
+                used += scratch
+        steps += [Released(block) for block in [take(part) for part in _buffers(call)]]
+        steps += map(Released, used)
+    if name:
+        own = results.pop() if results else take(size) if size is not None else ""
+        steps += (Released(name), Renamed(((name, own),)))
+    steps += map(Released, results)
+    return tuple(steps)
+
+
+def _marked(steps: tuple[HeapStep, ...]) -> Process:
+    return Leaf(FreshMemory((), steps=steps))
+
+
+def _unmarked(process: Process) -> tuple[Process, tuple[HeapStep, ...]]:
+    """Return a process without the steps of memory in it, and those steps in their order."""
+    match process:
+        case Leaf(FreshMemory(steps=steps)):
+            return NOTHING, steps
+        case Sequential(parts) | Parallel(parts):
+            found = [_unmarked(part) for part in parts]
+            kept = tuple(part for part, _ in found if part != NOTHING)
+            return type(process)(kept), tuple(step for _, steps in found for step in steps)
+        case SeqLoop(variable, low, high, body) | ParLoop(variable, low, high, body):
+            inner, steps = _unmarked(body)
+            laps = (Laps(variable, low, high, steps),) if steps else ()
+            return type(process)(variable, low, high, inner), laps
+        case Branch(condition, then, orelse):
+            (first, one), (second, other) = _unmarked(then), _unmarked(orelse)
+            # which of the two is taken, nobody knows: memory is followed through both
+            return Branch(condition, first, second), (*one, *other)
+    return process, ()
 
 
 def _calls(process: Process) -> Iterator[ArrayCall]:

@@ -154,7 +154,8 @@ class SimpleStatements:
             made.extend(self._bind(name, element.value, span))
         return made
 
-    def _renamed(self, names: frozenset[str], span: Span) -> Rename:
+    def _renamed(self, pairs: tuple[tuple[str, str], ...], span: Span) -> Rename:
+        names = frozenset(name for pair in pairs for name in pair)
         scope = self.scope
         for view, target in list(scope.views.items()):
             # it stays with the memory it had, whose name is another now
@@ -163,7 +164,7 @@ class SimpleStatements:
         scope.renamed |= names
         if scope.strided & names:
             scope.strided |= names
-        return Rename(names, span)
+        return Rename(names, span, pairs)
 
     def _handed_over(
         self, names: Sequence[str], others: Sequence[str], span: Span
@@ -187,7 +188,7 @@ class SimpleStatements:
                 if len(names) == 1
                 else "names of unlike arrays are exchanged"
             )
-        made = self._renamed(frozenset((*names, *others)), span)
+        made = self._renamed(tuple(zip(names, others, strict=True)), span)
         for other in frozenset(others).difference(names):
             scope.forget(other)
         return (made,)

@@ -1,19 +1,24 @@
 """Memory that a program's arrays get anew from the system each time they are made.
 
-The C library takes arrays up to some size from its heap, and larger ones from the system. That
-size grows to the largest array that was ever freed, up to `KEPT_BYTES`. Of the heap's free end it
-keeps as much as two such arrays, and gives back more; whoever needs it again pays for every page.
+Where sizes are numbers, the arrays are followed through a heap (:mod:`costdb.arrays.heap_run`), and
+the price has two ends: that of a heap without gaps, which is taken to be usual, and that of one in
+which a small block keeps freed memory from being given back. Which of the two a process has is the
+same for all of its memory. With sizes that are open, arrays that become free together are compared
+with what the C library keeps: twice the largest array that was ever freed, up to `KEPT_BYTES`.
 Arrays that never come from the heap are priced with the calls that make them.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from costdb.arrays.amounts import FRESH, HUGE, HUGE_BYTES, KEPT_BYTES, SMALL
+from costdb.arrays.heap_run import Anew, come_anew
 from costdb.arrays.rates import SECTION
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import Expr, less_equal, maximum, num, sym
 from costdb.machines import Machine
-from costdb.quantity import Quantity
+from costdb.quantity import Provenance, Quantity
 from costdb.work import FreshMemory
 
 MODEL = "arrays"
@@ -25,6 +30,13 @@ HUGE_PAGE_BYTES = 2 * 2**20
 """What of a large array begins and ends within a huge page comes in small ones: as much."""
 
 ZERO = num(0)
+GAP = f"{SECTION}.{FRESH}.gap"
+_UNKNOWN_GAP = Quantity(
+    0.0, 0.0, 1.0, "1", Provenance.DERIVED,
+    "whether a small block stays above a freed array, at the end of the C library's heap",
+    independent=True,
+)  # fmt: skip
+"""0 where nothing keeps freed memory from being given back, 1 where a block does."""
 
 
 def price_fresh(work: FreshMemory, machine: Machine) -> Priced | Missing:
@@ -35,15 +47,35 @@ def price_fresh(work: FreshMemory, machine: Machine) -> Priced | Missing:
     MachineError
         The profile's section is malformed.
     """
+    usual, kept = come_anew(work) if work.steps else (Anew(*given_anew(work)),) * 2
     line = machine.cache_line_bytes if machine.section(SECTION) else 64
-    time, coefficients = ZERO, dict[str, Quantity]()
-    for key, given in zip((SMALL, HUGE), given_anew(work), strict=True):
-        stated = machine.quantity(SECTION, FRESH, "line_us", key)
-        if stated is not None and given != ZERO:
-            name = f"{SECTION}.{FRESH}.line.{key}"
-            coefficients[name] = stated
-            time = time + given / line * sym(name)
-    return Priced(time, (Term(work.label, MODEL, time),), coefficients)
+    bill = _Bill(machine, line)
+    time = bill.of(usual)
+    other = bill.of(kept)
+    if other != time:
+        # all of a program's memory behaves in one way or in the other
+        bill.coefficients[GAP] = _UNKNOWN_GAP
+        time = time + (other - time) * sym(GAP)
+    label = f"{work.label}, if given back" if GAP in bill.coefficients else work.label
+    return Priced(time, (Term(label, MODEL, time),), bill.coefficients)
+
+
+@dataclass(slots=True)
+class _Bill:
+    machine: Machine
+    line_bytes: int
+    coefficients: dict[str, Quantity] = field(default_factory=dict)
+
+    def of(self, anew: Anew) -> Expr:
+        """Return what it takes, and note the coefficients."""
+        time: Expr = ZERO
+        for key, given in zip((SMALL, HUGE), (anew.small_bytes, anew.huge_bytes), strict=True):
+            stated = self.machine.quantity(SECTION, FRESH, "line_us", key)
+            if stated is not None and given != ZERO:
+                name = f"{SECTION}.{FRESH}.line.{key}"
+                self.coefficients[name] = stated
+                time = time + given / self.line_bytes * sym(name)
+        return time
 
 
 def given_anew(work: FreshMemory) -> tuple[Expr, Expr]:
