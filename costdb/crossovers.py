@@ -11,11 +11,11 @@ from itertools import pairwise
 from costdb.estimate import Priced
 from costdb.evaluate import Bindings, check_bindings, merge_coefficients
 from costdb.expr import Expr, ExprError, compile_scalar, evaluate, free_symbols, num, substitute
-from costdb.expr.evaluate import sums_whole_numbers
 from costdb.expr.exact import exact
 from costdb.expr.functions import Reduction
 from costdb.expr.pieces import PIECED_FROM
 from costdb.expr.scalar import ScalarFunction
+from costdb.expr.whole_sums import sums_whole_numbers
 
 _DENSE_VALUES = 256
 _GEOMETRIC_STEP = 1.08
@@ -277,6 +277,10 @@ def _comparison(
         # such sums are as quick as those of floats, and remembered where the same price is
         # compared with several others
         def after_is_less(value: int) -> bool:
+            loose = {**values, variable: value}
+            one, other = float(evaluate(before, loose)), float(evaluate(after, loose))
+            if abs(one - other) > _ROUNDING * abs(one):
+                return one > other
             point = {**fractions, variable: value}
             return evaluate(before, point) > evaluate(after, point)
 

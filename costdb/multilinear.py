@@ -15,6 +15,7 @@ from itertools import product
 from typing import TypeAlias
 
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute
+from costdb.expr.evaluate import amounts_in
 from costdb.expr.functions import Conditional, Sum
 from costdb.expr.nodes import ZERO, Add, Mul, Sym, Value
 from costdb.expr.products import by_products
@@ -305,6 +306,9 @@ def _together(
     expr: Sum, low: int, high: int, sizes: Mapping[str, Value], coefficients: frozenset[str]
 ) -> _Weights | None:
     """Return a sum with the weight of every product added up in one loop, if it is such."""
+    found = amounts_in(expr, low, high, sizes, coefficients)
+    if found is not None:
+        return found
     factors = by_products(expr.body, coefficients)
     if factors is None:
         return None

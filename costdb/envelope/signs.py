@@ -90,12 +90,14 @@ def sign_changes(
         None where it was not decided for every value of the range.
     """
     dense = min(high, low + max(few, min(_DENSE, 16 * few)) - 1)
-    runs = _tried(is_above, low, dense)
+    runs: list[_Run] = []
     try:
+        # what bounds do not decide is not worth trying the first values
         if dense < high:
             runs += _Deciding(expr, name, is_above, few, tried_to).runs([(dense + 1, high)])
     except _Undecided:
         return None
+    runs += _tried(is_above, low, dense)
     runs.sort()
     flips = tuple(then for (_, one), (then, other) in pairwise(runs) if one != other)
     return None if len(flips) > MOST_CHANGES else (runs[0][1], flips)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from functools import lru_cache
 
 from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
 from costdb.expr.errors import ExprError
@@ -24,12 +23,12 @@ from costdb.expr.functions import (
     log2_value,
 )
 from costdb.expr.names import free_symbols
-from costdb.expr.nodes import ONE, Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
-from costdb.expr.products import by_products
-from costdb.expr.scalar import sums_over
+from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
+from costdb.expr.scalar import compile_exactly, sums_over
+from costdb.expr.whole_sums import whole_products
 
-COMPILED_FROM = 8
-"""Terms from which on an enumeration is worth compiling."""
+COMPILED_FROM, COMPILED_PARTS = 8, 4096
+"""Terms, or parts of terms, from which on an enumeration is worth compiling."""
 
 
 def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
@@ -64,24 +63,27 @@ def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
     return value
 
 
-def sums_whole_numbers(expr: Expr, whole: frozenset[str]) -> bool:
-    """Return whether all that `expr` enumerates are whole numbers where the names in `whole` are.
+def amounts_in(
+    expr: Reduction, low: int, high: int, sizes: Mapping[str, Value], factors: frozenset[str]
+) -> dict[tuple[str, ...], Value] | None:
+    """Return what every product of some factors is multiplied by in a reduction.
 
-    Factors outside of what is enumerated may be any numbers. Other sums are evaluated exactly too,
-    but some hundred times more slowly.
+    Parameters
+    ----------
+    expr : Reduction
+        Its own bounds are not looked at.
+    low, high : int
+    sizes : mapping of str to int, Fraction or float
+        A value for every symbol in its body but `factors`.
+    factors : frozenset of str
+
+    Returns
+    -------
+    dict of tuple of str to number, or None
+        None where it is not made of such products, see :mod:`costdb.expr.whole_sums`. Amounts
+        are exact where the sizes are.
     """
-    pending, seen = [expr], {expr}
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Reduction):
-            names = free_symbols(part.body) - {part.index}
-            if _whole_products(part, names - whole) is None:
-                return False
-        else:
-            fresh = [child for child in part.children if child not in seen]
-            seen.update(fresh)
-            pending += fresh
-    return True
+    return _Evaluation().amounts(expr, low, high, sizes, factors)
 
 
 def _exact(value: Value) -> Value:
@@ -92,7 +94,7 @@ class _Evaluation:
     def __init__(self) -> None:
         self.iterations = 0
 
-    def value(self, expr: Expr, scope: dict[str, Value]) -> Value:
+    def value(self, expr: Expr, scope: Mapping[str, Value]) -> Value:
         match expr:
             case Num():
                 return expr.value
@@ -120,16 +122,17 @@ class _Evaluation:
                 args = [self.value(child, scope) for child in expr.children]
                 return _exact(_apply(expr, args))
 
-    def reduction(self, expr: Reduction, scope: dict[str, Value]) -> Value:
+    def reduction(self, expr: Reduction, scope: Mapping[str, Value]) -> Value:
         low = reduction_bound(self.value(expr.low, scope), expr.index)
         high = reduction_bound(self.value(expr.high, scope), expr.index)
         if high < low:
             return 0
-        if high - low >= COMPILED_FROM:
-            found = _at_once(expr, low, high, scope)
+        steps = high - low + 1
+        if steps > COMPILED_FROM or steps * expr.body.size > COMPILED_PARTS:
+            found = self.at_once(expr, low, high, scope)
             if found is not None:
                 return found
-        self.iterations += high - low + 1
+        self.iterations += steps
         if self.iterations > MAX_ITERATIONS:
             raise ExprError(
                 f"enumerating {expr.index!r} needs more than {MAX_ITERATIONS} terms, "
@@ -144,65 +147,54 @@ class _Evaluation:
             result = result + value if isinstance(expr, Sum) else max(result, value)
         return _exact(result)
 
+    def at_once(
+        self, expr: Reduction, low: int, high: int, scope: Mapping[str, Value]
+    ) -> Value | None:
+        """Return the value of a reduction over whole numbers, which only factors outside are not.
 
-def _at_once(expr: Reduction, low: int, high: int, scope: Mapping[str, Value]) -> Value | None:
-    """Return the value of a reduction over whole numbers, which only factors outside are not.
+        None where it is not one.
+        """
+        names = free_symbols(expr.body) - {expr.index}
+        if not names <= scope.keys():
+            return None
+        factors = frozenset(name for name in names if not isinstance(scope[name], int))
+        amounts = self.amounts(expr, low, high, scope, factors)
+        if amounts is None:
+            return None
+        total: Value = 0
+        for chosen, amount in amounts.items():
+            for name in chosen:
+                amount *= scope[name]
+            total += amount
+        return _exact(total)
 
-    None where it is not one.
-    """
-    names = free_symbols(expr.body) - {expr.index}
-    if not names <= scope.keys():
-        return None
-    factors = frozenset(name for name in names if not isinstance(scope[name], int))
-    products = _whole_products(expr, factors)
-    if products is None:
-        return None
-    found = sums_over(tuple(products.values()), low, high, scope)
-    total: Value = 0
-    for chosen, value in zip(products, found, strict=True):
+    def amounts(
+        self,
+        expr: Reduction,
+        low: int,
+        high: int,
+        scope: Mapping[str, Value],
+        factors: frozenset[str],
+    ) -> dict[tuple[str, ...], Value] | None:
+        """Return what every product of factors is to be multiplied by in a reduction."""
+        products = whole_products(expr, factors)
+        if products is None:
+            return None
+        sizes = products.sizes
+        try:
+            weights = compile_exactly(products.weights, sizes)(*(scope[name] for name in sizes))
+        except ExprError:
+            # which the choices within may keep from mattering
+            return None
         # rounded logarithms are whole, though they come as floats
-        product: Value = int(value) if isinstance(value, float) and value.is_integer() else value
-        for name in chosen:
-            product *= scope[name]
-        total += product
-    return _exact(total)
-
-
-@lru_cache(maxsize=1024)
-def _whole_products(
-    expr: Reduction, factors: frozenset[str]
-) -> dict[tuple[str, ...], Reduction] | None:
-    """Return reductions in which exact numbers never turn into anything else."""
-    if not isinstance(expr, Sum):
-        return {(): expr} if not factors and _stays_exact(expr.body) else None
-    products = by_products(expr.body, factors)
-    if products is None or not all(map(_stays_exact, products.values())):
-        return None
-    return {
-        names: Sum(expr.index, expr.low, expr.high, factor) for names, factor in products.items()
-    }
-
-
-def _stays_exact(expr: Expr) -> bool:
-    pending, seen = [expr], {expr}
-    while pending:
-        part = pending.pop()
-        inner = part.children
-        if isinstance(part, Pow):
-            if not (isinstance(part.exponent, Num) and part.exponent.value >= 0):
-                return False
-        elif isinstance(part, CeilDiv | FloorDiv):
-            if part.divisor == ONE and isinstance(part.dividend, Log2):
-                # rounded, it is whole
-                inner = part.dividend.children
-        elif isinstance(part, Log2 | Reduction):
-            # the terms of reductions within one another are counted together
-            return False
-        for child in inner:
-            if child.children and child not in seen:
-                seen.add(child)
-                pending.append(child)
-    return True
+        sums = [
+            int(value) if isinstance(value, float) and value.is_integer() else value
+            for value in sums_over(products.sums, low, high, scope)
+        ]
+        total: dict[tuple[str, ...], Value] = {}
+        for names, weight, place in products.terms:
+            total[names] = total.get(names, 0) + weights[weight] * sums[place]
+        return total
 
 
 def _apply(expr: Expr, args: list[Value]) -> Value:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from costdb.expr.functions import (
     Comparison,
@@ -88,7 +89,7 @@ class Facts:
 
     def proves_at_least(self, left: Expr, right: Expr) -> bool:
         """Tell whether ``left >= right`` is certain."""
-        return _is_nonnegative(left - right, self, _Effort(_MAX_STEPS, []))
+        return _proved(left - right, self)
 
     def largest(self, args: Iterable[Expr]) -> Expr:
         """Return the maximum of `args` without those that another one certainly covers."""
@@ -113,6 +114,12 @@ class Facts:
         if direction > 0:
             return self.proves_at_least(one, other)
         return self.proves_at_least(other, one)
+
+
+@lru_cache(maxsize=4096)
+def _proved(expr: Expr, facts: Facts) -> bool:
+    # the terms of one price ask the same of the same sizes over and over
+    return _is_nonnegative(expr, facts, _Effort(_MAX_STEPS, []))
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,12 @@ def first_of(value: ast.expr) -> ast.expr:
 
 def returned(names: Sequence[str]) -> ast.stmt:
     """Return a statement that gives back a tuple of names."""
-    return ast.Return(ast.Tuple([name(one) for one in names], ast.Load(), **_AT), **_AT)
+    return returned_values([name(one) for one in names])
+
+
+def returned_values(values: Sequence[ast.expr]) -> ast.stmt:
+    """Return a statement that gives back a tuple."""
+    return ast.Return(ast.Tuple(list(values), ast.Load(), **_AT), **_AT)
 
 
 def added_to(total: str, value: ast.expr) -> ast.stmt:
@@ -146,7 +151,7 @@ class Lowering:
         if unbound:
             raise ExprError(f"{unbound[0]!r} has no value")
         arguments = [ast.arg(argument, None, **_AT) for argument in self.scope.values()]
-        self.share(shared_parts([(expr, False)]))
+        self.share(shared_parts([(expr, False)], self.mode))
         self.statements.append(ast.Return(self.lower(expr, False), **_AT))
         return self.compiled(arguments, helpers)
 
@@ -183,8 +188,13 @@ class Lowering:
         ]
         return ast.Try(self.statements, handlers, [], [], **_AT)
 
+    def mode(self, expr: Expr, exact: bool) -> bool:
+        """Return the mode that a part is lowered in where it is asked for in one."""
+        return exact
+
     def lower(self, expr: Expr, exact: bool) -> ast.expr:
         """Return code for `expr`."""
+        exact = self.mode(expr, exact)
         known = self.hoisted.get((expr, exact))
         if known is not None:
             return name(known)
@@ -269,10 +279,13 @@ def _common_denominator(expr: Add) -> int:
     return common if common <= _LARGEST_COMMON_DENOMINATOR else 1
 
 
-def shared_parts(exprs: Iterable[Key], index: str | None = None) -> list[Key]:
+def shared_parts(
+    exprs: Iterable[Key], mode: Callable[[Expr, bool], bool], index: str | None = None
+) -> list[Key]:
     """Return parts that are evaluated more than once whatever is chosen, inner ones first.
 
-    With the `index` of a loop around all of them, also parts that it does not change.
+    With the `index` of a loop around all of them, also parts that it does not change. The `mode`
+    is what a part is lowered in where it is asked for in one.
     """
     seen: dict[Key, int] = {}
     order: list[Key] = []
@@ -281,6 +294,7 @@ def shared_parts(exprs: Iterable[Key], index: str | None = None) -> list[Key]:
     def visit(part: Expr, exact: bool, *, moves: bool = True) -> None:
         if not part.children:
             return
+        exact = mode(part, exact)
         key = part, exact
         if moves and index is not None and index not in free_symbols(part):
             lasting.add(key)

@@ -84,26 +84,37 @@ def substitute(expr: Expr, replacements: Mapping[str, ExprLike]) -> Expr:
     replacements : mapping of str to Expr or number
         All replaced at once; names that do not occur are ignored.
     """
-    return _substitute(expr, {name: as_expr(new) for name, new in replacements.items()})
+    return _Replacing({name: as_expr(new) for name, new in replacements.items()}).replaced(expr)
 
 
-def _substitute(expr: Expr, replacements: dict[str, Expr]) -> Expr:
-    used = free_symbols(expr) & replacements.keys()
-    if not used:
-        return expr
-    if isinstance(expr, Sym):
-        return replacements[expr.name]
-    if isinstance(expr, Reduction):
-        low = _substitute(expr.low, replacements)
-        high = _substitute(expr.high, replacements)
-        body = rename_index(expr, replacements)
-        return body.rebuild((low, high, body.body))
-    if isinstance(expr, Conditional):
-        test = _substitute(expr.test, replacements)
-        if isinstance(test, Num):
-            # the other branch may have no value here, which is what the test is for
-            return _substitute(expr.then if test.value else expr.orelse, replacements)
-    return expr.rebuild(tuple([_substitute(child, replacements) for child in expr.children]))
+class _Replacing:
+    """One set of replacements; parts that occur several times are replaced once."""
+
+    def __init__(self, replacements: dict[str, Expr]) -> None:
+        self.replacements = replacements
+        self.known: dict[Expr, Expr] = {}
+
+    def replaced(self, expr: Expr) -> Expr:
+        if free_symbols(expr).isdisjoint(self.replacements):
+            return expr
+        if isinstance(expr, Sym):
+            return self.replacements[expr.name]
+        found = self.known.get(expr)
+        if found is None:
+            found = self.known[expr] = self._replaced(expr)
+        return found
+
+    def _replaced(self, expr: Expr) -> Expr:
+        if isinstance(expr, Reduction):
+            low, high = self.replaced(expr.low), self.replaced(expr.high)
+            body = rename_index(expr, self.replacements)
+            return body.rebuild((low, high, body.body))
+        if isinstance(expr, Conditional):
+            test = self.replaced(expr.test)
+            if isinstance(test, Num):
+                # the other branch may have no value here, which is what the test is for
+                return self.replaced(expr.then if test.value else expr.orelse)
+        return expr.rebuild(tuple([self.replaced(child) for child in expr.children]))
 
 
 def rename_index(expr: Reduction, replacements: dict[str, Expr]) -> Reduction:
@@ -115,4 +126,4 @@ def rename_index(expr: Reduction, replacements: dict[str, Expr]) -> Reduction:
     if index in incoming:
         index = fresh_name(index, incoming | inner_names)
         inner[expr.index] = Sym(index)
-    return type(expr)(index, expr.low, expr.high, _substitute(expr.body, inner))
+    return type(expr)(index, expr.low, expr.high, _Replacing(inner).replaced(expr.body))

@@ -88,7 +88,9 @@ class Expr:
         if type(self) is not type(other) or self._hash != other._hash or self.size != other.size:
             return False
         if self.children and self.children == other.children:
-            # mostly written in the same order, too, which is compared faster than any order
+            # mostly written in the same order, too, which is compared faster than any order; and
+            # equal parts that are one and the same are compared at once the next time
+            _set_children(self, other.children)
             return self._beside() == other._beside()
         return self._key() == other._key()
 

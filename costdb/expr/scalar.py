@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, TypeAlias
 
 from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
+from costdb.expr.denominators import cleared, over_denominator
 from costdb.expr.errors import ExprError
 from costdb.expr.exact import Rational, Value
 from costdb.expr.forms import PLAIN_EXPONENT, form_of
@@ -43,10 +43,23 @@ from costdb.expr.lower import (
     negative,
     raised_to,
     returned,
+    returned_values,
     shared_parts,
 )
 from costdb.expr.names import free_symbols, fresh_name, substitute
-from costdb.expr.nodes import ONE, CeilDiv, Division, Expr, FloorDiv, Mod, Num, Pow, Sym
+from costdb.expr.nodes import (
+    ONE,
+    Add,
+    CeilDiv,
+    Division,
+    Expr,
+    FloorDiv,
+    Mod,
+    Mul,
+    Num,
+    Pow,
+    Sym,
+)
 from costdb.expr.pieces import PIECED_FROM, pieced
 
 ScalarFunction: TypeAlias = Callable[..., Value]
@@ -81,7 +94,24 @@ def compile_scalar(expr: Expr, names: Sequence[str]) -> ScalarFunction:
         For a free symbol that is not in `names`.
     """
     scalar = Scalar(names)
-    return scalar.function(expr, scalar.helpers)
+    return scalar.function(cleared(expr), scalar.helpers)
+
+
+@lru_cache(maxsize=512)
+def compile_exactly(
+    exprs: tuple[Expr, ...], names: tuple[str, ...]
+) -> Callable[..., tuple[Value, ...]]:
+    """Return a function of plain numbers that gives the values of several formulas.
+
+    Exact where its arguments are; otherwise as :func:`compile_scalar`.
+    """
+    scalar = Scalar(names)
+    whole = [over_denominator(expr) for expr in exprs]
+    scalar.share(shared_parts([(expr, True) for expr, _ in whole], scalar.mode))
+    values = [call("divide", scalar.lower(expr, True), constant(below)) for expr, below in whole]
+    scalar.statements.append(returned_values(values))
+    arguments = [ast.arg(argument, None, **_AT) for argument in scalar.scope.values()]
+    return scalar.compiled(arguments, scalar.helpers)
 
 
 class Scalar(Lowering):
@@ -95,6 +125,35 @@ class Scalar(Lowering):
         """Magnitudes that are arguments, see :mod:`costdb.expr.forms`."""
         self.whole: frozenset[str] = frozenset()
         """Symbols that surely stand for an `int`."""
+        self.alike: dict[Expr, bool] = {}
+
+    def mode(self, expr: Expr, exact: bool) -> bool:
+        """Return the mode that a part is lowered in: exact too where both give the same code."""
+        return exact or self.same_in_both(expr)
+
+    def same_in_both(self, expr: Expr) -> bool:
+        """Tell whether no fraction and no unrounded division makes a difference of the modes."""
+        if isinstance(expr, Num):
+            return isinstance(expr.value, int)
+        if isinstance(expr, Sym | Division | Comparison | Gcd):
+            return True
+        known = self.alike.get(expr)
+        if known is None:
+            known = self.alike[expr] = self._same_in_both(expr)
+        return known
+
+    def _same_in_both(self, expr: Expr) -> bool:
+        match expr:
+            case Add(constant=number) | Mul(coefficient=number):
+                return isinstance(number, int) and all(map(self.same_in_both, expr.children))
+            case Pow(exponent=Num(value=int() as exponent)):
+                return 0 < exponent <= PLAIN_EXPONENT and self.same_in_both(expr.base)
+            case Conditional():
+                return self.same_in_both(expr.then) and self.same_in_both(expr.orelse)
+            case Extreme():
+                return all(map(self.same_in_both, expr.args))
+            case _:
+                return False
 
     def number(self, value: Rational, exact: bool) -> ast.expr:
         """Return code for a constant."""
@@ -247,16 +306,18 @@ def _needed(expr: Expr) -> list[Reduction]:
 
 
 @lru_cache(maxsize=512)
-def _loop(parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool) -> Callable[..., Any]:
+def _loop(
+    parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool, whole: frozenset[str]
+) -> Callable[..., Any]:
     """Return a function of the ends of a range that is not empty, and of other symbols."""
     form = form_of(parts, names)
     if form is None:
-        return _Loop(("low", "high", *names)).over(parts, exact)
-    key = form.key, len(names), exact
+        return _Loop(("low", "high", *names), whole=whole).over(parts, exact)
+    key = form.key, tuple([name in whole for name in names]), exact
     made = _forms.pop(key, None)
     if made is None:
         numbers = {number: f"n{place}" for place, number in enumerate(form.numbers)}
-        made = _Loop(("low", "high", *names), numbers).over(parts, exact)
+        made = _Loop(("low", "high", *names), numbers, whole).over(parts, exact)
     _forms[key] = made
     while len(_forms) > MOST_FORMS:
         _forms.pop(next(iter(_forms)))
@@ -274,11 +335,19 @@ class _Loop(Scalar):
     names : sequence of str
     numbers : mapping of int to str
         The first arguments.
+    whole : frozenset of str
+        Those of `names` that surely stand for an `int`.
     """
 
-    def __init__(self, names: Sequence[str], numbers: Mapping[int, str] | None = None) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        numbers: Mapping[int, str] | None = None,
+        whole: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(names)
         self.numbers = numbers or {}
+        self.whole = whole
 
     def over(self, parts: tuple[Reduction, ...], exact: bool) -> Callable[..., Any]:
         low, high = self.scope.pop("low"), self.scope.pop("high")
@@ -288,14 +357,14 @@ class _Loop(Scalar):
         if any(part.index != index for part in parts) or index in self.scope:
             index = fresh_name("i", frozenset(self.scope))
         bodies = [(_indexed(part, index), exact) for part in parts]
-        keys = shared_parts(bodies, index)
+        keys = shared_parts(bodies, self.mode, index)
         self.share(key for key in keys if index not in free_symbols(key[0]))
         totals = [f"total{place}" for place in range(len(parts))]
         starts = [constant(0 if isinstance(part, Sum) else None) for part in parts]
         before = [*self.statements, *map(assign, totals, starts)]
         self.statements = []
         self.scope[index] = "i"
-        self.whole = frozenset({index})
+        self.whole |= {index}
         self.share(key for key in keys if index in free_symbols(key[0]))
         for part, total, (body, _) in zip(parts, totals, bodies, strict=True):
             code = self.lower(body, exact)
@@ -326,8 +395,13 @@ def sums_over(
     values : mapping of str to int, Fraction or float
         A value for every symbol in their bodies.
     """
-    asked = [_Asked.of(part, low, high, values) for part in parts]
-    new = tuple(part for part, one in zip(parts, asked, strict=True) if one not in _remembered)
+    asked: list[Hashable] = []
+    for part, names in zip(parts, _names_in(parts), strict=True):
+        used = [values[name] for name in names]
+        # a whole number and a float may be equal
+        types = tuple([type(value) for value in used])
+        asked.append((type(part), part.index, part.body, low, high, types, *used))
+    new = tuple([part for part, one in zip(parts, asked, strict=True) if one not in _remembered])
     found = dict(zip(new, _enumerated(new, low, high, values), strict=True)) if new else {}
     total = tuple(
         found[part] if part in found else _remembered[one]
@@ -341,25 +415,12 @@ def sums_over(
     return total
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A reduction with numbers for all that it depends on, and the types of those."""
-
-    kind: type[Reduction]
-    index: str
-    body: Expr
-    ends: tuple[int, int]
-    values: tuple[Value, ...]
-    types: tuple[type, ...]
-
-    @classmethod
-    def of(cls, part: Reduction, low: int, high: int, values: Mapping[str, Value]) -> _Asked:
-        used = [values[name] for name in sorted(free_symbols(part.body) - {part.index})]
-        types = tuple(map(type, used))
-        return cls(type(part), part.index, part.body, (low, high), tuple(used), types)
+@lru_cache(maxsize=512)
+def _names_in(parts: tuple[Reduction, ...]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(sorted(free_symbols(part.body) - {part.index})) for part in parts)
 
 
-_remembered: dict[_Asked, Value] = {}
+_remembered: dict[Hashable, Value] = {}
 """Sums of late: a price is made of those of its terms, variants share most of theirs, and whoever
 compares prices or looks for crossovers asks for all of them again."""
 
@@ -372,8 +433,10 @@ def forget_sums() -> None:
 def _enumerated(
     parts: tuple[Reduction, ...], low: int, high: int, values: Mapping[str, Value]
 ) -> tuple[Value, ...]:
-    free = sorted(frozenset().union(*(free_symbols(p.body) - {p.index} for p in parts)))
-    return _reducer(parts, tuple(free), True)(low, high, *(values[name] for name in free))
+    names = frozenset().union(*_names_in(parts))
+    whole = frozenset(name for name in names if type(values[name]) is int)
+    free = sorted(names)
+    return _exactly(parts, tuple(free), whole)(low, high, *(values[name] for name in free))
 
 
 def nearest(value: Rational) -> float:
@@ -385,6 +448,8 @@ def nearest(value: Rational) -> float:
 
 
 def _divide(above: Value, below: Value) -> Value:
+    if below == 1:
+        return above
     if isinstance(above, float) or isinstance(below, float):
         return above / below
     return normal(Fraction(above) / below)
@@ -405,9 +470,14 @@ def _greatest_divisor(left: Value, right: Value) -> Rational:
 
 
 def _reducer(
-    parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool
+    parts: tuple[Reduction, ...],
+    names: tuple[str, ...],
+    exact: bool,
+    known_whole: frozenset[str] = frozenset(),
 ) -> Callable[..., tuple[Value, ...]]:
     """Return a function of the ends of a range and of other symbols, a value for each part."""
+    whole = [_over(part, exact) for part in parts]
+    parts, below = tuple(part for part, _ in whole), tuple(number for _, number in whole)
 
     def reduced(low: Value, high: Value, *others: Value) -> tuple[Value, ...]:
         first, last = reduction_bound(low, "a loop"), reduction_bound(high, "a loop")
@@ -416,13 +486,28 @@ def _reducer(
         if last - first >= PIECED_FROM:
             known = _in_pieces(parts, first, last, dict(zip(names, others, strict=True)))
             if known is not None:
-                return known
+                return tuple(map(_divide, known, below))
         if last - first >= MAX_ITERATIONS:
             raise ExprError(f"a loop without a closed form has more than {MAX_ITERATIONS} steps")
-        values: tuple[Value, ...] = _loop(parts, names, exact)(first, last, *others)
-        return values
+        values = _loop(parts, names, exact, known_whole)(first, last, *others)
+        return tuple(map(_divide, values, below))
 
     return reduced
+
+
+@lru_cache(maxsize=512)
+def _exactly(
+    parts: tuple[Reduction, ...], names: tuple[str, ...], whole: frozenset[str]
+) -> Callable[..., tuple[Value, ...]]:
+    return _reducer(parts, names, True, whole)
+
+
+def _over(part: Reduction, exact: bool) -> tuple[Reduction, int]:
+    """Return a reduction that decides over whole numbers, and what to divide it by."""
+    if not exact:
+        return type(part)(part.index, part.low, part.high, cleared(part.body)), 1
+    body, below = over_denominator(part.body)
+    return type(part)(part.index, part.low, part.high, body), below
 
 
 def _in_pieces(
