@@ -4,7 +4,7 @@ A call takes a fixed time, some time for every entry into its innermost loop, so
 element, and some for every cache line that comes from beyond the first-level cache, by how far
 the line has gone since it was last used (:mod:`costdb.arrays.hierarchy`). Where the innermost
 dimension is strided, elements and lines have coefficients of their own, and lines that crowd
-into few sets of a cache others again.
+into few sets of a cache others again (:mod:`costdb.arrays.conflicts`).
 """
 
 from __future__ import annotations
@@ -12,17 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy
+from costdb.arrays.conflicts import conflicts, pages
+from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy, lost_of
 from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of
+from costdb.arrays.walks import in_walks, is_table, lines_referred_to, walk_bytes, walked_across
 from costdb.expr import Expr, less, less_equal, log2, maximum, minimum, num
 from costdb.expr.nodes import Num
 from costdb.machines import RESIDUAL
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 ZERO, ONE = num(0), num(1)
-PAGE_BYTES = 4096
-PAGES_AT_HAND = 3072
-"""Processors of today know where about so many pages are; others are looked up."""
+PAGES_NEAR, PAGES_AT_HAND = 64, 3072
+"""Processors of today know at once where about so many pages are, and soon where so many are;
+others are looked up."""
 SMALL_BYTES = 1024
 """The library keeps freed arrays smaller than this for its next ones."""
 KEPT_BYTES = 32 * 2**20
@@ -36,7 +38,7 @@ KEPT_CALL, FRESH_CALL = "kept_call_us", "fresh_call_us"
 ELEMENT, ROWS_ELEMENT, APART_ELEMENT = "element_us", "rows_element_us", "apart_element_us"
 ROWS_STORED, APART_STORED = "rows_stored_us", "apart_stored_us"
 """On top where the result lies in rows with gaps between them, by element, or apart, by line."""
-PAGE = "page_us"
+PAGE, NEAR_PAGE = "page_us", "near_page_us"
 RESIDUALS = {
     ELEMENT: RESIDUAL,
     ROWS_ELEMENT: f"rows_{RESIDUAL}",
@@ -44,14 +46,16 @@ RESIDUALS = {
 }
 """What a fit leaves unexplained, by how a call's elements lie: strided ones are harder to know."""
 LINE, APART_LINE, CONFLICT_LINE = "line_us", "apart_line_us", "conflict_line_us"
-CROWDED = "crowded_line_us"
+CONFLICT_STORED = "conflict_stored_us"
+CROWDED, CROWDED_STORED = "crowded_line_us", "crowded_stored_us"
 """On top of a line where all go through one set of the first level, by turns; in part for more."""
-LINES = (LINE, APART_LINE, CONFLICT_LINE)
+ALONE = "alone_line_us"
+"""On top of a line from beyond the caches that nothing else is waited for with."""
+LINES = (LINE, APART_LINE, CONFLICT_LINE, CONFLICT_STORED)
 FRESH = "fresh"
 """Not of a class: memory that the system has to give is as dear for every operation."""
 SMALL, HUGE = "small", "huge"
 _BLOCKED = (ArrayOperation.MATMUL,)
-_WALKING = (ArrayOperation.SCAN, ArrayOperation.SORT, ArrayOperation.FFT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     own = working_set(call, line_bytes)
     for visit, shape in shapes:
         yield from _of_lines(call, visit, shape, own, memory)
+    yield from _of_conflicts(call, shapes, own, memory)
     if call.fresh and call.result is not None:
         lines = shape_of(call.result.region, line_bytes).lines
         # a library that may take over an operand does so with arrays of this size
@@ -126,12 +131,10 @@ def _of_elements(
     result = None if call.result is None else shape_of(call.result.region, line_bytes)
     if in_rows and result is not None and result.runs != ONE:
         yield Amount((ROWS_STORED,), call.elements)
-    pages = ZERO
-    for _, shape in shapes:
-        if shape.lie is Lie.APART:
-            pages = pages + shape.elements * minimum(1, shape.pitch_bytes / PAGE_BYTES)
-    if pages != ZERO:
-        yield Amount((PAGE,), pages * less(PAGES_AT_HAND, pages))
+    visits, within = pages(call, shapes)
+    if within != ZERO:
+        yield Amount((NEAR_PAGE,), visits * less(PAGES_NEAR, within))
+        yield Amount((PAGE,), visits * lost_of(within, PAGES_AT_HAND))
 
 
 def _of_lines(
@@ -141,40 +144,28 @@ def _of_lines(
         # such algorithms bring their data near by themselves
         yield Amount((LINE, BEYOND), shape.lines)
         return
-    if _is_table(call, visit):
+    if is_table(call, visit):
         yield from _anywhere(call, visit, shape, own, memory)
         return
-    walked = _walked_across(call, visit)
-    if walked is not None:
-        yield from _across(visit, *walked, own, memory)
+    if walked_across(call, visit) is not None:
+        yield from _across(call, visit, own, memory)
         return
-    crowding: tuple[Expr, ...] = ()
     name = LINE
     if shape.lie is Lie.APART:
-        name, crowding = APART_LINE, memory.crowding(shape.pitch_bytes)
+        name = APART_LINE
         if visit == call.result:
             yield Amount((APART_STORED,), shape.lines * memory.lost(own)[0])
     elif call.length is None:
         # what a class computes in the first level depends on how many arrays it goes through
         yield Amount((LINE, NEAR), shape.lines)
     for distance, lines in _parts(visit, shape.lines, own, memory.line_bytes):
-        yield from _charged(name, lines, distance, memory, crowding)
-
-
-def _is_table(call: ArrayCall, visit: Visit) -> bool:
-    match call.operation:
-        case ArrayOperation.TAKE:
-            return visit is call.operands[0]
-        case ArrayOperation.ADD_AT | ArrayOperation.ADD_AT_CAST:
-            return visit is call.result
-        case _:
-            return False
+        for key, here in memory.shares(distance):
+            yield Amount((name, key), lines * here)
 
 
 def _lines_touched(call: ArrayCall, visit: Visit, line_bytes: int) -> Expr:
     lines = shape_of(visit.region, line_bytes).lines
-    # so few references as that do not come to all of a table
-    return minimum(lines, call.elements) if _is_table(call, visit) else lines
+    return lines_referred_to(call.elements, lines) if is_table(call, visit) else lines
 
 
 def _anywhere(
@@ -183,66 +174,44 @@ def _anywhere(
     """Yield the lines of references to places that only the data know.
 
     The first reference to a line finds it where the program left it, the others where this call
-    did, a table ago.
+    did, a table ago. Lines that few of the references come to first are waited for one by one.
     """
     first = _lines_touched(call, visit, memory.line_bytes)
     far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
+    # a line that is referred to several times was so the later in the call before
+    far = far - own * (1 - minimum(1, shape.lines / call.elements))
     for key, here in memory.shares(far):
         yield Amount((APART_LINE, key), first * here)
+    yield Amount((ALONE,), first * (1 - first / call.elements) * memory.lost(far)[-1])
     for key, here in memory.shares_anywhere(shape.lines * memory.line_bytes):
         yield Amount((APART_LINE, key), (call.elements - first) * here)
 
 
-def _walked_across(call: ArrayCall, visit: Visit) -> tuple[Expr, Expr] | None:
-    """Return pitch and length of a walk that takes one element of each line it comes to.
-
-    Operations along an axis that is not the last one do one walk after another; so does a copy
-    that transposes, in its source.
-    """
-    axis = call.axis_from_last
-    if call.operation is ArrayOperation.TRANSPOSE:
-        axis = 0 if visit in call.operands else None
-    elif call.operation not in _WALKING or axis == 0:
-        axis = None
-    if axis is None or len(visit.region.counts) < 2:
-        return None
-    place = len(visit.region.counts) - 1 - axis
-    return visit.region.pitches_bytes[place], visit.region.counts[place]
-
-
-def _across(
-    visit: Visit, pitch: Expr, length: Expr, own: Expr, memory: Hierarchy
-) -> Iterator[Amount]:
+def _across(call: ArrayCall, visit: Visit, own: Expr, memory: Hierarchy) -> Iterator[Amount]:
     """Yield the lines of walks side by side: each has a line for every element.
 
     The next walk finds them where this one left them, if that is not too long ago.
     """
-    region = visit.region
-    elements = ONE
-    for count in region.counts:
-        elements = elements * count
-    share = minimum(1, num(region.itemsize_bytes) / memory.line_bytes)
-    near = length * (memory.line_bytes + region.itemsize_bytes)
+    elements, share = in_walks(visit, memory.line_bytes)
     far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
-    yield from _charged(APART_LINE, elements * share, far, memory, ())
-    crowding = memory.crowding(pitch)
-    yield from _charged(APART_LINE, elements * (1 - share), near, memory, crowding)
+    for key, here in memory.shares(far):
+        yield Amount((APART_LINE, key), elements * share * here)
+    for key, here in memory.shares(walk_bytes(call, memory.line_bytes)):
+        yield Amount((APART_LINE, key), elements * (1 - share) * here)
 
 
-def _charged(
-    name: str, lines: Expr, distance: Expr, memory: Hierarchy, crowding: Sequence[Expr]
+def _of_conflicts(
+    call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]], own: Expr, memory: Hierarchy
 ) -> Iterator[Amount]:
-    """Yield lines by where they come from, and as conflicts those that a level lost by crowding."""
-    for key, here in memory.shares(distance):
-        yield Amount((name, key), lines * here)
-    if all(times == ONE for times in crowding):
-        return
-    anyway, crowded = memory.lost(distance), memory.lost(distance, crowding)
-    for key, spread, lost in zip(memory.keys, anyway, crowded, strict=True):
-        yield Amount((CONFLICT_LINE, key), lines * (lost - spread))
-    # lines go through as few of the sets as they seem larger, and wait for one another there
-    sets = memory.ways[0] / memory.line_bytes
-    yield Amount((CROWDED,), lines * crowded[0] * (crowding[0] - 1) / sets)
+    loaded, stored = conflicts(call, shapes, own, memory)
+    for found, line, waiting in (
+        (loaded, CONFLICT_LINE, CROWDED),
+        (stored, CONFLICT_STORED, CROWDED_STORED),
+    ):
+        if found is not None:
+            for key, lines in zip(memory.keys, found.by_piece, strict=True):
+                yield Amount((line, key), lines)
+            yield Amount((waiting,), found.waiting)
 
 
 def _parts(visit: Visit, lines: Expr, own: Expr, line_bytes: int) -> Iterator[tuple[Expr, Expr]]:

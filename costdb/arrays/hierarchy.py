@@ -3,7 +3,8 @@
 A level keeps what was used within its size, and with it what crowds into its sets: lines at a
 pitch that shares a large power of two with the bytes of a way fit few sets, so that they leave
 the level as more of them would. The nearest level is small and replaces what is oldest: it holds
-all or nothing. Farther ones are shared and hashed, and lose their data little by little.
+all or nothing. Farther ones lose their data little by little, and go by where the system put the
+pages: what a pitch says of the sets ends at the page.
 """
 
 from __future__ import annotations
@@ -18,9 +19,18 @@ NEAR, BEYOND = "near", "beyond"
 USUAL_WAYS = (4096, 65_536)
 """Bytes of a way of the first level, and of farther ones, where a profile does not say."""
 
-_STEPS = ((2, 3), (1, 1), (4, 3))
+PAGE_BYTES = 4096
+_SEEN = 4
+"""Farther levels mix higher bits of an address into the number of a set: lines that would share
+one by their places in pages spread over so many."""
+
+_Steps = tuple[tuple[int, int], ...]
+_AT_ONCE: _Steps = ((1, 1),)
+_STEPS: _Steps = ((2, 3), (1, 1), (4, 3))
 """A farther level has lost a third of its data at two thirds of its size, two at its size, and all
 at four thirds: in steps, which closed forms of loops bear better than slopes."""
+_LAST_STEPS: _Steps = ((1, 2), (3, 4), (1, 1))
+"""The last one, which is shared with others, has lost all at its size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,12 @@ class Hierarchy:
 
     def crowding(self, pitch: Expr) -> tuple[Expr, ...]:
         """Return by how much larger lines at a pitch seem to each level than they are."""
-        return tuple(maximum(1, gcd(pitch, way) / self.line_bytes) for way in self.ways)
+        near, *farther = self.ways
+        pages = (num(min(way, PAGE_BYTES)) for way in farther)
+        return (
+            maximum(1, gcd(pitch, near) / self.line_bytes),
+            *(maximum(1, gcd(pitch, page) / (_SEEN * self.line_bytes)) for page in pages),
+        )
 
     def lost(self, distance: Expr, crowding: Sequence[Expr] = ()) -> tuple[Expr, ...]:
         """Return, for each level, the share that it has lost of data gone so far.
@@ -60,10 +75,9 @@ class Hierarchy:
             By level (:meth:`crowding`); none where lines spread over all sets.
         """
         seeming = crowding or (ONE,) * len(self.levels)
-        return tuple(
-            _lost(distance * times, level, nearest=number == 0)
-            for number, (level, times) in enumerate(zip(self.levels, seeming, strict=True))
-        )
+        far = [distance * times for times in seeming]
+        steps = (_AT_ONCE, *(_STEPS for _ in self.levels[1:-1]), _LAST_STEPS)
+        return tuple(map(lost_of, far, self.levels, steps))
 
     def shares(self, distance: Expr) -> Iterator[tuple[str, Expr]]:
         """Yield, for each piece, the share of the data gone so far that comes from there."""
@@ -92,10 +106,9 @@ def hierarchy(levels: Sequence[int], line_bytes: int, ways: Sequence[int] = ()) 
     return Hierarchy(tuple(levels), line_bytes, known)
 
 
-def _lost(distance: Expr, level: int, *, nearest: bool) -> Expr:
-    if nearest:
-        return less(level, distance)
+def lost_of(used: Expr, size: int, steps: _Steps = _STEPS) -> Expr:
+    """Return the share that a store of some size has lost when so much was used since."""
     total = ZERO
-    for times, parts in _STEPS:
-        total = total + less(times * level, parts * distance)
-    return total / len(_STEPS)
+    for times, parts in steps:
+        total = total + less(times * size, parts * used)
+    return total / len(steps)

@@ -13,14 +13,17 @@ from dataclasses import dataclass
 from statistics import median
 
 from costdb.arrays.amounts import (
+    ALONE,
     APART_ELEMENT,
     APART_STORED,
     CALL,
     CROWDED,
+    CROWDED_STORED,
     ELEMENT,
     FRESH_CALL,
     KEPT_CALL,
     LINES,
+    NEAR_PAGE,
     PAGE,
     ROWS_ELEMENT,
     ROWS_STORED,
@@ -45,7 +48,7 @@ _LEAST_TESTED = 6
 _UNITS = {
     **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
     **dict.fromkeys((ELEMENT, ROWS_ELEMENT, APART_ELEMENT, ROWS_STORED), "us/element"),
-    PAGE: "us/page",
+    **dict.fromkeys((PAGE, NEAR_PAGE), "us/page"),
 }
 LINES_MODEL, ELEMENTS_MODEL = "lines in pieces", "call + elements in pieces"
 
@@ -198,7 +201,7 @@ def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
 
 def _standard_row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
     """Return the amounts of the model that knows calls and elements only, in the same pieces."""
-    without = (*LINES, CROWDED, APART_STORED, PAGE, RUN)
+    without = (*LINES, ALONE, CROWDED, CROWDED_STORED, APART_STORED, PAGE, NEAR_PAGE, RUN)
     kept = {p: amount for p, amount in _row(call, memory).items() if p[0] not in without}
     if call.visits:
         own = working_set(call, memory.line_bytes)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _ENOUGH_US = 60.0
 _ELEMENTS, _RANDOM = 5_000_000, 99_991
 _AWAY_SLOT, _AWAY_ELEMENTS = 4, 15_000_000
+_GROWING_SLOT = 3
+"""What adds to itself has memory of its own: exponentials of values that grew took longer."""
 
 
 def action_of(point: Point) -> Action:
@@ -60,7 +62,8 @@ def _operation(point: Point) -> Callable[[], object]:
         return lambda: base[1:-1, 2:]
     if operation in ("take", "add_at", "add_at_cast"):
         places, size = number_of(point, "places"), number_of(point, "table")
-        table, index = _buffer(dtype, 0)[:size], _places(places, size)
+        slot = 0 if operation == "take" else _GROWING_SLOT
+        table, index = _buffer(dtype, slot)[:size], _places(places, size)
         if operation == "take":
             return lambda: table[index]
         one = 1 if operation == "add_at_cast" else table.dtype.type(1)
@@ -84,7 +87,10 @@ def _operation(point: Point) -> Callable[[], object]:
 
         return transposed
     if "axis" in features:
-        return _axis_operation(operation, first[: rows * columns].reshape(rows, columns), point)
+        pitch = number_of(point, "pitch") if "pitch" in features else columns
+        whole = first[: rows * pitch].reshape(rows, pitch)
+        block = whole[:, :columns] if columns > 1 or pitch == 1 else whole[:, 0]
+        return _axis_operation(operation, block, point)
     return _elementwise_operation(point, operation, dtype, rows, columns)
 
 
@@ -92,9 +98,11 @@ def _axis_operation(operation: str, array: Array, point: Point) -> Callable[[], 
     np, axis = numpy(), number_of(point, "axis")
     match operation:
         case "scan":
+            if array.ndim == 1:
+                return lambda: np.cumsum(array, dtype=array.dtype)
             return lambda: np.cumsum(array, axis=axis, dtype=array.dtype)
         case "reduce":
-            if min(array.shape) == 1:
+            if array.ndim == 1 or min(array.shape) == 1:
                 return lambda: array.sum(dtype=array.dtype)
             return lambda: array.sum(axis=axis, dtype=array.dtype)
         case "roll":
@@ -117,8 +125,8 @@ def _elementwise_operation(
         whole = _buffer(kind, slot)[: rows * pitch].reshape(rows, pitch)
         return whole[:, :columns] if columns > 1 else whole[:, 0]
 
-    # what adds to itself has memory of its own, where values may grow
-    first = block("float32" if operation == "cast" else dtype, 3 if form == "in_place" else 0)
+    slot = _GROWING_SLOT if form == "in_place" else 0
+    first = block("float32" if operation == "cast" else dtype, slot)
     target = block("bool" if operation == "compare" else dtype, 2)
     if operation in ("fill", "copy", "cast"):
         if form == "fresh":

@@ -38,7 +38,7 @@ def call_of(point: Point) -> ArrayCall:
         held = Visit(_memory(item, (table,)), "table", away)
         index = Visit(_memory(8, (places,)), "places", away)
         scatters = operation is not ArrayOperation.TAKE
-        made = held if scatters else Visit(_memory(item, (places,)))
+        made = held if scatters else Visit(_memory(item, (places,)), "", away)
         operands = (index,) if scatters else (held, index)
         return ArrayCall(
             operation, dtype, num(places), made, operands, fresh=not scatters, length=num(table)
@@ -62,6 +62,8 @@ def call_of(point: Point) -> ArrayCall:
         count = num(rows * columns)
         return ArrayCall(operation, dtype, count, product, factors, fresh=True, length=num(columns))
     if "axis" in features:
+        if "pitch" in features:
+            return _of_a_part(operation, dtype, shape, number_of(point, "pitch"))
         return _along_axis(operation, dtype, item, shape, number_of(point, "axis"))
     if operation is ArrayOperation.TRANSPOSE:
         there = Visit(_memory(item, shape))
@@ -115,6 +117,27 @@ def _along_axis(
         fresh=result is not None,
         axis_from_last=1 - axis if axes else None,
         length=num(shape[axis]) if axes else None,
+    )
+
+
+def _of_a_part(
+    operation: ArrayOperation, dtype: str, shape: tuple[int, int], pitch: int
+) -> ArrayCall:
+    """Return a call on some columns of a larger array, or on a single one by itself."""
+    item, (rows, columns) = _item(dtype), shape
+    alone = columns == 1
+    kept = (rows,) if alone else shape
+    pitches = (num(item * pitch),) if alone else (num(item * pitch), num(item))
+    result = None if operation is ArrayOperation.REDUCE else Visit(_memory(item, kept))
+    return ArrayCall(
+        operation,
+        dtype,
+        num(prod(shape)),
+        result,
+        (Visit(Region(item, _counts(kept), pitches), "operand"),),
+        fresh=result is not None,
+        axis_from_last=0 if alone else None,
+        length=num(rows) if alone else None,
     )
 
 

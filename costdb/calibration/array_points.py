@@ -9,7 +9,7 @@ from costdb.calibration.section import Effort, Feature, Point
 
 _HELD_OUT = 0.25
 _SIZES = (
-    *(1, 40, 300, 1000, 3000, 10_000, 20_000, 40_000, 70_000, 130_000),
+    *(1, 8, 40, 120, 300, 1000, 3000, 10_000, 20_000, 40_000, 70_000, 130_000),
     *(250_000, 500_000, 900_000, 1_500_000, 2_500_000, 4_000_000),
 )
 _FEW_SIZES = (1, 40, 300, 3000, 20_000, 130_000, 500_000, 3_000_000)
@@ -25,6 +25,19 @@ _RUNS = (
     (300, 1500),
     (2000, 100),
 )
+_MORE_RUNS = (
+    (50, 30),
+    (100, 98),
+    (120, 800),
+    (250, 400),
+    (398, 398),
+    (600, 598),
+    (500, 3000),
+    (798, 798),
+    (1198, 1198),
+    (1400, 698),
+)
+"""Rows with gaps, as the inner parts of grids have them: most of what stencils take."""
 _COLUMNS = (
     (300, 5),
     (1000, 11),
@@ -65,6 +78,8 @@ _MORE_COLUMNS = (
 )
 """So many, as nine in ten of a few points is no more than their worst; the last ones crowd into
 few sets of a cache."""
+_COLUMNS_ALONE = (*_COLUMNS, *_MORE_COLUMNS[:12])
+"""Columns that are summed by themselves."""
 _MATRICES = (2, 8, 20, 50, 90, 130, 200, 260, 330, 420, 500, 640, 800, 1000)
 _TABLES = (
     (1, 100),
@@ -178,6 +193,23 @@ _MORE_LENGTHS = (
     (256, 256),
     (5000, 120),
 )
+_ACROSS = (
+    (30, 40),
+    (80, 70),
+    (120, 300),
+    (180, 900),
+    (250, 140),
+    (300, 300),
+    (450, 450),
+    (550, 1800),
+    (600, 600),
+    (800, 500),
+    (1200, 230),
+    (1300, 900),
+    (2500, 350),
+    (3500, 40),
+)
+"""Rows and columns of walks across lines that crowd nowhere."""
 _CROWDED = (
     (50, 512),
     (100, 512),
@@ -301,7 +333,11 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                     if axis or (operation not in ("fft", "sort") or c > 1)
                 )
             if full and operation != "reduce":
-                yield from ({"rows": r, "columns": c, "axis": 0} for r, c in _CROWDED)
+                yield from ({"rows": r, "columns": c, "axis": 0} for r, c in (*_CROWDED, *_ACROSS))
+            if full and operation in ("scan", "reduce"):
+                yield from (
+                    {"rows": r, "columns": 1, "axis": 1, "pitch": p} for r, p in _COLUMNS_ALONE
+                )
             if operation in ("scan", "reduce"):
                 yield from ({"rows": 1, "columns": n, "axis": 1} for n in sizes)
         case "transpose":
@@ -313,6 +349,12 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
         case "roll" | "pad":
             for axis in (0, 1):
                 yield from ({"rows": r, "columns": c, "axis": axis} for r, c in squares)
+            if full:
+                yield from (
+                    {"rows": r, "columns": c, "axis": axis, "pitch": c + 2}
+                    for axis in (0, 1)
+                    for r, c in _RUNS
+                )
         case _:
             yield from _elementwise(operation, width, sizes, effort)
 
@@ -328,7 +370,7 @@ def _elementwise(
             if n * width <= 40_000_000:
                 yield {"rows": 1, "columns": n, "pitch": n, "form": form}
     full = effort is Effort.FULL
-    for rows, run in _RUNS if full else _RUNS[::2]:
+    for rows, run in (*_RUNS, *_MORE_RUNS) if full else _RUNS[::2]:
         yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "out"}
         if full and operation != "fill":
             yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "fresh"}

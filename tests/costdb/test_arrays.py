@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from statistics import mean
 
 import pytest
 
 from costdb.arrays.amounts import amounts, rate_key
 from costdb.arrays.fresh import PADDING_BYTES
 from costdb.arrays.hierarchy import hierarchy
+from costdb.arrays.walks import lines_referred_to
 from costdb.arrays.wholes import in_whole_rows
 from costdb.calibration.array_fit import fit_classes
 from costdb.calibration.array_point_calls import call_of
@@ -137,24 +139,61 @@ def test_rows_cut_to_what_a_rank_has_follow_on_where_they_are_whole(columns: int
     assert call == added(dense(30, left), 30 * left)
 
 
-@pytest.mark.parametrize(("pitch", "line"), [(20, 1.0), (512, 33.0)])
+@pytest.mark.parametrize(("pitch", "conflicts"), [(20, 0), (512, 24)])
 def test_columns_have_a_line_for_each_element_and_conflicts_at_powers_of_two(
-    pitch: int, line: float
+    pitch: int, conflicts: int
 ) -> None:
     column = Region(8, (num(24),), (num(8 * pitch),))
-    assert time_us(added(column, 24)) == pytest.approx(2.25 + 0.72 + line * 72)
+    # lines that are stored hide what the loaded ones wait for
+    rates = {**BINARY, "conflict_stored_us": {"beyond": 8.0}}
+    price = time_us(added(column, 24), binary=rates)
+    assert price == pytest.approx(2.25 + 0.72 + 72 + 8 * conflicts)
+    # two columns that are only loaded are waited for once
+    loads = ArrayCall(
+        ArrayOperation.BINARY,
+        "float64",
+        num(24),
+        Visit(dense(24), "c"),
+        (Visit(column, "a"), Visit(column, "b")),
+    )
+    expected = 2.25 + 0.72 + 48 + 0.5 * (24 / 8 + 7 / 8) + 32 * conflicts
+    assert time_us(loads, binary=rates) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("rows", "pitch", "pages"), [(1000, 600, 0), (1100, 600, 3300)])
-def test_more_pages_than_are_at_hand_are_looked_up(rows: int, pitch: int, pages: int) -> None:
-    column = Region(8, (num(rows),), (num(8 * pitch),))
+@pytest.mark.parametrize(("rows", "share"), [(600, 0), (1000, 1 / 3), (1100, 2 / 3), (1400, 1)])
+def test_more_pages_than_are_at_hand_are_looked_up(rows: int, share: float) -> None:
+    column = Region(8, (num(rows),), (num(8 * 600),))
     looked_up = time_us(added(column, rows), binary={**BINARY, "page_us": 0.5})
-    assert looked_up - time_us(added(column, rows)) == pytest.approx(0.5 * pages)
+    assert looked_up - time_us(added(column, rows)) == pytest.approx(0.5 * 3 * rows * share)
     # rows of a page or less bring no page that the one before did not
     narrow = Region(8, (num(3 * rows),), (num(8),))
     assert time_us(added(narrow, rows), binary={**BINARY, "page_us": 0.5}) == pytest.approx(
         time_us(added(narrow, rows))
     )
+
+
+@pytest.mark.parametrize(("rows", "pages"), [(20, 0), (30, 90)])
+def test_few_pages_are_known_at_once(rows: int, pages: int) -> None:
+    column = Region(8, (num(rows),), (num(8 * 600),))
+    soon = time_us(added(column, rows), binary={**BINARY, "near_page_us": 0.5})
+    assert soon - time_us(added(column, rows)) == pytest.approx(0.5 * pages)
+
+
+def test_walks_across_lines_look_up_their_pages_each_time() -> None:
+    there = dense(5000, 600)
+    walked = ArrayCall(
+        ArrayOperation.SCAN,
+        "float64",
+        num(5000 * 600),
+        Visit(there),
+        (Visit(there, "a"),),
+        fresh=True,
+        axis_from_last=1,
+        length=num(5000),
+    )
+    rates = {"call_us": 1.0, "element_us": 0.01}
+    looked_up = time_us(walked, scan_across={**rates, "page_us": 0.5})
+    assert looked_up - time_us(walked, scan_across=rates) == pytest.approx(0.5 * 2 * 5000 * 600)
 
 
 def test_data_that_has_gone_far_comes_from_far() -> None:
@@ -166,28 +205,47 @@ def test_data_that_has_gone_far_comes_from_far() -> None:
     assert moving - near == pytest.approx(4.0 * (16 / 8 + 7 / 8) / 4)
 
 
-@pytest.mark.parametrize(("pitch", "share"), [(20, 0), (128, 15 / 64), (512, 63 / 64)])
-def test_lines_that_crowd_into_few_sets_wait_for_one_another(pitch: int, share: float) -> None:
+@pytest.mark.parametrize(("crowding", "pitch"), [(1, 20), (16, 128), (64, 512)])
+def test_lines_that_crowd_into_few_sets_wait_for_one_another(crowding: int, pitch: int) -> None:
     column = Region(8, (num(24),), (num(8 * pitch),))
-    waited = time_us(added(column, 24), binary={**BINARY, "crowded_line_us": 0.5})
-    assert waited - time_us(added(column, 24)) == pytest.approx(0.5 * 72 * share)
+    rates = {**BINARY, "crowded_line_us": 0.5, "crowded_stored_us": 1.0}
+    loads, stores = (crowding - 1) / 63, max(0, crowding - 8) / 56
+    waited = time_us(added(column, 24), binary=rates)
+    expected = 24 * (1.0 * stores + 0.5 * max(0, loads - stores))
+    assert waited - time_us(added(column, 24)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("references", "lines"), [(10, 500), (400, 500), (900, 500), (3000, 500)])
+def test_references_to_random_places_come_to_so_many_lines(references: int, lines: int) -> None:
+    drawn = Random(references)
+    came_to = mean(len({drawn.randrange(lines) for _ in range(references)}) for _ in range(200))
+    told = float(evaluate(lines_referred_to(num(references), num(lines)), {}))
+    assert told == pytest.approx(came_to, rel=0.04)
 
 
 def test_random_places_find_a_table_where_the_program_left_it() -> None:
     rates = {"call_us": 1.0, "apart_line_us": {"b10000": 1.0, "beyond": 8.0}}
     table, places = dense(4000), dense(20)
 
-    def taken_us(distance: int | None) -> float:
+    def taken_us(distance: int | None, **more: float) -> float:
         far = None if distance is None else num(distance)
         operands = Visit(table, "table", far), Visit(places, "places", far)
         taken = ArrayCall(
             ArrayOperation.TAKE, "float64", num(20), Visit(places), operands, length=num(4000)
         )
-        return time_us(taken, take={**rates, "element_us": 0.0})
+        return time_us(taken, take={**rates, "element_us": 0.0, **more})
 
-    # twenty lines at the most, each found where the call before left it or where the program did
-    assert taken_us(None) == pytest.approx(1 + 20)
-    assert taken_us(50_000) == pytest.approx(1 + 20 * 8)
+    lines = 4000 / 8 + 7 / 8
+    first = float(evaluate(lines_referred_to(num(20), num(lines)), {}))
+    near, far = (1 - size / (64 * lines) for size in LEVELS)
+    again = (20 - first) * (near - far + 8 * far)
+    # nearly each reference has a line of its own, where the call before left it or the program did
+    assert first == pytest.approx(20, rel=0.03)
+    assert taken_us(None) == pytest.approx(1 + first + again)
+    assert taken_us(50_000) == pytest.approx(1 + 8 * first + again)
+    # few of them wait for a line while nothing else is waited for
+    alone = taken_us(50_000, alone_line_us=100.0) - taken_us(50_000)
+    assert alone == pytest.approx(100 * first * (1 - first / 20))
 
 
 def test_the_price_is_a_closed_form_that_grows() -> None:
@@ -296,6 +354,11 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
         # nothing was measured there: no less than where it was
         ("conflict_line_us", "b8388608"): 0.006,
         ("conflict_line_us", "beyond"): 0.006,
+        ("conflict_stored_us", "b1048576"): 0.004,
+        ("conflict_stored_us", "b8388608"): 0.004,
+        ("conflict_stored_us", "beyond"): 0.004,
+        ("crowded_stored_us",): 0.005,
+        ("page_us",): 0.001,
     }
     (fitted,), qualities, _ = fit_classes(made_up_timings(truth), CACHES)
     assert (fitted.key, fitted.dtype) == ("binary", "float64")
@@ -315,7 +378,7 @@ def test_what_comes_from_farther_never_costs_less_whatever_was_measured() -> Non
         for timing in made_up_timings({("call_us",): 0.4, ("element_us",): 1e-3})
     ]
     (fitted,), _, _ = fit_classes(timings, CACHES)
-    for name in ("line_us", "apart_line_us", "conflict_line_us"):
+    for name in ("line_us", "apart_line_us", "conflict_line_us", "conflict_stored_us"):
         rates = [
             fitted.coefficients.get((name, key), 0.0) for key in ("b1048576", "b8388608", "beyond")
         ]

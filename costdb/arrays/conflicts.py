@@ -1,0 +1,124 @@
+"""What calls wait for beside the lines they touch: crowded sets of caches, and pages looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from costdb.arrays.hierarchy import PAGE_BYTES, Hierarchy
+from costdb.arrays.memory import Lie, Shape
+from costdb.arrays.walks import in_walks, is_table, walk_bytes, walked_across
+from costdb.expr import Expr, maximum, minimum, num
+from costdb.work import ArrayCall, Visit
+
+ZERO, ONE = num(0), num(1)
+_SETS_TO_STORE = 8
+"""In the lines of so many sets stores do not wait for one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conflicts:
+    """Lines that crowd into few sets.
+
+    Attributes
+    ----------
+    by_piece : tuple of Expr
+        Lines that come from each piece beyond the first level only because they crowd.
+    waiting : Expr
+        Lines, as many as would take as long if all went through one set of the first level.
+    """
+
+    by_piece: tuple[Expr, ...]
+    waiting: Expr
+
+
+def conflicts(
+    call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]], own: Expr, memory: Hierarchy
+) -> tuple[Conflicts | None, Conflicts | None]:
+    """Return what a call waits for of the lines it loads, and of those it stores.
+
+    The processor waits for the dearest of the lines that an element needs and gets the others
+    meanwhile, so one array that is crowded takes as long as several.
+
+    Parameters
+    ----------
+    call : ArrayCall
+    shapes : sequence of (Visit, Shape)
+        Of all its memory, each part once.
+    own : Expr
+        Bytes of all lines that it touches.
+    memory : Hierarchy
+    """
+    loaded: dict[Conflicts, None] = {}
+    stored = None
+    for visit, shape in shapes:
+        found = _of(call, visit, shape, own, memory)
+        if found is not None and visit == call.result:
+            stored = found
+        elif found is not None:
+            loaded[found] = None
+    return _dearest(list(loaded), stored), stored
+
+
+def _of(
+    call: ArrayCall, visit: Visit, shape: Shape, own: Expr, memory: Hierarchy
+) -> Conflicts | None:
+    walked = walked_across(call, visit)
+    if walked is not None:
+        elements, first = in_walks(visit, memory.line_bytes)
+        pitch, lines = walked[0], elements * (1 - first)
+        distance = walk_bytes(call, memory.line_bytes)
+    elif shape.lie is Lie.APART and not is_table(call, visit):
+        pitch, lines, distance = shape.pitch_bytes, shape.lines, own
+        if visit.distance_bytes is not None:
+            distance = maximum(own, visit.distance_bytes)
+    else:
+        return None
+    crowding = memory.crowding(pitch)
+    if all(times == ONE for times in crowding):
+        return None
+    anyway, crowded = memory.lost(distance), memory.lost(distance, crowding)
+    by_piece = tuple(lines * (lost - spread) for spread, lost in zip(anyway, crowded, strict=True))
+    # lines go through as few of the sets as they seem larger, and wait for one another there
+    sets = memory.ways[0] // memory.line_bytes
+    spread_over = min(_SETS_TO_STORE, sets - 1) if visit == call.result else 1
+    few = maximum(0, crowding[0] - spread_over) / (sets - spread_over)
+    return Conflicts(by_piece, lines * crowded[0] * few)
+
+
+def _dearest(loaded: Sequence[Conflicts], stored: Conflicts | None) -> Conflicts | None:
+    """Return what loads wait for longer than stores do."""
+    if not loaded:
+        return None
+    by_piece = tuple(
+        _greatest(of_all) for of_all in zip(*(c.by_piece for c in loaded), strict=True)
+    )
+    waiting = _greatest([one.waiting for one in loaded])
+    if stored is None:
+        return Conflicts(by_piece, waiting)
+    longer = (maximum(0, a - b) for a, b in zip(by_piece, stored.by_piece, strict=True))
+    return Conflicts(tuple(longer), maximum(0, waiting - stored.waiting))
+
+
+def _greatest(amounts: Iterable[Expr]) -> Expr:
+    first, *others = amounts
+    for amount in others:
+        first = maximum(first, amount)
+    return first
+
+
+def pages(call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]]) -> tuple[Expr, Expr]:
+    """Return how often a call comes to another page, and how many pages it comes back to.
+
+    Elements that lie apart, and walks across lines, come to a page with each element or few.
+    """
+    visits, within = ZERO, ZERO
+    for visit, shape in shapes:
+        walked = walked_across(call, visit)
+        if walked is not None:
+            share = minimum(1, walked[0] / PAGE_BYTES)
+            visits, within = visits + shape.elements * share, within + walked[1] * share
+        elif shape.lie is Lie.APART:
+            each = shape.elements * minimum(1, shape.pitch_bytes / PAGE_BYTES)
+            visits, within = visits + each, within + each
+    return visits, within
