@@ -28,13 +28,23 @@ def read_document(path: Path) -> dict[str, Json]:
     MachineError
         The file cannot be read, is too large, or is not a JSON object.
     """
+    return parse_document(read_text(path), str(path))
+
+
+def read_text(path: Path) -> bytes:
+    """Return the text of a document in a file, one that is too large not to its end.
+
+    Raises
+    ------
+    MachineError
+        The file cannot be read.
+    """
     try:
         with path.open("rb") as file:
-            text = file.read(_LARGEST_DOCUMENT_BYTES + 1)
+            return file.read(_LARGEST_DOCUMENT_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise MachineError(f"cannot read machine profile {path}: {reason}") from error
-    return parse_document(text, str(path))
 
 
 def parse_document(text: bytes | str, where: str) -> dict[str, Json]:

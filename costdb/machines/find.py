@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from costdb.machines.built_in import built_in_machine, built_in_names
 from costdb.machines.checks import is_machine_name
-from costdb.machines.documents import (
-    Json,
-    UnknownMachineError,
-    read_document,
-)
+from costdb.machines.documents import UnknownMachineError, parse_document, read_text
 from costdb.machines.machine import Machine, machine_of
 
 CALIBRATED = "here"
@@ -41,13 +38,12 @@ def load_machine(name_or_path: str) -> Machine:
         The profile cannot be read or is not well formed.
     """
     if name_or_path.endswith(".json"):
-        return machine_of(read_document(Path(name_or_path)), name_or_path)
+        return _machine(read_text(Path(name_or_path)), name_or_path)
     if name_or_path in built_in_names():
         return built_in_machine(name_or_path)
     stored = _stored_profile(name_or_path) if is_machine_name(name_or_path) else None
     if stored is not None:
-        document, origin = stored
-        return machine_of(document, origin)
+        return _machine(*stored)
     raise UnknownMachineError(_unknown(name_or_path))
 
 
@@ -56,7 +52,16 @@ def machine_names() -> tuple[str, ...]:
     return tuple(sorted({*built_in_names(), *_stored_names()}))
 
 
-def _stored_profile(name: str) -> tuple[dict[str, Json], str] | None:
+@lru_cache(maxsize=8)
+def _machine(text: bytes | str, origin: str) -> Machine:
+    """Return the machine of a profile's text, the same one again while that is the same.
+
+    Prices are remembered by machine: an editor's server asks for it at every edit.
+    """
+    return machine_of(parse_document(text, origin), origin)
+
+
+def _stored_profile(name: str) -> tuple[str, str] | None:
     from costdb.store import stored_profile
 
     return stored_profile(name)

@@ -14,7 +14,6 @@ from costdb.store.place import store_path
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from costdb.machines.documents import Json
     from costdb.store.evidence import Evidence
 
 
@@ -46,8 +45,8 @@ class StoredEvidence:
 _last: list[tuple[Path, State, Extract]] = []
 
 
-def stored_profile(name: str) -> tuple[dict[str, Json], str] | None:
-    """Return an imported profile's document and where it is kept, or None.
+def stored_profile(name: str) -> tuple[str, str] | None:
+    """Return an imported profile's document as text, and where it is kept; or None.
 
     Raises
     ------
@@ -55,12 +54,7 @@ def stored_profile(name: str) -> tuple[dict[str, Json], str] | None:
         The store cannot be read, or was written by a newer version.
     """
     text = _extract().profiles.get(name)
-    if text is None:
-        return None
-    from costdb.machines.documents import parse_document
-
-    where = f"{store_path()}: {name}"
-    return parse_document(text, where), where
+    return None if text is None else (text, f"{store_path()}: {name}")
 
 
 def stored_profile_names() -> tuple[str, ...]:

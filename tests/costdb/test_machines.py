@@ -58,6 +58,15 @@ def test_quantities_carry_interval_unit_provenance_and_the_citation(tmp_path):
     assert machine.notes == ("a note",)
 
 
+def test_a_machine_is_the_same_one_while_its_profile_is(tmp_path: Path) -> None:
+    path = str(written(tmp_path, document()))
+    machine = load_machine(path)
+    assert load_machine(path) is machine
+    written(tmp_path, {**document(), "title": "another"})
+    assert load_machine(path).title == "another"
+
+
+
 def test_what_a_profile_does_not_state_is_none_and_empty(tmp_path):
     machine = machine_of(document(), "here")
     assert machine.quantity("lines", "message", "beta_us_per_byte") is None
