@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from costdb.arrays.amounts import (
     APART_ELEMENT,
@@ -22,7 +23,7 @@ from costdb.arrays.together import line_factor, slowed
 from costdb.arrays.wholes import in_whole_rows
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
-from costdb.expr.nodes import Num
+from costdb.expr.nodes import ZERO, Num, add
 from costdb.machines import RESIDUAL, Machine
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
@@ -48,25 +49,19 @@ def price_calls(
     MachineError
         The profile's section is malformed.
     """
-    bill = _Bill(machine, _memory(machine), together)
-    for call in calls:
-        bill.charge(call)
-    return bill.total()
+    return _total(machine, [_charge_of(call, machine, together) for call in calls])
 
 
 def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
     """Price a compiled loop over elements: its operations, and its lines by how they lie."""
-    rates = rates_of(machine, "loop", "float64")
-    memory = _memory(machine)
-    if rates is None or not memory.levels:
+    if rates_of(machine, "loop", "float64") is None or not _memory(machine).levels:
         return lacking(machine, f"{SECTION}.rates.loop, of compiled loops")
-    bill = _Bill(machine, memory, work.together)
     places = [Visit(access.region) for access in work.accesses]
     call = ArrayCall(ArrayOperation.LOOP, "float64", work.operations, None, tuple(places))
-    bill.charge(call)
-    return bill.total()
+    return _total(machine, [_charge_of(call, machine, work.together)])
 
 
+@lru_cache(maxsize=64)
 def _memory(machine: Machine) -> Hierarchy:
     levels = counts_in_keys(machine, "b", SECTION, "levels")
     stated = (machine.quantity(SECTION, "way_bytes", f"b{level}") for level in levels)
@@ -74,44 +69,72 @@ def _memory(machine: Machine) -> Hierarchy:
     return hierarchy(levels, machine.cache_line_bytes, ways)
 
 
+@dataclass(frozen=True, slots=True)
+class _Charge:
+    """What a call costs, or what the profile lacks for it."""
+
+    label: str
+    time: Expr = ZERO
+    coefficients: Mapping[str, Quantity] = field(default_factory=dict)
+    domain: Domain | None = None
+    absent: str = ""
+
+
+@lru_cache(maxsize=4096)
+def _charge_of(call: ArrayCall, machine: Machine, together: Expr | None) -> _Charge:
+    """Return what a call costs; statements, variants and edited texts share most of theirs."""
+    return _Pricing(machine, _memory(machine), together).charge(call)
+
+
+def _total(machine: Machine, charges: Iterable[_Charge]) -> Priced | Missing:
+    """Return the sum of all calls, or what the profile lacks for it."""
+    times: dict[str, list[Expr]] = {}
+    coefficients: dict[str, Quantity] = {}
+    domains: dict[Domain, None] = {}
+    absent: dict[str, None] = {}
+    for charge in charges:
+        if charge.absent:
+            absent[charge.absent] = None
+            continue
+        times.setdefault(charge.label, []).append(charge.time)
+        coefficients |= charge.coefficients
+        if charge.domain is not None:
+            domains[charge.domain] = None
+    if absent:
+        return lacking(machine, ", ".join(absent))
+    terms = tuple(Term(label, MODEL, add(some)) for label, some in times.items())
+    return Priced(add([t.microseconds for t in terms]), terms, coefficients, tuple(domains))
+
+
 @dataclass(slots=True)
-class _Bill:
+class _Pricing:
     machine: Machine
     memory: Hierarchy
-    together: Expr | None = None
-    terms: dict[str, Expr] = field(default_factory=dict)
+    together: Expr | None
     coefficients: dict[str, Quantity] = field(default_factory=dict)
-    domains: dict[Domain, None] = field(default_factory=dict)
-    absent: dict[str, None] = field(default_factory=dict)
 
-    def charge(self, call: ArrayCall) -> None:
-        """Add a call."""
+    def charge(self, call: ArrayCall) -> _Charge:
+        """Return what a call costs."""
         key = rate_key(call)
+        label = _label(call.operation)
         rates = rates_of(self.machine, key, call.dtype)
         if rates is None or not self.memory.levels:
-            self.absent[f"{SECTION}.rates.{key}.{call.dtype}"] = None
-            return
+            return _Charge(label, absent=f"{SECTION}.rates.{key}.{call.dtype}")
         total = num(0)
         for share, one in in_whole_rows(call):
-            taken, each = list(amounts(one, self.memory)), num(0)
-            for amount in taken:
-                each = each + amount.amount * self._coefficient(rates, key, call.dtype, amount)
+            taken = list(amounts(one, self.memory))
+            each = add(
+                amount.amount * self._coefficient(rates, key, call.dtype, amount)
+                for amount in taken
+            )
             total = total + share * each * self._residual(rates, key, call.dtype, taken)
         total = total * self._of_the_whole(call)
-        label = _label(call.operation)
-        self.terms[label] = self.terms.get(label, num(0)) + total
         limits = self.machine.section(SECTION, "range").get("elements")
         if isinstance(limits, list) and call.operation is not ArrayOperation.VIEW:
             low, high = (float(limit) for limit in limits if isinstance(limit, int | float))
-            self.domains[Domain("elements of an array call", call.elements, low, high)] = None
-
-    def total(self) -> Priced | Missing:
-        """Return the sum of all calls, or what the profile lacks for it."""
-        if self.absent:
-            return lacking(self.machine, ", ".join(self.absent))
-        terms = tuple(Term(label, MODEL, time) for label, time in self.terms.items())
-        time = sum(self.terms.values(), num(0))
-        return Priced(time, terms, self.coefficients, tuple(self.domains))
+            domain = Domain("elements of an array call", call.elements, low, high)
+            return _Charge(label, total, self.coefficients, domain)
+        return _Charge(label, total, self.coefficients)
 
     def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
         if amount.place[0] == FRESH:
