@@ -1,5 +1,6 @@
 """What one rank does in steps of an SPMD program, as a term of the process algebra.
 
+All ranks compute at the same time and share what lies beyond their own caches, but in a chain.
 Which rank is the slowest is found by trying some: the first, the second, the last, and those
 that conditions single out. A neighbour is taken to be there. What no model covers is left out
 and told, with its line.
@@ -16,6 +17,7 @@ from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
 from advisor.analysis.spmd.threads import superstep
+from advisor.analysis.together import in_turn, together
 from advisor.ir.rebuilt import rebuilt
 from advisor.ir.spmd.program import RANK, RANKS
 from advisor.ir.spmd.steps import (
@@ -80,7 +82,8 @@ def lower_steps(steps: Sequence[Step], loops: Sequence[Loop] = ()) -> Lowered:
     gaps: dict[Gap, None] = {}
     for rank in _ranks(body):
         lowering = _Lowering({RANK: rank})
-        found.setdefault(Sequential(tuple(lowering.within(tuple(loops), body))))
+        made = Sequential(tuple(lowering.within(tuple(loops), body)))
+        found.setdefault(together(made, sym(RANKS)))
         gaps.update(dict.fromkeys(lowering.gaps))
     several = tuple(found)
     return Lowered(several[0] if len(several) == 1 else Parallel(several), tuple(gaps))
@@ -129,14 +132,15 @@ class _Lowering:
         """
         ranks = sym(RANKS)
         message = self._message(chain)
-        link = Sequential((*self._of(chain.inner.between, num(1)), message))
+        # who waits for the rank before computes alone
+        link = in_turn(Sequential((*self._of(chain.inner.between, num(1)), message)))
         started = Parallel(
             (
                 Sequential(self._of(chain.begin.between, self._first(chain))),
                 Sequential(self._of(chain.inner.before, num(1))),
             )
         )
-        rest = Sequential(self._of(chain.end.after, self._last(chain)))
+        rest = in_turn(Sequential(self._of(chain.end.after, self._last(chain))))
         links = SeqLoop(LINK, num(1), ranks - 2, link)
         alone = Sequential(
             (

@@ -120,10 +120,11 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
             )
         case "product":
             # two vectors make one number
-            made = elements if stores else num(1)
-            return ArrayCall(
-                ArrayOperation.MATMUL, dtype, made, result, operands, fresh, length=step.length
-            )
+            made, operation = elements if stores else num(1), ArrayOperation.MATMUL
+            if step.length is not None and any(len(o.region.counts) == 1 for o in operands):
+                # every element of the matrix is used once: nothing is brought near to stay there
+                made, operation = made * step.length, ArrayOperation.MATVEC
+            return ArrayCall(operation, dtype, made, result, operands, fresh, length=step.length)
     operation = operation_class(step.operation, len(operands))
     return ArrayCall(operation, dtype, elements, result, operands, fresh)
 
