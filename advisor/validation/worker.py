@@ -1,7 +1,8 @@
 """The ranks that a validation runs: ``mpiexec -n 2 python -m advisor.validation.worker JOBS``.
 
-JOBS is a file with the programs to time. Ways to do one job take turns, so that drift falls on all
-alike; a time is the slowest rank's, from a barrier on. Rank 0 writes a line of JSON for each job.
+JOBS is a file with the programs to time. A program is repeated with nothing of another between, so
+that it finds in the caches what it left there, as predictions take it to. A time is the slowest
+rank's, from a barrier on. Rank 0 writes a line of JSON for each job.
 
 Ranks keep their cores busy while they wait for each other. One that did not run all the time lost
 its core to another process, and all that waited for it lost time with it: such a repetition was
@@ -62,29 +63,32 @@ class Sample:
 
 
 def timed(ways: Sequence[Ready], communicator: Any, seconds: float) -> list[list[Sample]]:
-    """Return the repetitions of each way."""
+    """Return the repetitions of each way, which have even parts of the time."""
+    return [_repeated(way, communicator, seconds / len(ways)) for way in ways]
+
+
+def _repeated(way: Ready, communicator: Any, seconds: float) -> list[Sample]:
     from mpi4py import MPI
 
-    taken: list[list[Sample]] = [[] for _ in ways]
+    samples: list[Sample] = []
     spent_us = 0.0
     for repetition in range(WARM_UPS + MOST):
-        for way, samples in zip(ways, taken, strict=True):
-            way.reset()
-            communicator.Barrier()
-            ran, begin = time.process_time_ns(), time.perf_counter_ns()
-            way.run()
-            own_ns, ran_ns = time.perf_counter_ns() - begin, time.process_time_ns() - ran
-            slowest_us = communicator.allreduce(own_ns / 1000, op=MPI.MAX)
-            calm = communicator.allreduce(ran_ns >= RAN * own_ns, op=MPI.LAND)
-            spent_us += slowest_us
-            if repetition >= WARM_UPS:
-                samples.append(Sample(slowest_us, calm))
+        way.reset()
+        communicator.Barrier()
+        ran, begin = time.process_time_ns(), time.perf_counter_ns()
+        way.run()
+        own_ns, ran_ns = time.perf_counter_ns() - begin, time.process_time_ns() - ran
+        slowest_us = communicator.allreduce(own_ns / 1000, op=MPI.MAX)
+        calm = communicator.allreduce(ran_ns >= RAN * own_ns, op=MPI.LAND)
+        spent_us += slowest_us
+        if repetition >= WARM_UPS:
+            samples.append(Sample(slowest_us, calm))
         # what all ranks know alike decides, or they would part here
-        fewest = min(sum(sample.calm for sample in samples) for samples in taken)
+        fewest = sum(sample.calm for sample in samples)
         enough = seconds if fewest >= FEWEST else PATIENCE * seconds
         if repetition + 1 >= WARM_UPS + FEWEST and spent_us > enough * 1e6:
             break
-    return taken
+    return samples
 
 
 def undisturbed(samples: Sequence[Sample]) -> list[float]:
