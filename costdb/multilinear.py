@@ -121,6 +121,9 @@ def extremes(price: Reduced, box: Box) -> Interval:
     mid = price.at({name: box[name].mid for name in names})
     low = high = mid
     fixed = _multipliers((price,)) if isinstance(price, Multilinear) else None
+    if isinstance(price, Multilinear) and fixed is None:
+        price = price.given(_settled(price, box))
+        fixed = _multipliers((price,))
     if fixed is None or isinstance(price, General):
         low = -search(lambda point: -price.at(point), names, box)
         return Interval(low, mid, search(price.at, names, box))
@@ -137,6 +140,9 @@ def greatest_quotient(above: Multilinear, below: Multilinear, box: Box) -> float
     None when too many coefficients multiply others for the corners to be tried.
     """
     fixed = _multipliers((above, below))
+    if fixed is None:
+        above, below = (price.given(_settled(price, box)) for price in (above, below))
+        fixed = _multipliers((above, below))
     if fixed is None:
         return None
     return max(
@@ -177,6 +183,11 @@ def _ascend(
         if best == before:
             break
     return best
+
+
+def _settled(price: Multilinear, box: Box) -> Point:
+    """Return the coefficients that have one value: they leave fewer corners to try."""
+    return {name: box[name].mid for name in price.coefficients if box[name].low == box[name].high}
 
 
 def _multipliers(prices: Sequence[Multilinear]) -> Names | None:

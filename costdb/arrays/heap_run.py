@@ -42,8 +42,9 @@ def come_anew(work: FreshMemory) -> tuple[Anew, Anew]:
     """
     given = [int(evaluate(size, {})) for size in work.other_bytes]
     threshold = max((HEAP_BYTES, *(size for size in given if size <= KEPT_BYTES)))
-    plain = _Run(Heap(threshold)).steady(work.steps)
-    return plain, _Run(_with_gap(threshold, largest(work.steps))).steady(work.steps)
+    counts: dict[object, int] = {}
+    plain = _Run(Heap(threshold), counts).steady(work.steps)
+    return plain, _Run(_with_gap(threshold, largest(work.steps)), counts).steady(work.steps)
 
 
 def largest(steps: Sequence[HeapStep]) -> int:
@@ -70,6 +71,8 @@ def _sizes(steps: Sequence[HeapStep]) -> Iterator[int]:
 @dataclass(slots=True)
 class _Run:
     heap: Heap
+    counts: dict[object, int]
+    """Sizes that were asked for, by formula and lap: each call has the same."""
     blocks: dict[str, Block] = field(default_factory=dict)
     bound: dict[str, int] = field(default_factory=dict)
 
@@ -100,10 +103,19 @@ class _Run:
                     self._laps(step, depth)
 
     def _take(self, block: str, size: Expr) -> None:
-        count = int(evaluate(size, self.bound))
+        count = self._count(size)
         # smaller ones the library keeps for itself, larger ones are priced with their calls
         if SMALL_BYTES <= count <= KEPT_BYTES:
             self.blocks[block] = self.heap.take(count)
+
+    def _count(self, size: Expr) -> int:
+        if isinstance(size, Num):
+            return int(size.value)
+        # loops that lie in one another are always the same ones
+        key = size, *self.bound.items()
+        if key not in self.counts:
+            self.counts[key] = int(evaluate(size, self.bound))
+        return self.counts[key]
 
     def _release(self, block: str) -> None:
         found = self.blocks.pop(block, None)

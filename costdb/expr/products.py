@@ -16,15 +16,19 @@ Names: TypeAlias = tuple[str, ...]
 Factors: TypeAlias = dict[Names, Expr]
 
 
-@lru_cache(maxsize=1024)
 def by_products(expr: Expr, symbols: frozenset[str]) -> Factors | None:
     """Return the factor of every product of `symbols` in a formula; the number has no symbol.
 
     None where a symbol stands elsewhere than in sums, products and sides of choices, occurs
     twice in a product, or where there are too many products.
     """
-    if free_symbols(expr).isdisjoint(symbols):
-        return {(): expr}
+    used = free_symbols(expr) & symbols
+    # sums share most of their terms with others, whatever symbols those have besides
+    return _by_products(expr, used) if used else {(): expr}
+
+
+@lru_cache(maxsize=4096)
+def _by_products(expr: Expr, symbols: frozenset[str]) -> Factors | None:
     match expr:
         case Sym():
             return {(expr.name,): ONE}
