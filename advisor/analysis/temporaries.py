@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from costdb.arrays.reuse import bytes_of
+from costdb.arrays.transform import padded
 from costdb.expr import Expr, less, num
 from costdb.expr.nodes import Num
 from costdb.process.terms import (
@@ -113,7 +114,9 @@ def drains_of(calls: Sequence[ArrayCall], *, binds: bool, elides: bool) -> tuple
             if call.reuses and elides and used:
                 results.append(used.pop())
             else:
-                scratch = [heap.take(size) for size in _scratch(call)]
+                line = _line_bytes(call)
+                taken = (*_scratch(call), *((line,) * _SCRATCH if line is not None else ()))
+                scratch = [heap.take(size) for size in taken]
                 results.append(heap.take(bytes_of(call.result.region)))
                 used += scratch
         for slot in used:
@@ -125,14 +128,32 @@ def drains_of(calls: Sequence[ArrayCall], *, binds: bool, elides: bool) -> tuple
 
 def _scratch(call: ArrayCall) -> Iterator[Expr]:
     """Yield what an operation takes for itself, before it takes its result."""
-    if call.operation is ArrayOperation.FFT and call.length is not None:
-        for _ in range(_SCRATCH):
-            yield call.length * _COMPLEX_BYTES
     if call.operation is ArrayOperation.SCAN and call.result is not None:
         result = call.result.region
         if any(visit.region.itemsize_bytes != result.itemsize_bytes for visit in call.operands):
             # the whole operand, in the type of the result
             yield bytes_of(result)
+
+
+def _line_bytes(call: ArrayCall) -> Expr | None:
+    """Return the bytes of the lines that are transformed, None where none are."""
+    if call.operation is not ArrayOperation.FFT or call.length is None:
+        return None
+    return call.length * _COMPLEX_BYTES
+
+
+def _transform_phases(call: ArrayCall) -> tuple[list[Expr], list[list[Expr]]]:
+    """Return what a transform takes after its result: for all of it, and one after another."""
+    line = _line_bytes(call)
+    if line is None or call.length is None:
+        return [], []
+    around = padded(int(call.length.value)) if isinstance(call.length, Num) else None
+    if around is None:
+        # factors, and a copy to go back and forth
+        return [line], [[line]]
+    longer = num(around * _COMPLEX_BYTES)
+    # factors, and the convolution's transform; a copy to make that, and then to go there and back
+    return [longer, line + longer / 2], [[longer, longer], [longer, longer]]
 
 
 def _buffers(call: ArrayCall) -> Iterator[Expr]:
@@ -277,7 +298,11 @@ def steps_of(calls: Sequence[ArrayCall], name: str, size: Expr | None) -> tuple[
                 scratch = [take(part) for part in _scratch(call)]
                 results.append(take(made))
                 used += scratch
-        steps += [Released(block) for block in [take(part) for part in _buffers(call)]]
+        lasting, phases = _transform_phases(call)
+        kept = [take(part) for part in lasting]
+        for phase in (*phases, list(_buffers(call))):
+            steps += [Released(block) for block in [take(part) for part in phase]]
+        steps += map(Released, kept)
         steps += map(Released, used)
     if name:
         own = results.pop() if results else take(size) if size is not None else ""

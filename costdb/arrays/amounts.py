@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from costdb.arrays.conflicts import conflicts, pages
 from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy, lost_of
 from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of
+from costdb.arrays.transform import passes
 from costdb.arrays.walks import in_walks, is_table, lines_referred_to, walk_bytes, walked_across
 from costdb.expr import Expr, less, less_equal, log2, maximum, minimum, num
 from costdb.expr.nodes import Num
@@ -263,6 +264,8 @@ def _work_each(call: ArrayCall) -> Expr:
     match call.operation:
         case ArrayOperation.MATMUL:
             return length
+        case ArrayOperation.FFT if isinstance(length, Num) and length.value == int(length.value):
+            return num(passes(max(2, int(length.value))))
         case ArrayOperation.FFT | ArrayOperation.SORT:
             return (
                 log2(maximum(2, length))

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from costdb.arrays.amounts import FRESH, HUGE, HUGE_BYTES, KEPT_BYTES, SMALL
 from costdb.arrays.heap_run import Anew, come_anew
-from costdb.arrays.rates import SECTION
+from costdb.arrays.rates import SECTION, WHOLE
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import Expr, less_equal, maximum, num, sym
 from costdb.machines import Machine
@@ -56,6 +56,11 @@ def price_fresh(work: FreshMemory, machine: Machine) -> Priced | Missing:
         # all of a program's memory behaves in one way or in the other
         bill.coefficients[GAP] = _UNKNOWN_GAP
         time = time + (other - time) * sym(GAP)
+    whole = machine.quantity(SECTION, WHOLE)
+    if whole is not None and time != ZERO:
+        # pages are cleared and looked up amid the same data as the calls that need them
+        bill.coefficients[f"{SECTION}.{WHOLE}"] = whole
+        time = time * sym(f"{SECTION}.{WHOLE}")
     label = f"{work.label}, if given back" if GAP in bill.coefficients else work.label
     return Priced(time, (Term(label, MODEL, time),), bill.coefficients)
 

@@ -66,6 +66,8 @@ LOOPS = {
     "rows": ("uv", "f8[N, N]", 400, "v[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.1 * (u[:-2, 1:-1] - 2.0 *"
              " u[1:-1, 1:-1] + u[2:, 1:-1])"),
     "wider": ("uv", "i4[N]", 300_000, "u[:] = np.cumsum(v)"),
+    "smooth": ("u", "c16[N]", 60_000, "u[:] = np.fft.fft(u)"),
+    "awkward": ("u", "c16[N]", 30_011, "u[:] = np.fft.ifft(u)"),
     "wave": ("uv", "f8[N]", 120_000, "n = 2.0 * u - v\n        v = u\n        u = n"),
     "pair": ("uv", "f8[N]", 90_000, "n = 0.5 * (u + v)\n        m = 0.5 * (u - v)\n        u = n\n"
              "        v = m"),
@@ -129,7 +131,7 @@ def test_pages_that_come_anew_are_those_of_a_real_process(name: str, gap: bool) 
     usual, kept = map(pages, come_anew(work))
     shape = str((n, n) if "," in kind else (n,))
     room = largest(work.steps) if gap else 0
-    told = source, kind[:2], shape, str(len(names)), str(room)
+    told = source, kind.partition("[")[0], shape, str(len(names)), str(room)
     ended = subprocess.run(
         [sys.executable, "-c", RUN, *told],
         capture_output=True, text=True, check=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},

@@ -1,0 +1,43 @@
+"""Lengths of transforms: powers of two, smooth ones, and those that become convolutions."""
+
+from __future__ import annotations
+
+from math import log2
+
+import pytest
+
+from costdb.arrays.transform import padded, passes
+
+
+def is_smooth(number: int) -> bool:
+    for factor in (2, 3, 5, 7, 11):
+        while number % factor == 0:
+            number //= factor
+    return number == 1
+
+
+@pytest.mark.parametrize("exponent", [1, 5, 12, 20])
+def test_passes_over_a_power_of_two_are_its_logarithm(exponent: int) -> None:
+    assert passes(2**exponent) == exponent
+
+
+def test_smooth_lengths_take_about_their_logarithm_and_never_less_than_it_by_much() -> None:
+    for length in filter(is_smooth, range(2, 3000)):
+        assert padded(length) is None
+        assert 0.94 * log2(length) <= passes(length) <= 2 * log2(length)
+
+
+def test_long_primes_become_transforms_of_the_least_smooth_length_that_holds_a_convolution() -> (
+    None
+):
+    found = {length: padded(length) for length in (1009, 2003, 4001, 20_011)}
+    for length, around in found.items():
+        least = 2 * length - 1
+        assert around == next(n for n in range(least, 2 * least) if is_smooth(n))
+        assert passes(length) > 5 * log2(length)
+
+
+def test_short_primes_are_done_pass_by_pass() -> None:
+    assert padded(47) is None
+    assert padded(97) is None
+    assert passes(7) == pytest.approx(7 * 1.1 / 2)
