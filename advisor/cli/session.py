@@ -103,12 +103,15 @@ class _Outcome:
     diffs: list[str] = field(default_factory=list)
     fixed: int = 0
     failed: bool = False
+    looked_into: int = 0
+    passed_over: int = 0
 
     def fail(self, problem: Exception) -> None:
         self.failed = True
         complain(str(problem))
 
     def add(self, result: FileResult, effective: Effective) -> None:
+        self.looked_into += 1
         self.findings += result.findings
         self.remarks += result.remarks
         self.effective[result.path] = effective
@@ -165,14 +168,17 @@ def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
         outcome.checked.append(path)
         content = _content(path, effective, piped=piped)
         if content is None:
+            outcome.passed_over += 1
             continue
         # python_files knows what is excluded; a name given to standard input went past it
-        passed_over = piped and request.force_exclude and request.excluded(path)
+        excluded = piped and request.force_exclude and request.excluded(path)
         if isinstance(content, Refusal) or (
-            not passed_over and _may_hold_kernels(path, content, effective)
+            not excluded and _may_hold_kernels(path, content, effective)
         ):
             yield _File(path, effective, content)
-        elif request.fix and piped:
+            continue
+        outcome.passed_over += not excluded
+        if request.fix and piped:
             write_out(content.text)
 
 
@@ -283,6 +289,8 @@ def _report(
         outcome.sources,
         _documentation() if request.output_format in NEEDS_DOCUMENTATION else {},
         outcome.failed,
+        outcome.looked_into,
+        outcome.passed_over,
     )
     if request.statistics:
         from advisor.report import statistics

@@ -41,12 +41,8 @@ def render(report: Report, style: Style) -> str:
 def summary(report: Report) -> str:
     """Return the closing line: how many findings, and which options would apply them."""
     count = len(report.findings)
-    if not count and report.failed:
-        return "Nothing was found in what could be read; the problems are listed apart."
-    if not count and not report.machine:
-        return "Nothing to check: there is no Python file here that is not excluded."
     if not count:
-        return f"Nothing to gain on {report.machine}, as far as the models can tell."
+        return _nothing(report)
     noun = "finding" if count == 1 else "findings"
     marks = [fix_mark(finding) for finding in report.findings]
     offers = []
@@ -55,6 +51,25 @@ def summary(report: Report) -> str:
     if unsafe := marks.count("[+]"):
         offers.append(f"[+] {unsafe} with --fix --unsafe-fixes")
     return " ".join([f"{count} {noun} on {report.machine}.", ", ".join(offers)]).rstrip()
+
+
+def _nothing(report: Report) -> str:
+    """Return why there is no finding."""
+    others = report.looked_into + report.passed_over
+    if report.failed and not others:
+        return "Nothing could be read, so nothing was checked."
+    if not report.failed and not report.machine:
+        return "Nothing to check: there is no Python file here that is not excluded."
+    files = "1 file" if others == 1 else f"{others} files"
+    read = "what could be read" if report.failed else files
+    if not report.looked_into and others:
+        why = "no kernel is marked there, and there is no program for MPI or numba"
+        return f"Nothing to check in {read}: {why}."
+    if report.failed:
+        return (
+            f"Nothing to gain on {report.machine} in what could be read; the problems stand apart."
+        )
+    return f"Nothing to gain on {report.machine}, as far as the models can tell."
 
 
 def block(finding: Finding, source: str | None, style: Style) -> list[str]:

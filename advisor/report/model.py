@@ -26,6 +26,10 @@ class Report:
         Pages of the rules, by code; only for the formats in `NEEDS_DOCUMENTATION`.
     failed : bool
         Something could not be read; what it is was said elsewhere.
+    looked_into : int
+        Files that may hold a kernel or a program, and were read.
+    passed_over : int
+        Files that hold neither.
     """
 
     machine: str
@@ -34,6 +38,8 @@ class Report:
     sources: Mapping[str, str]
     documentation: Mapping[str, str] = field(default_factory=dict)
     failed: bool = False
+    looked_into: int = 0
+    passed_over: int = 0
 
 
 Renderer = Callable[[Report, Style], str]

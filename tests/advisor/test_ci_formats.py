@@ -55,7 +55,7 @@ def test_a_log_says_whether_everything_could_be_read() -> None:
         log = json.loads(rendered("sarif", replace(EMPTY, failed=failed)))
         official_schemas.sarif().validate(log)
         assert log["runs"][0]["invocations"] == [{"executionSuccessful": not failed}]
-    told = rendered("junit", replace(EMPTY, failed=True))
+    told = rendered("junit", replace(EMPTY, failed=True, looked_into=1))
     assert "in what could be read" in told and "in what could be read" not in rendered(
         "junit", EMPTY
     )

@@ -10,6 +10,8 @@ from cli_running import Advise, refused
 from advisor.cli.common import CommandError, parse_bindings
 from advisor.cli.rules import resolve, split_codes
 
+NO_MARK = "no kernel is marked there, and there is no program for MPI or numba"
+
 # --- what is accepted ---------------------------------------------------------------------
 
 
@@ -333,3 +335,31 @@ def test_nothing_is_concluded_where_a_file_could_not_be_read(advise: Advise) -> 
     assert ended.code == 2
     assert "Nothing to gain" not in ended.out
     assert "could be read" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("nofile.py",), 2, "Nothing could be read, so nothing was checked."),
+        (("folder",), 2, "Nothing could be read, so nothing was checked."),
+        (("empty.py",), 0, f"Nothing to check in 1 file: {NO_MARK}."),
+        (("empty.py", "plain.py"), 0, f"Nothing to check in 2 files: {NO_MARK}."),
+        (("empty.py", "nofile.py"), 2, f"Nothing to check in what could be read: {NO_MARK}."),
+        (("k.py", "plain.py"), 0, "Nothing to gain on t3e, as far as the models can tell."),
+        (
+            ("k.py", "nofile.py"),
+            2,
+            "Nothing to gain on t3e in what could be read; the problems stand apart.",
+        ),
+    ],
+)
+def test_the_last_line_says_what_was_looked_at(
+    advise: Advise, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    Path("folder").mkdir()
+    Path("empty.py").touch()
+    Path("plain.py").write_text("import os\n\nprint(os.name)\n")
+    Path("k.py").write_text("kernel\n")
+    ended = advise(*arguments)
+    assert (ended.code, ended.out) == (code, f"{told}\n")
+    assert bool(ended.err) == (code == 2)
