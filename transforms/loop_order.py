@@ -18,6 +18,7 @@ from advisor.ir.nests import (
     index_name,
     is_later,
     may_meet,
+    renamed_index,
 )
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, kind_of_or_none
@@ -217,9 +218,10 @@ def _stays_exact(store: Store, kernel: Kernel) -> bool:
 
 def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
     """Return the nest with its headers in other places, as reading the new source gives it."""
-    places = [loop.span.start_line for loop in nest.loops]
     renamed = {
-        nest.variables[which]: f"{index_name(nest.variables[which])}.line{places[where]}"
+        nest.variables[which]: renamed_index(
+            nest.variables[where], index_name(nest.variables[which])
+        )
         for where, which in enumerate(order)
     }
     bindings = {old: sym(new) for old, new in renamed.items()}

@@ -10,7 +10,7 @@ from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.nests import index_name
+from advisor.ir.nests import index_name, renamed_index
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import whole
 from advisor.ir.statements import Loop, Statement, Store, walk
@@ -163,7 +163,7 @@ def _names(found: _Recurrence) -> list[str]:
 def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
     loop, across = found.loop, found.across
     name = fresh_name("begin", kernel.context.identifiers)
-    variable = f"{name}.line{loop.span.start_line}"
+    variable = renamed_index(loop.variable, name)
     part = Range(sym(variable), sym(variable) + width)
     inner = replace(loop, body=tuple(_with_part(s, across, part) for s in loop.body))
     extent = kernel.extents(found.stored)[across]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from advisor.ir.kernel import Kernel
+from advisor.ir.nests import index_name
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import (
     Bind,
@@ -120,7 +121,7 @@ class _Origin:
 
 def _window(loop: Loop, place: _Place, around: tuple[_Place, ...], kernel: Kernel) -> Window | None:
     block, position = place.block, place.position
-    index, _, _ = loop.variable.partition(".line")
+    index = index_name(loop.variable)
     if loop.step != 1 or loop.stated or index in kernel.observed:
         return None
     body = addition_of(loop, kernel)

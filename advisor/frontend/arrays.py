@@ -10,7 +10,7 @@ from advisor.dtypes import Kind
 from advisor.frontend.calls import METHODS, Calls
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import ELEMENTWISE, OPERATORS, operands_of
-from advisor.frontend.problems import NotKnown, NotUnderstood
+from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.regions import is_new_axis, region, reversed_axis
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
@@ -79,7 +79,7 @@ def _named(name: str, scope: Scope) -> Value:
         return Scalar(name, scope.numbers[name])
     if name in scope.elements:
         return scope.elements[name]
-    raise NotKnown(name, f"`{name}` is not known here")
+    raise scope.unknown(name)
 
 
 def _attribute(node: cst.Attribute, scope: Scope) -> Value:

@@ -170,11 +170,11 @@ class Body(SimpleStatements):
             if trips is not None:
                 high = low + trips * step
             else:
-                self.scope.maxima[_symbol(variable, span)] = high - 1
+                self.scope.maxima[self.scope.index(variable, span.start_line)] = high - 1
             made = self._looped(node, variable, low, high, step, span)
             if self._is_prange(node.iter):
                 made = replace(made, threads=self.threads(span.start_line))
-            self.scope.maxima.pop(_symbol(variable, span), None)
+            self.scope.maxima.pop(self.scope.index(variable, span.start_line), None)
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
         if trips is None:
             raise NotUnderstood("a loop over something other than range(...)")
@@ -187,7 +187,7 @@ class Body(SimpleStatements):
     ) -> Loop:
         """Read a loop that counts down, as one over how far it has come."""
         first, stop, _ = bounds
-        symbol = _symbol(variable, span)
+        symbol = self.scope.index(variable, span.start_line)
         self.scope.maxima[symbol] = first - stop - 1
         made = self._looped(node, variable, num(0), first - stop, 1, span, first - sym(symbol))
         self.scope.maxima.pop(symbol, None)
@@ -244,7 +244,7 @@ class Body(SimpleStatements):
         if self.loops_around == DEEPEST_LOOPS:
             raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
         scope = self.scope
-        symbol = _symbol(variable, span)
+        symbol = scope.index(variable, span.start_line)
         changed = assigned_names(node)
         before, strided = scope.moment(), set(scope.strided)
         around, started = set(scope.accumulating), dict(scope.started)
@@ -364,10 +364,6 @@ class Body(SimpleStatements):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
-
-
-def _symbol(variable: str | None, span: Span) -> str:
-    return f"{variable or 'iteration'}.line{span.start_line}"
 
 
 def _stated_trips(loop: Loop) -> Loop:

@@ -29,6 +29,7 @@ from advisor.frontend.pragmas import read_pragmas
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, seen_sizes, untold
+from advisor.frontend.undeclared import hints
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.observed import Seen
@@ -140,6 +141,7 @@ def _kernel(
         decorators = compilers(function, seen)
     else:
         sizes |= function.sizes
+    scope.hints = _hints(function, parameters, scope)
     texts = _scalar_texts(scope, own_scope)
     threads = threads_by_line(function.asked, seen, function.line)
     body = Body(scope, reader.declarations, read_pragmas(path, own), threads).block(node.body)
@@ -201,6 +203,15 @@ def _parameter(
         scope.scalars[name] = sym(name)
     elif _is_named(annotation, "float"):
         scope.numbers[name] = PYTHON_FLOAT
+
+
+def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope) -> dict[str, str]:
+    known = scope.declared.keys() | scope.scalars.keys() | scope.numbers.keys()
+    unknown = [parameter for parameter in parameters if parameter.name.value not in known]
+    if not unknown:
+        return {}
+    by_comment = function.first_line < function.line
+    return hints(function.node, unknown, in_types=not by_comment)
 
 
 def _scalar_texts(scope: Scope, own: NameScope) -> dict[str, str]:

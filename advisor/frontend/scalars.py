@@ -23,7 +23,7 @@ def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
         case cst.Name(value=name):
             if name in scope.scalars:
                 return scope.scalars[name]
-            raise NotUnderstood(f"the value of `{name}` is not known")
+            raise NotUnderstood(scope.hints.get(name, f"the value of `{name}` is not known"))
         case cst.UnaryOperation(operator=cst.Minus()):
             return -scalar(node.expression, scope)
         case cst.UnaryOperation(operator=cst.Plus()):

@@ -11,6 +11,7 @@ import libcst as cst
 from advisor.dtypes import UnknownDtype
 from advisor.frontend.problems import NotKnown, NotUnderstood
 from advisor.ir.kernel import DeclaredArray, LocalArray
+from advisor.ir.nests import index_symbol
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, reads
 from advisor.source import Span
@@ -73,6 +74,10 @@ class Scope:
     implied : set of str
         Arrays that the source needs where the statements read from it do not say so: for
         their shape or element type, say.
+    loops : dict of int to int
+        The numbers of loops by the lines in which they begin, in the order of reading.
+    hints : mapping of str to str
+        Why parameters are not known that nothing declares, and what to write.
     """
 
     imports: Mapping[str, str]
@@ -95,6 +100,17 @@ class Scope:
     renamed: set[str] = field(default_factory=set)
     loop_texts: dict[str, str] = field(default_factory=dict)
     implied: set[str] = field(default_factory=set)
+    loops: dict[int, int] = field(default_factory=dict)
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+    def unknown(self, name: str) -> NotKnown:
+        """Return the problem that nothing says what a name denotes."""
+        return NotKnown(name, self.hints.get(name, f"`{name}` is not known here"))
+
+    def index(self, variable: str | None, line: int) -> str:
+        """Return the symbol of the index of the loop that begins in a line."""
+        number = self.loops.setdefault(line, len(self.loops) + 1)
+        return index_symbol(variable or "iteration", number)
 
     def is_array(self, name: str) -> bool:
         """Return whether a name denotes an array or a view of one."""
@@ -114,7 +130,8 @@ class Scope:
                 return ArrayType(self.locals[name].dtype, self.locals[name].extents)
         if name in self.totals:
             return ArrayType(self.totals[name].dtype, ())
-        raise NotKnown(name, f"`{name}` is not known to be an array")
+        reason = self.hints.get(name, f"`{name}` is not known to be an array")
+        raise NotKnown(name, reason)
 
     def type_of(self, value: Value) -> ArrayType:
         """Return element type and shape of a value."""

@@ -14,7 +14,7 @@ from advisor.frontend.conditions import evaluated
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import AUGMENTED
-from advisor.frontend.problems import NotKnown, NotUnderstood
+from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
 from advisor.frontend.stores import increment, of_call, place_of, stored
@@ -259,7 +259,7 @@ class SimpleStatements:
     ) -> Sequence[Statement]:
         """Read ``number += value``."""
         if name not in self.scope.numbers:
-            raise NotKnown(name, f"`{name}` is not known here")
+            raise self.scope.unknown(name)
         added = value_of(node, self.scope)
         before = Scalar(name, self.scope.numbers[name])
         found = self.scope.type_of(Elementwise(operation, (before, added)))

@@ -22,9 +22,10 @@ from advisor.source import Span
 
 def place_of(target: cst.Subscript, scope: Scope) -> Read:
     """Return the part of an array that is assigned to."""
-    if not isinstance(target.value, cst.Name) or not scope.is_array(target.value.value):
-        raise NotUnderstood("a store to something that is not known to be an array")
-    name = target.value.value
+    name = target.value.value if isinstance(target.value, cst.Name) else ""
+    if not scope.is_array(name):
+        reason = "a store to something that is not known to be an array"
+        raise NotUnderstood(scope.hints.get(name, reason))
     extents = scope.extents_of(name)
     return scope.select(name, region(target.slice, extents, scope))
 

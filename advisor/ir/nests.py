@@ -248,7 +248,21 @@ def conflicts(nest: Nest) -> Iterator[tuple[Reference, Reference]]:
 
 def index_name(variable: str) -> str:
     """Return the name that the source gives to a loop's index."""
-    return variable.rpartition(".line")[0]
+    return variable.rpartition(".loop")[0]
+
+
+def index_symbol(name: str, number: int) -> str:
+    """Return the symbol of the index of a function's first, second ... loop.
+
+    It does not hang on lines, so that whatever is known of a loop's costs holds on when lines
+    above it come and go.
+    """
+    return f"{name}.loop{number}"
+
+
+def renamed_index(variable: str, name: str) -> str:
+    """Return the symbol of a loop's index under another name."""
+    return f"{name}.loop{variable.rpartition('.loop')[2]}"
 
 
 def _is_element(region: tuple[Subscript, ...]) -> bool:

@@ -17,7 +17,7 @@ from costdb.expr import evaluate, num, sym
 
 EXTENT = 7
 SPAN = Span(1, 0, 1, 1)
-V, W = "v.line1", "w.line2"
+V, W = "v.loop1", "w.loop2"
 
 
 @st.composite

@@ -15,6 +15,7 @@ import numpy as np
 from advisor.edits import apply_edits
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
+from advisor.ir.nests import index_name
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ir.statements import Loop, Statement
 from advisor.source import Span
@@ -59,7 +60,7 @@ def comments(source: str) -> Counter[str]:
 
 
 def without_places(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    """Return statements without spans, loop indices named by their order and not their line."""
+    """Return statements without spans, loop indices named by their order in these."""
     names: dict[str, Expr] = {}
     return tuple(_normal(statement, names) for statement in body)
 
@@ -73,7 +74,7 @@ def _normal(node: Any, names: dict[str, Expr]) -> Any:
     if isinstance(node, tuple):
         return tuple(_normal(part, names) for part in node)
     if isinstance(node, Loop):
-        index = f"{node.variable.partition('.line')[0]}.loop{len(names)}"
+        index = f"{index_name(node.variable)}.loop{len(names)}"
         names[node.variable] = sym(index)
         node = replace(node, variable=index)
     if is_dataclass(node) and not isinstance(node, type):

@@ -1,0 +1,75 @@
+"""What is told of a parameter without annotation can be pasted, and then it is understood."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Loop, Statement, Unknown
+
+HEAD = (
+    "from typing import Annotated\nimport numpy as np\nfrom numpy.typing import NDArray\n"
+    "from advisor import Block, Dist, Mesh, kernel\n\n"
+)
+BODIES = {
+    "u = w.copy()\n    u[1:] = w[:-1]\n    return u": 1,
+    "w[1:, :] = w[:-1, :]\n    return w": 2,
+    "w[1:, :, 0] = w[:-1, :, 1]": 3,
+    "u = w[None, :] * 2\n    return u": 1,
+    "u = w + 1\n    return u": 0,
+}
+MARKS = {"@kernel": True, "# advise: kernel": False, "@kernel(N=100)": True}
+
+
+def unknowns(body: tuple[Statement, ...]) -> list[str]:
+    found = []
+    for statement in body:
+        if isinstance(statement, Unknown):
+            found.append(statement.reason)
+        elif isinstance(statement, Loop):
+            found += unknowns(statement.body)
+    return found
+
+
+def only(source: str) -> Kernel:
+    (found,) = read_kernels("f.py", source)
+    return found
+
+
+@pytest.mark.parametrize("parameter", ["w", "w: np.ndarray", "w: NDArray[np.float64]"])
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("body", BODIES)
+def test_an_array_is_understood_once_that_is_written(body: str, mark: str, parameter: str) -> None:
+    source = f"{HEAD}{mark}\ndef f({parameter}):\n    {body}\n"
+    told = unknowns(only(source).body)[0]
+    lacks = "`w` has no annotation" if parameter == "w" else "the annotation of `w` states no"
+    assert told.startswith(lacks)
+    assert ("an extent for each dimension" in told) == (BODIES[body] == 0)
+    found = re.search(r"write `(.*?)`", told)
+    assert found is not None
+    if MARKS[mark]:
+        pasted = source.replace(f"f({parameter})", f"f({found[1]})")
+    else:
+        pasted = source.replace("def f", f"{found[1]}\ndef f")
+    kernel = only(pasted)
+    assert unknowns(kernel.body) == []
+    assert len(kernel.arrays["w"].extents) == max(1, BODIES[body])
+
+
+@pytest.mark.parametrize("use", ["range(b)", "range(1, 2 * b)", "range(b - 1)"])
+def test_a_number_is_understood_once_that_is_written(use: str) -> None:
+    given = "# advise: w: f8[N]\n"
+    source = (
+        f"{HEAD}# advise: kernel N=100\n{given}def f(w, b):\n    for k in {use}:\n        w += 1\n"
+    )
+    (told,) = unknowns(only(source).body)
+    assert told == "`b` has no annotation: write `b: int` for a whole number"
+    assert unknowns(only(source.replace("(w, b)", "(w, b: int)")).body) == []
+
+
+def test_names_that_the_kernel_makes_are_told_as_before() -> None:
+    source = HEAD + "@kernel\ndef f(b: int):\n    u = odd(b)\n    u += 1\n    v = u[1:]\n"
+    assert not any("write" in reason for reason in unknowns(only(source).body))
