@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median, median_low
-from typing import Any
 
-Document = Mapping[str, Any]
+from benchmarks.regression_tables import (
+    BY_ERROR,
+    CLASS,
+    LESS,
+    MORE,
+    NOISE,
+    SAME_MODEL,
+    TITLES,
+    Document,
+    close,
+    compared,
+    percent,
+    tables,
+    told,
+)
 
 LEAST_SHARE_INSIDE = 0.9
-GREATEST_ERROR_HELD_OUT = 0.10
-SAME = 0.01
-"""Within which part of each other two R2 are of models that say the same."""
 
 _MISSING = "-"
 
@@ -58,10 +69,6 @@ class Count:
     def __str__(self) -> str:
         return f"{self.part} of {self.whole}"
 
-
-LESS, NOISE, MORE, SAME_MODEL = "yes", "within noise", "NO", "same"
-"""Whether lines leave less unexplained; of two models that say the same, none does."""
-_COMPARED = ("r2", "r2_standard", "median_error", "r2_difference_low", "r2_difference_high")
 
 Value = float | Count
 
@@ -123,7 +130,7 @@ def markdown(runs: Sequence[Run]) -> str:
         _table("shared memory", _supersteps(runs), runs),
         _table("remote references, predicted over measured time", _remote(runs), runs),
         _table("distributions", _distributions(runs), runs),
-        _regressions(runs),
+        *(_lines(heads, rows) for heads, *rows in tables(_lines_of(runs))),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -205,21 +212,25 @@ def _predictions(runs: Sequence[Run]) -> Iterator[Figure]:
 
 def _claims(runs: Sequence[Run]) -> Iterator[Figure]:
     """Yield counts over the rows of whole sections."""
-    for told, what, bar in (
-        (LESS, "operations where lines leave less than bytes or elements alone", ""),
-        (NOISE, "operations where points and launches tell no difference", ""),
-        (MORE, "operations where lines leave more", "none"),
-    ):
+    of_lines = [rows for _, rows in _lines_of(runs)]
+    for scope, title in TITLES.items():
+        if scope != CLASS and not any(compared(rows, scope) for rows in of_lines):
+            continue
+        for answers, what, bar in (
+            ((LESS, BY_ERROR), "lines leave less than bytes or elements alone", ""),
+            ((NOISE, SAME_MODEL), "there is no difference, or none that can be told", ""),
+            ((MORE,), "lines leave more", "none"),
+        ):
+            yield Figure(
+                f"{title}: {what}",
+                [_count(compared(rows, scope), partial(_answers, answers)) for rows in of_lines],
+                str, bar, lambda share: share == 0,
+            )  # fmt: skip
         yield Figure(
-            what,
-            [_count(_unlike(run), lambda row, told=told: _told(row["values"]) == told)
-             for run in runs],
-            str, bar, lambda share: share == 0,
+            f"{title}: median error under 10 %, held out",
+            [_count(compared(rows, scope), close) for rows in of_lines],
+            str, "all", lambda share: share == 1,
         )  # fmt: skip
-    yield Figure(
-        "operations with a median error under 10 %, held out",
-        [_count(_pieces(run), _close) for run in runs], str, "all", lambda share: share == 1,
-    )  # fmt: skip
     yield Figure(
         "runs of the sorts inside the interval",
         [_runs_inside(run) for run in runs], str, "all", lambda share: share == 1,
@@ -246,32 +257,12 @@ def _judged(rows: Sequence[Document]) -> list[Document]:
     return [r for r in rows if r["figure"] == "faster way" and r["verdict"] != "unjudged"]
 
 
-def _pieces(run: Run) -> list[Document]:
-    """Return the rows of `lines` that hold the model in pieces against the standard one."""
-    wanted = ("r2", "r2_standard", "median_error")
-    return [row for row in run.rows("lines") if all(name in row["values"] for name in wanted)]
+def _lines_of(runs: Sequence[Run]) -> list[tuple[str, list[Document]]]:
+    return [(run.name, run.rows("lines")) for run in runs]
 
 
-def _same(values: Document) -> bool:
-    """Return whether both models say the same, so that none can be the better one."""
-    return bool(abs(values["r2"] - values["r2_standard"]) <= SAME * values["r2_standard"])
-
-
-def _unlike(run: Run) -> list[Document]:
-    return [row for row in _pieces(run) if not _same(row["values"])]
-
-
-def _told(values: Document) -> str:
-    """Return whether lines leave less, as far as draws of points and launches can tell."""
-    if _same(values):
-        return SAME_MODEL
-    difference = values["r2"] - values["r2_standard"]
-    low, high = (float(values.get(f"r2_difference_{e}", difference)) for e in ("low", "high"))
-    return LESS if high < 0 else MORE if low > 0 else NOISE
-
-
-def _close(row: Document) -> bool:
-    return bool(row["values"]["median_error"] < GREATEST_ERROR_HELD_OUT)
+def _answers(answers: tuple[str, ...], row: Document) -> bool:
+    return told(row["values"]) in answers
 
 
 def _runs_inside(run: Run) -> Count | None:
@@ -337,39 +328,8 @@ def _by_operation(
     yield from found.items()
 
 
-def _regressions(runs: Sequence[Run]) -> str:
-    """Return R2 of both models and the error of the chosen one for each operation."""
-    found: dict[str, list[Document | None]] = {}
-    for number, run in enumerate(runs):
-        for row in _pieces(run):
-            values = found.setdefault(row["operation"], [None] * len(runs))
-            values[number] = row["values"]
-    rows = []
-    for operation, values in found.items():
-        known = [one for one in values if one is not None]
-        middle = {
-            name: median(one[name] for one in known) for name in known[0] if name in _COMPARED
-        }
-        rows.append(
-            [
-                operation,
-                *(_MISSING if one is None else _both(one) for one in values),
-                _both(middle),
-                _told(middle),
-                _yes(middle["median_error"] < GREATEST_ERROR_HELD_OUT),
-            ]
-        )
-    heads = ["R2 without lines / with lines, median error", *(run.name for run in runs)]
-    return _lines([*heads, "median", "lines less", "under 10 %"], rows)
-
-
-def _both(values: Document) -> str:
-    return f"{values['r2_standard']:.3g} / {values['r2']:.3g}, {_percent(values['median_error'])}"
-
-
 def _percent(value: Value) -> str:
-    number = 100 * _number(value)
-    return f"{number:.1f} %" if number < 9.95 else f"{number:.0f} %"
+    return percent(_number(value))
 
 
 def _seconds(value: Value) -> str:

@@ -16,8 +16,7 @@ import numpy as np
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.fitting import Mask, Vector, held_out, medians_us, part
 from costdb.calibration.message_fit import LINE_BYTES, region_of
-from costdb.calibration.registry import find_section
-from costdb.calibration.section import Quality, Timing
+from costdb.calibration.section import Timing
 from costdb.expr import evaluate, num
 from costdb.lines.regions import bytes_of
 from costdb.lines.regression import (
@@ -33,14 +32,13 @@ from costdb.lines.regression import (
 from costdb.lines.steps import doubling_steps
 from costdb.lines.symbolic import region_line_bounds
 from costdb.published import (
-    ACCEPTED_R2,
     LINES,
     SCAN_RATIO,
     TRAINING_POINTS,
     message_ratios,
 )
-from costdb.validation.paired import Better, Comparison, compare
-from costdb.validation.results import CannotValidateError, Row, Section, Verdict, percent
+from costdb.validation.pieces import CLASS, NOTES, Pair, in_pieces, pieces_row, pooled_rows
+from costdb.validation.results import CannotValidateError, Row, Section, Verdict
 from costdb.validation.stored import stored_timings
 from costdb.work import Region
 
@@ -49,20 +47,12 @@ TITLE = "lines: regressions over bytes alone, and over bytes and cache lines tou
 _MODEL = "lines"
 _SCANS = ("scan.along", "scan.across")
 _SECTIONS = ("messages", "collectives", "arrays")
-# What the standard models are called that have the pieces of the chosen ones.
-_SAME_PIECES = frozenset(("bytes by grades", "call + elements in pieces", "standard"))
 _SAME = 0.01
 _NOTES = (
     "S1 to M3, scans and statements in one piece: ordinary least squares to half of the points, "
     "R2 on the other half, as the paper does. Its R2 survive only up to a power of ten for each "
     "platform, so ratios are what can be compared.",
-    "In pieces: what a calibration fits, by message protocol and cache level, to relative errors: "
-    "the standard model given these pieces, and the one that predictions use, on the same points, "
-    "none of which the fit that predicts it has seen. Points and launches are drawn anew a "
-    "thousand times: less or more is a difference of one sign in nine of ten draws, within noise "
-    "is any other, the same are models that agree within 1 % everywhere. The verdict holds where "
-    "one figure is less and none more; there is none where the data tell no difference. R2 weighs "
-    "the longest times, the median error all alike.",
+    *NOTES,
 )
 
 Columns = Mapping[str, Vector]
@@ -72,13 +62,16 @@ def validate_lines(connection: sqlite3.Connection, machine: str) -> Section:
     """Return the section; what of the calibration is not stored is left out and told."""
     rows: list[Row] = []
     skipped: list[str] = []
+    pieces: dict[str, Pair] = {}
     for name in _SECTIONS:
         try:
             timings = stored_timings(connection, machine, name).timings
             rows += _ROWS[name](timings)
-            rows += _in_pieces(name, timings)
+            pieces.update(in_pieces(name, timings))
         except CannotValidateError as problem:
             skipped.append(str(problem))
+    rows += (pieces_row(operation, [pair], CLASS) for operation, pair in pieces.items())
+    rows += pooled_rows(pieces)
     return Section(NAME, TITLE, tuple(rows), _NOTES, "; ".join(skipped))
 
 
@@ -164,54 +157,6 @@ def _ratio_row(operation: str, found: Mapping[str, float] | str, paper: str, sou
 
 def _unfitted(operation: str, figure: str, why: str) -> Row:
     return Row(_MODEL, operation, figure, "", "", "not fitted", Verdict.UNJUDGED, remark=why)
-
-
-def _in_pieces(section: str, timings: Sequence[Timing]) -> Iterator[Row]:
-    """Yield, for each operation, the model that predictions use beside the standard one."""
-    try:
-        qualities = find_section(section).fit(timings).qualities
-    except ValueError as error:
-        raise CannotValidateError(f"{section}: not fitted in pieces: {error}") from error
-    for operation in dict.fromkeys(quality.operation for quality in qualities):
-        ours = [quality for quality in qualities if quality.operation == operation]
-        chosen = next((quality for quality in ours if quality.chosen), None)
-        standard = next((quality for quality in ours if quality.model in _SAME_PIECES), None)
-        if chosen is not None and standard is not None:
-            yield _chosen_row(operation, chosen, standard)
-
-
-def _chosen_row(operation: str, ours: Quality, standard: Quality) -> Row:
-    """Return both models of an operation, and what their points can tell of the difference."""
-    found = compare(standard, ours)
-    r2, error = found.r2, found.median_error
-    return Row(
-        _MODEL,
-        operation,
-        f"R2, {standard.model} | {ours.model}",
-        f"{ACCEPTED_R2:g} accepts",
-        LINES,
-        f"{standard.r2:.3g} | {ours.r2:.3g} ({r2.verdict}), median error "
-        f"{percent(standard.median_error)} | {percent(ours.median_error)} ({error.verdict})",
-        _verdict(found),
-        {
-            "r2": ours.r2,
-            "r2_standard": standard.r2,
-            "r2_difference_low": r2.low,
-            "r2_difference_high": r2.high,
-            "median_error": ours.median_error,
-            "median_error_standard": standard.median_error,
-            "median_error_difference_low": error.low,
-            "median_error_difference_high": error.high,
-            "points": float(ours.points),
-        },
-    )
-
-
-def _verdict(found: Comparison) -> Verdict:
-    """Return whether a model beats the standard one: by either figure, and is worse by none."""
-    if Better.MORE in found.verdicts:
-        return Verdict.MISSES
-    return Verdict.HOLDS if Better.LESS in found.verdicts else Verdict.UNJUDGED
 
 
 def _by_operation(timings: Sequence[Timing], whole: str) -> Iterator[tuple[str, Mask]]:

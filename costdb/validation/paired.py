@@ -7,7 +7,7 @@ nearly all draws is one between the models, and not between the points that happ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -73,18 +73,66 @@ def compare(standard: Quality, ours: Quality) -> Comparison:
     standard, ours : Quality
         Of the same points in the same order.
     """
-    measured = np.array([taken for taken, _ in ours.pairs])
-    theirs, own = (np.array([fitted for _, fitted in one.pairs]) for one in (standard, ours))
-    if np.all(np.abs(theirs - own) <= _SAME * np.maximum(theirs, own)):
+    return compare_all([(standard, ours)])
+
+
+def compare_all(models: Sequence[tuple[Quality, Quality]]) -> Comparison:
+    """Return how models of several operations compare with the standard ones of the same.
+
+    What is left unexplained is the mean over the operations, so that those which take longest do
+    not speak for all; the median error is of all points. Points are drawn within each operation.
+
+    Parameters
+    ----------
+    models : sequence of (Quality, Quality)
+        The standard model of each operation and ours, of the same points in the same order.
+    """
+    drawn = [_draw(standard, ours) for standard, ours in models]
+    if all(one.same for one in drawn):
         nothing = Difference(0.0, 0.0, Better.SAME)
         return Comparison(nothing, nothing)
+    left = np.mean([_left(one.times, one.ours) - _left(one.times, one.theirs) for one in drawn], 0)
+    ours = np.median(np.hstack([_errors(one.times, one.ours) for one in drawn]), axis=1)
+    theirs = np.median(np.hstack([_errors(one.times, one.theirs) for one in drawn]), axis=1)
+    few = sum(one.points for one in drawn) < _LEAST_POINTS
+    return Comparison(_difference(left, few), _difference(ours - theirs, few))
+
+
+def repeats_within(models: Iterable[Quality]) -> float | None:
+    """Return how far a launch is from the median of the others, at the median of all points.
+
+    No model of one time for each point can tell a launch closer. None where launches were not
+    kept, or there was but one.
+    """
+    found = []
+    for model in models:
+        for launches in model.launches_us:
+            for number, taken in enumerate(launches):
+                others = launches[:number] + launches[number + 1 :]
+                if others:
+                    found.append(abs(taken / float(np.median(others)) - 1))
+    return float(np.median(found)) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Draws:
+    """Times of drawn points and what both models predict of them, shape (draws, points)."""
+
+    times: NDArray[Any]
+    theirs: NDArray[Any]
+    ours: NDArray[Any]
+    points: int
+    same: bool
+
+
+def _draw(standard: Quality, ours: Quality) -> _Draws:
+    measured = np.array([taken for taken, _ in ours.pairs])
+    theirs, own = (np.array([fitted for _, fitted in one.pairs]) for one in (standard, ours))
+    same = bool(np.all(np.abs(theirs - own) <= _SAME * np.maximum(theirs, own)))
     random = np.random.default_rng(len(measured))
     chosen = random.integers(0, len(measured), (_DRAWS, len(measured)))
     times = _drawn(measured, ours.launches_us, chosen, random)
-    left = _left(times, own[chosen]) - _left(times, theirs[chosen])
-    errors = _error(times, own[chosen]) - _error(times, theirs[chosen])
-    few = len(measured) < _LEAST_POINTS
-    return Comparison(_difference(left, few), _difference(errors, few))
+    return _Draws(times, theirs[chosen], own[chosen], len(measured), same)
 
 
 def _drawn(
@@ -110,8 +158,8 @@ def _left(times: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
     return left
 
 
-def _error(times: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
-    found: NDArray[Any] = np.median(np.abs(predicted - times) / times, axis=1)
+def _errors(times: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:
+    found: NDArray[Any] = np.abs(predicted - times) / times
     return found
 
 

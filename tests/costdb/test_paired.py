@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from random import Random
 
+import pytest
+
 from costdb.calibration.section import Quality
-from costdb.validation.paired import Better, compare
+from costdb.validation.paired import Better, compare, compare_all, repeats_within
 
 
 def model(measured: list[float], predicted: list[float], spread: float = 0.0) -> Quality:
@@ -58,3 +60,34 @@ def test_few_points_tell_nothing() -> None:
     times = TIMES[:4]
     found = compare(model(times, off(times, 0.5, 1)), model(times, times))
     assert found.verdicts == (Better.NOISE, Better.NOISE)
+
+
+def test_operations_that_tell_little_by_themselves_tell_together() -> None:
+    times = TIMES[:12]
+    pairs = [
+        (model(times, off(times, 0.16, seed)), model(times, off(times, 0.13, 50 + seed)))
+        for seed in range(12)
+    ]
+    alone = [compare(*pair).median_error.verdict for pair in pairs]
+    assert alone.count(Better.LESS) < len(pairs)
+    assert compare_all(pairs).median_error.verdict is Better.LESS
+
+
+def test_an_operation_that_takes_long_does_not_speak_for_all() -> None:
+    near, far, long = off(TIMES, 0.02, 1), off(TIMES, 0.3, 2), [1e4 * us for us in TIMES]
+    less = [(model(TIMES, far), model(TIMES, near)) for _ in range(3)]
+    slightly = (model(long, off(long, 0.02, 3)), model(long, off(long, 0.05, 4)))
+    assert compare(*slightly).r2.verdict is Better.MORE
+    assert compare_all([*less, slightly]).r2.verdict is Better.LESS
+
+
+def test_models_that_are_the_same_for_all_operations_are_the_same() -> None:
+    same = model(TIMES, off(TIMES, 0.1, 1))
+    other = model(TIMES, off(TIMES, 0.1, 2))
+    assert compare_all([(same, same), (other, other)]).verdicts == (Better.SAME, Better.SAME)
+    assert compare_all([(same, same), (same, other)]).verdicts == (Better.NOISE, Better.NOISE)
+
+
+def test_launches_repeat_within_how_far_each_is_from_the_others() -> None:
+    assert repeats_within([model(TIMES, TIMES, 0.1)]) == pytest.approx(1 - 0.9 / 1.05)
+    assert repeats_within([]) is None
