@@ -66,7 +66,6 @@ def test_a_machine_is_the_same_one_while_its_profile_is(tmp_path: Path) -> None:
     assert load_machine(path).title == "another"
 
 
-
 def test_what_a_profile_does_not_state_is_none_and_empty(tmp_path):
     machine = machine_of(document(), "here")
     assert machine.quantity("lines", "message", "beta_us_per_byte") is None

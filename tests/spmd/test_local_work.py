@@ -75,3 +75,30 @@ def test_ranks_compute_at_the_same_time_but_in_a_chain() -> None:
     )
     added = {s.together for s in chain for call in s.calls if call.operation != "fill"}
     assert num(1) in added
+
+
+@pytest.mark.parametrize(
+    ("statement", "views"),
+    [
+        ("w = u[1:-1] * u[2:]", 2),
+        ("u[1] = u[2]", 2),
+        ("u[3:] += 1.0", 1),
+        ("w = v * 2.0", 0),
+        ("w = u * u", 0),
+    ],
+)
+def test_views_cost_where_they_are_written_out(statement: str, views: int) -> None:
+    made = work(f"u = np.ones((90, 90))\nv = u[1:-1]\n{statement}\ncomm.Barrier()\n")
+    calls = [call.operation for each in made for call in each.calls]
+    assert calls.count(ArrayOperation.VIEW) == views
+
+
+def test_what_is_replaced_is_sent_from_a_copy() -> None:
+    text = "x, y = np.ones(90), np.ones(90)\ncomm.{}, dest=rank ^ 1, source=rank ^ 1)\n"
+    replaced, apart = (
+        [call for each in work(text.format(way)) for call in each.calls if call.result]
+        for way in ("Sendrecv_replace(x", "Sendrecv(x, recvbuf=y")
+    )
+    copies = [call for call in replaced if call.operation is ArrayOperation.COPY]
+    assert [evaluate(call.elements, {}) for call in copies] == [90]
+    assert not any(call.operation is ArrayOperation.COPY for call in apart)

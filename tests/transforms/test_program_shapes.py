@@ -7,7 +7,7 @@ from advisor.analysis.spmd.statements import of_computation
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Compute, Loop
 from costdb.expr import evaluate
-from costdb.work import Statement
+from costdb.work import ArrayOperation, Statement
 from transforms.dealt_loops import TRANSFORM as SHARES
 from transforms.mesh_of_ranks import TRANSFORM as MESHES
 from transforms.partition_axis import TRANSFORM as SPLITS
@@ -233,6 +233,7 @@ def test_the_product_of_two_vectors_is_one_number() -> None:
     assert isinstance(product, Compute)
     (work,) = of_computation(product)
     assert isinstance(work, Statement) and work.calls is not None
-    (call,) = work.calls
+    *views, call = work.calls
+    assert [made.operation for made in views] == [ArrayOperation.VIEW] * 2
     assert call.elements == call.length and call.result is None
     assert call.length is not None and evaluate(call.length, {"i": 900, "n": 960}) == 60

@@ -11,6 +11,7 @@ from advisor.analysis.spmd.regions import (
     run_of,
     words,
 )
+from advisor.analysis.spmd.statements import kept_copy
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.steps import Communicate, Op
 from costdb.expr import Expr, num
@@ -61,6 +62,8 @@ def of_communication(step: Communicate) -> tuple[Work, ...]:
             raise NoWork(f"the time of `{step.method}` of a window is not modelled")
         case Op.GET | Op.PUT | Op.ACCUMULATE:
             return (_remote(step),)
+        case Op.SENDRECV if step.method.endswith("_replace") and not step.pickled:
+            return (_message(step), _set_aside(step))
         case Op.SEND | Op.RECV | Op.SENDRECV:
             return (_message(step),)
         case Op.NEIGHBOR_ALLGATHER | Op.NEIGHBOR_ALLTOALL:
@@ -94,6 +97,12 @@ def _message(step: Communicate) -> Work:
         return PickledMessage(_pickled_region(payload), objects(payload), step.method)
     payload = _required(step.send or step.receive, step)
     return Message(payload_region(payload), step.method)
+
+
+def _set_aside(step: Communicate) -> Work:
+    """Return the copy that a library sends from, where what comes goes to the same place."""
+    payload = _required(step.send or step.receive, step)
+    return kept_copy(payload_region(payload), payload.dtype, step.method)
 
 
 def _pickled_region(payload: Payload) -> Region:

@@ -6,11 +6,15 @@ either model can price it.
 
 from __future__ import annotations
 
-from advisor.analysis.calls import copied, dense, operation_class
+from collections.abc import Iterable
+
+from advisor.analysis.calls import copied, dense, operation_class, view
+from advisor.analysis.placement import pitches_bytes
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import itemsize, region_of, run_of, visited_region
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.source import Span
 from costdb.expr import Expr, num
 from costdb.expr.nodes import Num
 from costdb.lines.regions import bytes_of
@@ -40,7 +44,27 @@ def of_copy(step: Copy) -> Work:
     stored = dense(visited.counts, dtypes[1]) if step.allocates else visited_region(step.target)
     visits = Visit(visited, step.source.buffer.name), Visit(stored, step.target.buffer.name)
     call = copied(*visits, dtypes, fresh=step.allocates)
-    return Statement((Access(source), Access(target, store=True)), ZERO, "copies", (call,))
+    calls = (*_views((step.source, step.target), step.span), call)
+    return Statement((Access(source), Access(target, store=True)), ZERO, "copies", calls)
+
+
+def kept_copy(region: Region, dtype: str | None, label: str) -> Work:
+    """Return the copying of a region to memory of a library's own."""
+    known = dtype or ASSUMED_DTYPE
+    item = region.itemsize_bytes
+    aside = Region(item, region.counts, pitches_bytes(region.counts, "C", item))
+    call = copied(Visit(region), Visit(aside), (known, known), fresh=False)
+    return Statement((Access(region), Access(aside, store=True)), ZERO, label, (call,))
+
+
+def _views(operands: Iterable[View | None], span: Span) -> tuple[ArrayCall, ...]:
+    """Return the making of the views that are written out here; others have names."""
+    here = {
+        operand.span
+        for operand in operands
+        if operand is not None and not operand.is_whole and span.contains(operand.span)
+    }
+    return (view(),) * len(here)
 
 
 def _dtype(view: View | None) -> str:
@@ -91,8 +115,8 @@ def of_computation(step: Compute) -> tuple[Work, ...]:
         raise NoWork("the shapes of what is computed here are not known")
     loads = [Access(region_of(view)) for view in step.reads]
     stores = [] if step.target is None else [Access(region_of(step.target), store=True)]
-    call = _call(step, loads, stores)
-    return (Statement((*loads, *stores), step.operations, step.what, (call,)),)
+    calls = (*_views((*step.reads, step.target), step.span), _call(step, loads, stores))
+    return (Statement((*loads, *stores), step.operations, step.what, calls),)
 
 
 def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall:
