@@ -433,10 +433,14 @@ class Drain:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """An array gets memory; `block` names it until it is released."""
+    """An array gets memory; `block` names it until it is released.
+
+    What a library takes for itself is `scratch`: no call's price has its memory, however large.
+    """
 
     block: str
     size_bytes: Expr
+    scratch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

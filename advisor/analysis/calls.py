@@ -326,7 +326,8 @@ class Evaluation:
             return False
         candidates = value.operands if value.operation in _COMMUTE else value.operands[:1]
         return any(
-            isinstance(part, Elementwise) and describe(part, self.types) == ArrayType(dtype, shape)
+            (isinstance(part, Elementwise) or self._is_own(part))
+            and describe(part, self.types) == ArrayType(dtype, shape)
             for part in candidates
         )
 

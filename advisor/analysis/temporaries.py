@@ -282,9 +282,9 @@ def steps_of(calls: Sequence[ArrayCall], name: str, size: Expr | None) -> tuple[
     steps: list[HeapStep] = []
     results: list[str] = []
 
-    def take(size: Expr) -> str:
+    def take(size: Expr, *, scratch: bool = False) -> str:
         block = f"#{len(steps)}"
-        steps.append(Taken(block, size))
+        steps.append(Taken(block, size, scratch))
         return block
 
     for call in calls:
@@ -295,13 +295,13 @@ def steps_of(calls: Sequence[ArrayCall], name: str, size: Expr | None) -> tuple[
             if elides and used:
                 results.append(used.pop())
             else:
-                scratch = [take(part) for part in _scratch(call)]
+                scratch = [take(part, scratch=True) for part in _scratch(call)]
                 results.append(take(made))
                 used += scratch
         lasting, phases = _transform_phases(call)
-        kept = [take(part) for part in lasting]
+        kept = [take(part, scratch=True) for part in lasting]
         for phase in (*phases, list(_buffers(call))):
-            steps += [Released(block) for block in [take(part) for part in phase]]
+            steps += [Released(block) for block in [take(part, scratch=True) for part in phase]]
         steps += map(Released, kept)
         steps += map(Released, used)
     if name:

@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 _SEED = 20_261_121
-_LARGE = 40_000
+_LARGE = 33_000
+"""Elements of an expression that is large to NumPy, and not the largest that Python has freed."""
 _PIECE_BYTES = 2**14
 
 

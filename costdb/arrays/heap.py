@@ -53,8 +53,16 @@ class Heap:
     small_bytes: float = 0
     huge_bytes: float = 0
 
-    def take(self, size: int) -> tuple[int, int]:
-        """Return the address and the bytes of a block; a negative address for the system's."""
+    def take(self, size: int, *, huge: bool = True) -> tuple[int, int]:
+        """Return the address and the bytes of a block; a negative address for the system's.
+
+        Parameters
+        ----------
+        size : int
+        huge : bool
+            Whether pages are asked to be huge if the block is large.
+        """
+        huge = huge and size >= HUGE_BYTES
         needed = block_bytes(size)
         fitting = min((part for part in self.free if part[1] >= needed), key=_by_size, default=None)
         if fitting is not None:
@@ -67,14 +75,14 @@ class Heap:
         if self.limit - self.end < needed + _LEAST_SPLIT_BYTES:
             if needed >= self.threshold:
                 length = -(-(needed + _OVERHEAD_BYTES // 2) // PAGE_BYTES) * PAGE_BYTES
-                self._touch(0, length, size)
+                self._touch(0, length, huge=huge)
                 return -1, length
             lacking = needed + PADDING_BYTES + _LEAST_SPLIT_BYTES - (self.limit - self.end)
             self.limit += -(-lacking // PAGE_BYTES) * PAGE_BYTES
         at = self.end
         self.end += needed
         if self.end > self.touched:
-            self._touch(max(at, self.touched), self.end, size)
+            self._touch(max(at, self.touched), self.end, huge=huge)
             self.touched = self.end
         return at, needed
 
@@ -101,14 +109,14 @@ class Heap:
             self.limit -= max(0, beyond // PAGE_BYTES * PAGE_BYTES)
             self.touched = min(self.touched, self.limit)
 
-    def _touch(self, begin: int, end: int, size: int) -> None:
+    def _touch(self, begin: int, end: int, *, huge: bool) -> None:
         pages = (-(-end // PAGE_BYTES) - -(-begin // PAGE_BYTES)) * PAGE_BYTES
-        huge = 0
-        if size >= HUGE_BYTES:
+        whole = 0
+        if huge:
             first = -(-begin // HUGE_PAGE_BYTES)
-            huge = max(0, end // HUGE_PAGE_BYTES - first) * HUGE_PAGE_BYTES
-        self.small_bytes += max(0, pages - huge)
-        self.huge_bytes += huge
+            whole = max(0, end // HUGE_PAGE_BYTES - first) * HUGE_PAGE_BYTES
+        self.small_bytes += max(0, pages - whole)
+        self.huge_bytes += whole
 
 
 def block_bytes(size: int) -> int:

@@ -62,7 +62,7 @@ def _with_gap(threshold: int, size: int) -> Heap:
 def _sizes(steps: Sequence[HeapStep]) -> Iterator[int]:
     for step in steps:
         match step:
-            case Taken(_, Num(value)) if value <= KEPT_BYTES:
+            case Taken(_, Num(value), _) if value <= KEPT_BYTES:
                 yield int(value)
             case Laps(steps=inner):
                 yield from _sizes(inner)
@@ -93,8 +93,8 @@ class _Run:
     def _through(self, steps: Sequence[HeapStep], depth: int) -> None:
         for step in steps:
             match step:
-                case Taken(block, size):
-                    self._take(block, size)
+                case Taken(block, size, scratch):
+                    self._take(block, size, scratch=scratch)
                 case Released(block):
                     self._release(block)
                 case Renamed(pairs):
@@ -102,11 +102,11 @@ class _Run:
                 case Laps():
                     self._laps(step, depth)
 
-    def _take(self, block: str, size: Expr) -> None:
+    def _take(self, block: str, size: Expr, *, scratch: bool) -> None:
         count = self._count(size)
         # smaller ones the library keeps for itself, larger ones are priced with their calls
-        if SMALL_BYTES <= count <= KEPT_BYTES:
-            self.blocks[block] = self.heap.take(count)
+        if SMALL_BYTES <= count <= KEPT_BYTES or (scratch and count > KEPT_BYTES):
+            self.blocks[block] = self.heap.take(count, huge=not scratch)
 
     def _count(self, size: Expr) -> int:
         if isinstance(size, Num):
@@ -174,7 +174,7 @@ class _Run:
 def _depends(steps: Sequence[HeapStep], variable: str) -> bool:
     for step in steps:
         match step:
-            case Taken(_, size) if variable in free_symbols(size):
+            case Taken(_, size, _) if variable in free_symbols(size):
                 return True
             case Laps(_, low, high, inner) if variable in free_symbols(low) | free_symbols(
                 high

@@ -68,6 +68,7 @@ LOOPS = {
     "wider": ("uv", "i4[N]", 300_000, "u[:] = np.cumsum(v)"),
     "smooth": ("u", "c16[N]", 60_000, "u[:] = np.fft.fft(u)"),
     "awkward": ("u", "c16[N]", 30_011, "u[:] = np.fft.ifft(u)"),
+    "rolled": ("uv", "f8[N]", 150_000, "u[:] = np.minimum(np.roll(v, 1) + u, u * v)"),
     "wave": ("uv", "f8[N]", 120_000, "n = 2.0 * u - v\n        v = u\n        u = n"),
     "pair": ("uv", "f8[N]", 90_000, "n = 0.5 * (u + v)\n        m = 0.5 * (u - v)\n        u = n\n"
              "        v = m"),
@@ -86,7 +87,7 @@ import numpy as np
 exec(sys.argv[1])
 dtype, shape, gap = sys.argv[2], eval(sys.argv[3]), int(sys.argv[5])
 # what the library loads for its first large expression must not lie above what that makes
-np.ones(40_000) + 1.0 + 1.0
+np.ones(33_000) + 1.0 + 1.0
 given = np.full(shape, 1, dtype)
 size = given.nbytes
 del given
