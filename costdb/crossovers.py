@@ -38,7 +38,7 @@ MOST_WORK = 256_000_000
 """Parts of terms of sums without closed form that a search, or a proof, may evaluate: a count and
 no time, so that every machine, and every run, searches equally far."""
 
-_OF_FRACTIONS, _EXACTLY = 64, 100
+_OF_FLOATS, _EXACTLY = 2, 200
 """How much more a term takes where it holds other than whole numbers; and where it is then needed
 exactly."""
 
@@ -119,10 +119,12 @@ def crossover(
             break
         then = after_wins(right)
         if won != then:
-            if not budget.take(right, (right - left - 1).bit_length()):
-                high = left
+            last, found = _last_alike(after_wins, won, left, right, budget)
+            if not found:
+                # it changes somewhere above, but not up to here
+                high = last
                 break
-            flips.append(_first_unlike(after_wins, left, right, won))
+            flips.append(last + 1)
         won = then
     return Crossover(variable, tuple(flips), first, low, high, min(high, dense_to))
 
@@ -190,7 +192,7 @@ class _Budget:
         """Return what both prices take at a value."""
         point = {**self.values, self.variable: value}
         terms = sum(_work(one, point) for one in self.sums)
-        return terms if self.of_whole else _OF_FRACTIONS * terms
+        return terms if self.of_whole else _OF_FLOATS * terms
 
     def is_long(self, value: int) -> bool:
         """Tell whether the prices at a value are too long to be taken exactly."""
@@ -313,11 +315,19 @@ def _compiled(expr: Expr, names: tuple[str, ...]) -> ScalarFunction:
     return compile_scalar(expr, names)
 
 
-def _first_unlike(test: Callable[[int], bool], left: int, right: int, at_left: bool) -> int:
+def _last_alike(
+    test: Callable[[int], bool], at_left: bool, left: int, right: int, budget: _Budget
+) -> tuple[int, bool]:
+    """Return the last value before a test is unlike what it is at `left`, by halving.
+
+    False where the budget ended before that: then the last value that was tried and is alike.
+    """
     while right - left > 1:
         middle = (left + right) // 2
+        if not budget.take(middle):
+            return left, False
         if test(middle) == at_left:
             left = middle
         else:
             right = middle
-    return right
+    return left, True

@@ -32,12 +32,13 @@ from costdb.expr import Expr, num, sym
 from costdb.expr.exact import Rational
 from costdb.expr.nodes import power
 
-FEWEST_BOXES, MOST_BOXES, PARTS = 24, 64, 60_000
+FEWEST_BOXES, MOST_BOXES, PARTS = 8, 64, 180_000
 """Boxes before a range is left undecided: fewer for formulas of many parts, which take longer."""
 
 NARROW = 1.05
 """At the end of a range, a box of such ends that is not decided tells that larger sizes decide no
-more: the difference does not outgrow what is not known of it."""
+more: the difference does not outgrow what is not known of it. Where values are too large to be
+tried, it will not be decided either."""
 
 MOST_UNBOUNDED = 3
 """Boxes without any bounds before it is."""
@@ -173,7 +174,8 @@ class _Deciding:
         return found
 
     def _halves(self, low: int, high: int) -> list[tuple[int, int]]:
-        if low == high or (high == self.end and high < NARROW * low):
+        hopeless = high == self.end or low > self.tried_to
+        if low == high or (hopeless and high < NARROW * low):
             raise _Undecided
         # over a range that wide, formulas grow by factors
         middle = math.isqrt(low * high) if high > 4 * low else (low + high) // 2

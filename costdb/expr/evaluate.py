@@ -53,7 +53,7 @@ def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
             raise ExprError(f"{name} = {value} is not a finite number")
         scope[name] = value
     try:
-        value = _Evaluation().value(expr, scope)
+        value = _Evaluation(scope).value(expr)
     except ZeroDivisionError:
         raise ExprError("division by zero") from None
     except OverflowError:
@@ -83,7 +83,24 @@ def amounts_in(
         None where it is not made of such products, see :mod:`costdb.expr.whole_sums`. Amounts
         are exact where the sizes are.
     """
-    return _Evaluation().amounts(expr, low, high, sizes, factors)
+    products = whole_products(expr, factors)
+    if products is None:
+        return None
+    names = products.sizes
+    try:
+        weights = compile_exactly(products.weights, names)(*(sizes[name] for name in names))
+    except ExprError:
+        # which the choices within may keep from mattering
+        return None
+    # rounded logarithms are whole, though they come as floats
+    sums = [
+        int(value) if isinstance(value, float) and value.is_integer() else value
+        for value in sums_over(products.sums, low, high, sizes)
+    ]
+    total: dict[tuple[str, ...], Value] = {}
+    for chosen, weight, place in products.terms:
+        total[chosen] = total.get(chosen, 0) + weights[weight] * sums[place]
+    return total
 
 
 def _exact(value: Value) -> Value:
@@ -91,110 +108,95 @@ def _exact(value: Value) -> Value:
 
 
 class _Evaluation:
-    def __init__(self) -> None:
+    """Of formulas at one point; parts that occur several times are evaluated once."""
+
+    def __init__(self, scope: dict[str, Value]) -> None:
+        self.scope = scope
+        self.known: dict[Expr, Value] = {}
         self.iterations = 0
 
-    def value(self, expr: Expr, scope: Mapping[str, Value]) -> Value:
+    def value(self, expr: Expr) -> Value:
+        if isinstance(expr, Num):
+            return expr.value
+        if isinstance(expr, Sym):
+            try:
+                return self.scope[expr.name]
+            except KeyError:
+                raise ExprError(f"{expr.name!r} has no value") from None
+        found = self.known.get(expr)
+        if found is None:
+            found = self.known[expr] = self._value(expr)
+        return found
+
+    def _value(self, expr: Expr) -> Value:
         match expr:
-            case Num():
-                return expr.value
-            case Sym():
-                try:
-                    return scope[expr.name]
-                except KeyError:
-                    raise ExprError(f"{expr.name!r} has no value") from None
             case Add():
                 total: Value = expr.constant
                 for term in expr.terms:
-                    total += self.value(term, scope)
+                    total += self.value(term)
                 return _exact(total)
             case Mul():
                 product: Value = expr.coefficient
                 for factor in expr.factors:
-                    product *= self.value(factor, scope)
+                    product *= self.value(factor)
                 return _exact(product)
             case Conditional():
-                test = self.value(expr.test, scope)
-                return self.value(expr.then if test else expr.orelse, scope)
+                return self.value(expr.then if self.value(expr.test) else expr.orelse)
             case Reduction():
-                return self.reduction(expr, scope)
+                return self.reduction(expr)
             case _:
-                args = [self.value(child, scope) for child in expr.children]
-                return _exact(_apply(expr, args))
+                return _exact(_apply(expr, [self.value(child) for child in expr.children]))
 
-    def reduction(self, expr: Reduction, scope: Mapping[str, Value]) -> Value:
-        low = reduction_bound(self.value(expr.low, scope), expr.index)
-        high = reduction_bound(self.value(expr.high, scope), expr.index)
+    def reduction(self, expr: Reduction) -> Value:
+        low = reduction_bound(self.value(expr.low), expr.index)
+        high = reduction_bound(self.value(expr.high), expr.index)
         if high < low:
             return 0
         steps = high - low + 1
         if steps > COMPILED_FROM or steps * expr.body.size > COMPILED_PARTS:
-            found = self.at_once(expr, low, high, scope)
+            found = _at_once(expr, low, high, self.scope)
             if found is not None:
                 return found
+        self.spend(expr, steps)
+        inner = _Evaluation({**self.scope, expr.index: low})
+        inner.iterations = self.iterations
+        result = inner.value(expr.body)
+        for index in range(low + 1, high + 1):
+            inner.scope[expr.index] = index
+            inner.known.clear()
+            value = inner.value(expr.body)
+            result = result + value if isinstance(expr, Sum) else max(result, value)
+        self.iterations = inner.iterations
+        return _exact(result)
+
+    def spend(self, expr: Reduction, steps: int) -> None:
+        """Count the terms of an enumeration."""
         self.iterations += steps
         if self.iterations > MAX_ITERATIONS:
             raise ExprError(
                 f"enumerating {expr.index!r} needs more than {MAX_ITERATIONS} terms, "
                 "and no closed form is known"
             )
-        inner = dict(scope)
-        inner[expr.index] = low
-        result = self.value(expr.body, inner)
-        for index in range(low + 1, high + 1):
-            inner[expr.index] = index
-            value = self.value(expr.body, inner)
-            result = result + value if isinstance(expr, Sum) else max(result, value)
-        return _exact(result)
 
-    def at_once(
-        self, expr: Reduction, low: int, high: int, scope: Mapping[str, Value]
-    ) -> Value | None:
-        """Return the value of a reduction over whole numbers, which only factors outside are not.
 
-        None where it is not one.
-        """
-        names = free_symbols(expr.body) - {expr.index}
-        if not names <= scope.keys():
-            return None
-        factors = frozenset(name for name in names if not isinstance(scope[name], int))
-        amounts = self.amounts(expr, low, high, scope, factors)
-        if amounts is None:
-            return None
-        total: Value = 0
-        for chosen, amount in amounts.items():
-            for name in chosen:
-                amount *= scope[name]
-            total += amount
-        return _exact(total)
+def _at_once(expr: Reduction, low: int, high: int, scope: Mapping[str, Value]) -> Value | None:
+    """Return the value of a reduction over whole numbers, which only factors outside are not.
 
-    def amounts(
-        self,
-        expr: Reduction,
-        low: int,
-        high: int,
-        scope: Mapping[str, Value],
-        factors: frozenset[str],
-    ) -> dict[tuple[str, ...], Value] | None:
-        """Return what every product of factors is to be multiplied by in a reduction."""
-        products = whole_products(expr, factors)
-        if products is None:
-            return None
-        sizes = products.sizes
-        try:
-            weights = compile_exactly(products.weights, sizes)(*(scope[name] for name in sizes))
-        except ExprError:
-            # which the choices within may keep from mattering
-            return None
-        # rounded logarithms are whole, though they come as floats
-        sums = [
-            int(value) if isinstance(value, float) and value.is_integer() else value
-            for value in sums_over(products.sums, low, high, scope)
-        ]
-        total: dict[tuple[str, ...], Value] = {}
-        for names, weight, place in products.terms:
-            total[names] = total.get(names, 0) + weights[weight] * sums[place]
-        return total
+    None where it is not one.
+    """
+    names = free_symbols(expr.body) - {expr.index}
+    if not names <= scope.keys():
+        return None
+    factors = frozenset(name for name in names if not isinstance(scope[name], int))
+    amounts = amounts_in(expr, low, high, scope, factors)
+    if amounts is None:
+        return None
+    total: Value = 0
+    for chosen, amount in amounts.items():
+        for name in chosen:
+            amount *= scope[name]
+        total += amount
+    return _exact(total)
 
 
 def _apply(expr: Expr, args: list[Value]) -> Value:

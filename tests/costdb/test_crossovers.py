@@ -11,8 +11,9 @@ from costdb import crossovers
 from costdb.crossovers import PROVED_TO, crossover, proved_crossover
 from costdb.envelope.signs import changes_of, sign_changes
 from costdb.estimate import Priced
-from costdb.expr import Expr, ExprError, evaluate, parse, substitute
-from costdb.expr.exact import exact
+from costdb.expr import Expr, ExprError, evaluate, num, parse, substitute
+from costdb.expr.exact import Value, exact
+from costdb.expr.functions import Sum
 from costdb.quantity import exactly
 
 FEW = 4
@@ -176,3 +177,63 @@ def test_a_search_agrees_with_a_longer_one_up_to_where_it_searched(
     assert found.high <= 600
     assert found.after_wins_first == whole.after_wins_first
     assert found.flips == tuple(flip for flip in whole.flips if flip <= found.high)
+
+
+CALIBRATED = {
+    "call": exactly(0.4173519, "us", "made up"),
+    "line.near": exactly(0.0031807, "us", "made up"),
+    "line.far": exactly(0.0182231, "us", "made up"),
+    "element": exactly(0.00058213, "us", "made up"),
+    "start": exactly(1.7310904, "us", "made up"),
+    "residual": exactly(1.03, "", "made up"),
+}
+
+
+@st.composite
+def calibrated_prices(draw: st.DrawFn) -> Expr:
+    """Return a price like those of a calibrated machine: a loop of calls, each graded by caches.
+
+    Lines are near or far by what a call touches, which shrinks with the loop, in thirds, and by
+    how the pitch of rows meets the sets of a cache; blocks of columns belong to ranks.
+    """
+    pitch = draw(st.sampled_from([1, 8, 24]))
+    cache = draw(st.integers(64, 20_000))
+    ranks = draw(st.integers(1, 6))
+    block = f"ceil(N/{ranks})"
+    width = draw(st.sampled_from(["(N - i)", f"min(N - i, {block})", f"max({block} - i, 1)"]))
+    touched = f"max({width}*{pitch}/8 + N/8 + 7/4, min({block}, 9/2))*64"
+    far = f"(if({touched} > {cache}, 1, 0) + if(3*{touched} > 4*{cache}, 1, 0))/3"
+    crowded = f"max(gcd(8*{block}, {draw(st.sampled_from([64, 4096]))})/16, 1)"
+    body = (
+        f"residual*(call*{draw(st.integers(1, 9))} + element*{width}*min(N - i, {block})"
+        f" + line.near*({width} + 7)/8 + line.far*({width} + 7)/8*{far}"
+        f" + line.far*{width}/{crowded})"
+    )
+    steps = f" + start*ceil(log2({ranks} - floor((i - 1)/{block}) + 1))" if ranks > 1 else ""
+    return parse(f"sum(i = 1, N, {body}{steps})")
+
+
+@settings(max_examples=25, deadline=None)
+@given(calibrated_prices(), calibrated_prices(), st.floats(0.5, 2))
+def test_prices_like_calibrated_ones_are_compared_as_exact_ones_are(
+    before: Expr, after: Expr, share: float
+) -> None:
+    one = Priced(before * num(share), coefficients=CALIBRATED)
+    other = Priced(after, coefficients=CALIBRATED)
+    values = {name: exact(quantity.value) for name, quantity in CALIBRATED.items()}
+
+    def added(expr: Expr, size: int) -> Value:
+        """Add the terms up one by one, with fractions."""
+        assert isinstance(expr, Sum)
+        point = {**values, "N": size}
+        return sum(evaluate(expr.body, {**point, expr.index: i}) for i in range(1, size + 1))
+
+    sizes = range(1, 41)
+    found = crossover(one, other, "N", {}, sizes[0], sizes[-1])
+    wins = [exact(share) * added(before, size) > added(after, size) for size in sizes]
+    assert found.high == sizes[-1]
+    assert wins[: found.dense_to] == said(found.after_wins_first, found.flips, found.dense_to)
+    for flip in found.flips:
+        assert wins[flip - 1] != wins[flip - 2]
+    assert wins[-1] == (found.after_wins_first != bool(len(found.flips) % 2))
+    event(f"{len(found.flips)} flips")
