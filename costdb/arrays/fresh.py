@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from costdb.arrays.amounts import FRESH, HUGE, HUGE_BYTES, KEPT_BYTES, SMALL
-from costdb.arrays.heap_run import Anew, come_anew
+from costdb.arrays.heap_run import HEAP_BYTES, Anew, come_anew
 from costdb.arrays.rates import SECTION, WHOLE
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import Expr, less_equal, maximum, num, sym
@@ -22,8 +22,6 @@ from costdb.quantity import Provenance, Quantity
 from costdb.work import FreshMemory
 
 MODEL = "arrays"
-HEAP_BYTES = 300 * 1000
-"""The largest that an interpreter has freed by the time that it has loaded NumPy, or more."""
 PADDING_BYTES = 128 * 2**10
 """Stays at the heap's end whatever is given back: the C library's constant."""
 HUGE_PAGE_BYTES = 2 * 2**20

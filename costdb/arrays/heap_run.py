@@ -18,7 +18,7 @@ from costdb.expr import Expr, evaluate, free_symbols, num
 from costdb.expr.nodes import Num
 from costdb.work import FreshMemory, HeapStep, Laps, Released, Renamed, Taken
 
-HEAP_BYTES = 300 * 1000
+HEAP_BYTES = 216 * 1000
 """The largest that an interpreter has freed by the time that it has loaded NumPy, or more."""
 _MOST_CALLS = 4
 _MOST_LAPS = (48, 6)

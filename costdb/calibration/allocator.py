@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from costdb.arrays.fresh import HEAP_BYTES
+from costdb.arrays.heap_run import HEAP_BYTES
 
 _TRIM, _MAPPED_FROM, _MAPPED_AT_MOST = -1, -3, -4  # the C library's names for its settings
 _HEADER_BYTES = 8192
