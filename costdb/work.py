@@ -470,6 +470,10 @@ class Laps:
 HeapStep: TypeAlias = Taken | Released | Renamed | Laps
 
 
+IF_GIVEN_BACK = "fresh memory, if given back"
+"""The name of a part of a time that a process has in full, or less of it for good."""
+
+
 @dataclass(frozen=True, slots=True)
 class FreshMemory:
     """Memory that is given back when arrays are freed, and given anew when it is needed again.

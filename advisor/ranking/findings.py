@@ -27,6 +27,10 @@ from advisor.source import Edit, Span
 from costdb.expr import ExprError
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
+from costdb.work import IF_GIVEN_BACK
+
+_NOTED = 0.1
+"""From this part of a time on it is said that memory may be given back or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +251,25 @@ def _evidence(
         terms=tuple(_terms(found)),
         facts=tuple(facts),
         coefficients=tuple(_described(name, q) for name, q in sorted(coefficients.items())),
-        remarks=tuple(dict.fromkeys((*found.before.remarks, *found.after.remarks))),
+        remarks=tuple(
+            dict.fromkeys((*found.before.remarks, *found.after.remarks, *_given_back(found)))
+        ),
     )
+
+
+def _given_back(found: Compared) -> Iterator[str]:
+    """Yield where one property of a process, which no text tells, makes the interval wide."""
+    for side, estimate in (("as written", found.before), ("as proposed", found.after)):
+        fresh = [term for term in estimate.terms if term.label == IF_GIVEN_BACK]
+        share, kept = (
+            sum(seconds) / estimate.mid if estimate.mid else 0.0
+            for seconds in ([term.mid for term in fresh], [term.low for term in fresh])
+        )
+        if share - kept > _NOTED:
+            yield (
+                f"{side}, memory that is given back and comes anew is {share:.0%} of the time, but"
+                f" something small that lies above it in the heap can keep it: down to {kept:.0%}"
+            )
 
 
 def _terms(found: Compared) -> Iterator[EvidenceTerm]:

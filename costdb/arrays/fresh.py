@@ -19,7 +19,7 @@ from costdb.estimate import Missing, Priced, Term
 from costdb.expr import Expr, less_equal, maximum, num, sym
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
-from costdb.work import FreshMemory
+from costdb.work import IF_GIVEN_BACK, FreshMemory
 
 MODEL = "arrays"
 PADDING_BYTES = 128 * 2**10
@@ -59,7 +59,7 @@ def price_fresh(work: FreshMemory, machine: Machine) -> Priced | Missing:
         # pages are cleared and looked up amid the same data as the calls that need them
         bill.coefficients[f"{SECTION}.{WHOLE}"] = whole
         time = time * sym(f"{SECTION}.{WHOLE}")
-    label = f"{work.label}, if given back" if GAP in bill.coefficients else work.label
+    label = IF_GIVEN_BACK if GAP in bill.coefficients else work.label
     return Priced(time, (Term(label, MODEL, time),), bill.coefficients)
 
 

@@ -26,6 +26,7 @@ from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
 from costdb.work import (
+    IF_GIVEN_BACK,
     Access,
     ArrayCall,
     ArrayOperation,
@@ -33,7 +34,9 @@ from costdb.work import (
     FreshMemory,
     Interpretation,
     Region,
+    Released,
     Statement,
+    Taken,
     Visit,
 )
 
@@ -282,6 +285,23 @@ def test_profiles_without_rates_go_on_pricing_accesses() -> None:
 def test_compiled_loops_are_missing_where_they_were_not_measured() -> None:
     loop = Statement((Access(dense(32)),), num(5))
     assert isinstance(price_work(loop, machine(binary=BINARY)), Missing)
+
+
+def test_memory_that_a_gap_would_keep_makes_the_low_end_alone() -> None:
+    size = num(400_000)
+    # two at once: as much as the heap keeps lies free when both are
+    two = (Taken("a", size), Taken("b", size), Released("a"), Released("b"))
+    found = price_work(FreshMemory((), (size,), steps=two), machine(binary=BINARY))
+    assert isinstance(found, Priced)
+    assert [term.label for term in found.terms] == [IF_GIVEN_BACK]
+    estimate = evaluate_price(found, {})
+    # the gap is where the first one lies, and the other one alone is kept
+    assert estimate.low == 0 < estimate.mid == estimate.high
+    # one at a time is kept in any heap
+    one = (Taken("a", size), Released("a"))
+    sure = price_work(FreshMemory((), (size,), steps=one), machine(binary=BINARY))
+    assert isinstance(sure, Priced)
+    assert evaluate_price(sure, {}).high == 0
 
 
 def fresh_lines(drains: tuple[Drain, ...], others: tuple[Expr, ...] = ()) -> float:
