@@ -240,6 +240,14 @@ def _claims(runs: Sequence[Run]) -> Iterator[Figure]:
         [_count(run.rows("pgas"), lambda row: abs(row["values"]["error"]) <= 0.15) for run in runs],
         str, "all", lambda share: share == 1,
     )  # fmt: skip
+    yield Figure(
+        "one-sided programs inside the interval",
+        [
+            _count([row for row in run.rows("pgas") if "low_us" in row["values"]], _is_inside)
+            for run in runs
+        ],
+        str,
+    )
     yield Figure("shift or scan decided right", [_decided(run) for run in runs], str)
     yield Figure(
         "distributions decided right",
@@ -251,6 +259,11 @@ def _claims(runs: Sequence[Run]) -> Iterator[Figure]:
 
 def _count(rows: Sequence[Document], is_so: Callable[[Document], bool]) -> Count | None:
     return Count(sum(map(is_so, rows)), len(rows)) if rows else None
+
+
+def _is_inside(row: Document) -> bool:
+    values = row["values"]
+    return bool(values["low_us"] <= values["measured_us"] <= values["high_us"])
 
 
 def _judged(rows: Sequence[Document]) -> list[Document]:
