@@ -73,10 +73,10 @@ def may_be_given_communicator(
         words = prefilter.words_in(data)
     if not prefilter.may_send(words) or prefilter.may_mention_mpi(data, words):
         return False
-    return _sends_by_parameter(data) and bool(callers_of(path))
+    return sends_by_parameter(data) and bool(callers_of(path))
 
 
-def _sends_by_parameter(data: bytes) -> bool:
+def sends_by_parameter(data: bytes) -> bool:
     """Return whether what sends may be a parameter, or an attribute that one was stored in."""
     receivers = {
         found[1]

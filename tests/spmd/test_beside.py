@@ -13,8 +13,8 @@ from advisor.frontend.beside import may_be_given_communicator, surroundings
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program
-from advisor.ir.spmd.steps import Call, walk
-from costdb.expr import evaluate
+from advisor.ir.spmd.steps import Call, Communicate, walk
+from costdb.expr import evaluate, to_text
 
 HELPER = "def push(comm, x):\n    comm.send(x, dest=1)\n"
 MAIN = """\
@@ -44,6 +44,8 @@ WAYS = [
     ("from helper import push", "push"),
     ("from helper import push as send_it", "send_it"),
     ("from .helper import push", "push"),
+    ("from helper import *", "push"),
+    ("from .helper import *", "push"),
     ("from . import helper", "helper.push"),
 ]
 
@@ -178,3 +180,58 @@ def test_same_names_in_two_files_are_two_functions(tmp_path: Path) -> None:
     found = read(tmp_path / "main.py")
     assert found is not None
     assert not any(function.unknowns() for function in found.functions)
+
+
+def test_a_module_with_constants_of_mpi_is_read_as_the_program_beside_it_calls_it(
+    tmp_path: Path,
+) -> None:
+    helper = (
+        "from mpi4py import MPI\n\ndef collect(comm, x):\n"
+        "    return comm.reduce(x, op=MPI.SUM, root=0)\n"
+    )
+    written(
+        tmp_path,
+        main=MAIN.format(imports="from helper import collect", call="collect"),
+        helper=helper,
+    )
+    found = read(tmp_path / "helper.py")
+    assert found is not None
+    (reduced,) = operations(found)
+    assert (reduced.method, reduced.span.start_line) == ("reduce", 4)
+    (tmp_path / "main.py").unlink()
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    written(alone, helper=helper)
+    assert read(alone / "helper.py") is None
+
+
+@pytest.mark.parametrize(
+    ("listed", "sent"),
+    [("", True), ("__all__ = ['push']\n", True), ("__all__ = ('other', )\n", False)],
+)
+def test_a_star_import_binds_what_the_module_lists(tmp_path: Path, listed: str, sent: bool) -> None:
+    star = MAIN.format(imports="from helper import *", call="push")
+    written(tmp_path, main=star, helper=f"{listed}def other(): ...\n{HELPER}")
+    found = read(tmp_path / "main.py")
+    steps = [
+        v.step for f in (found.functions if found else ()) for v in walk(f.body, into_calls=True)
+    ]
+    assert any(isinstance(step, Communicate) for step in steps) == sent
+
+
+def test_a_star_import_hides_what_had_its_names(tmp_path: Path) -> None:
+    main = (
+        "from mpi4py import MPI\nimport numpy as np\ncomm = MPI.COMM_WORLD\n"
+        "def push(comm, x):\n    comm.Send(x, dest=1)\nfrom helper import *\n"
+        "push(comm, np.zeros(n))\n"
+    )
+    written(tmp_path, main=main, helper=f"n = 77\n{HELPER}")
+    found = read(tmp_path / "main.py")
+    assert found is not None
+    (module,) = (f for f in found.functions if f.name == "<module>")
+    calls = [v.step for v in walk(module.body) if isinstance(v.step, Call)]
+    (sent,) = (v.step for v in walk(calls[0].body) if isinstance(v.step, Communicate))
+    assert sent.method == "send" and sent.send is not None and sent.send.view is not None
+    extents = sent.send.view.buffer.extents
+    assert extents is not None
+    assert found.sizes[to_text(extents[0])].value == 77

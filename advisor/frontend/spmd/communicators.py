@@ -45,6 +45,12 @@ OTHER_METHODS = frozenset(_OTHER_NAMES.split())
 """Methods of mpi4py's communicators that send nothing of the user's."""
 
 
+_CLASSES = frozenset(
+    {"Comm", "Intracomm", "Intercomm", "Topocomm", "Cartcomm", "Graphcomm", "Distgraphcomm"}
+)
+"""Of communicators."""
+
+
 def constant(path: str, run: Run) -> Value | None:
     """Return what a constant of mpi4py or NumPy denotes; None for functions and modules."""
     if path.startswith("numpy."):
@@ -246,6 +252,9 @@ def construct(path: str, given: list[Argument], run: Run, span: Span) -> Value:
             return Number(None, varies=True)
         case "Intracomm" | "Comm" | "Cartcomm":
             return values[0] if values else Opaque(f"MPI.{name}")
+    cls, _, method = name.partition(".")
+    if cls in _CLASSES and method and values and isinstance(values[0], Comm):
+        return _unbound(values[0].communicator, method, given[1:], run, span)
     if name.startswith("Win."):
         return make_window(name.removeprefix("Win."), given, run, span)
     if name.startswith("Datatype."):
@@ -255,6 +264,20 @@ def construct(path: str, given: list[Argument], run: Run, span: Span) -> Value:
     if name.startswith("COMM_WORLD."):
         return Opaque(name)
     return Opaque(f"the result of MPI.{name} is not followed", foreign=True)
+
+
+def _unbound(
+    communicator: Communicator, method: str, given: list[Argument], run: Run, span: Span
+) -> Value:
+    """Return what a method gives that is called by its class, as in ``Cartcomm.Shift(cart, 0, 1)``.
+
+    What communicates in this way is told as unknown: an edit of it would have to be another one.
+    """
+    managed = management(communicator, method, given, run, span)
+    if managed is not None:
+        return managed
+    run.unknown(f"`{method}` is called by the class of its communicator", span)
+    return Opaque(f"the result of `.{method}` is not followed", varies=True)
 
 
 def _rest_of_dims(given: list[int | None], nodes: Expr) -> Value:

@@ -16,7 +16,9 @@ from advisor.frontend.spmd.values import (
     Function,
     Number,
     Opaque,
+    Sequence,
     Sibling,
+    Text,
     Value,
 )
 
@@ -31,6 +33,9 @@ slepc4py paramiko http urllib ssl select signal io csv glob traceback mpl_toolki
 """
 _KNOWN = frozenset(_KNOWN_NAMES.split())
 
+_SHARED = Function | Class | Comm | Number | External | Sibling
+"""What means the same in the file that imports it; arrays may be changed in between."""
+
 
 def imported(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str, Value]]:
     """Yield every name that an import binds, and what it stands for."""
@@ -38,6 +43,8 @@ def imported(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str,
         module = dotted(node.module) if node.module is not None else None
         if module in ("mpi4py.MPI", "numpy", "math"):
             yield "*", External(module)
+        elif module is not None and len(node.relative) <= 1:
+            yield from _all_of(module, run)
         return
     known = imported_names([node])
     beside = dict(_from_beside(node, run))
@@ -54,6 +61,25 @@ def imported(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str,
             name = alias.evaluated_alias or alias.evaluated_name
             if name not in known and name not in beside:
                 yield name, Opaque(f"`{name}` is imported from another file", text=name)
+
+
+def _all_of(module: str, run: Run) -> Iterator[tuple[str, Value]]:
+    """Yield what a star import binds from a module beside the program."""
+    context = None if module.partition(".")[0] in _KNOWN else run.context(module)
+    if context is None:
+        return
+    names = context.frame.names
+    listed = names.get("__all__")
+    shown = None if listed is None else _texts(listed)
+    for name, found in names.items():
+        if name in shown if shown is not None else not name.startswith(("_", "*")):
+            other = Opaque(f"`{name}` is imported from another file", text=name)
+            yield name, found if isinstance(found, _SHARED) else other
+
+
+def _texts(value: Value) -> frozenset[str]:
+    items = value.items or () if isinstance(value, Sequence) else ()
+    return frozenset(item.value for item in items if isinstance(item, Text) and item.value)
 
 
 def _from_beside(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str, Value]]:

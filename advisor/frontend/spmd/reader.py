@@ -9,7 +9,11 @@ from pathlib import Path
 import libcst as cst
 
 from advisor.files import decode_source
-from advisor.frontend.beside import callers_of, may_be_given_communicator
+from advisor.frontend.beside import (
+    callers_of,
+    may_be_given_communicator,
+    sends_by_parameter,
+)
 from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import AnyDirective, CommentError, KernelComment
 from advisor.frontend.pragmas import Pragmas, read_pragmas
@@ -67,7 +71,9 @@ def read_program(path: str, source: str, read_tree: ReadTree = tree_of) -> Progr
     functions = follower.functions(tree.span_of(tree.module))
     follower.end()
     if not functions:
-        return None
+        # a module that has MPI's constants of its own may still be given its communicator
+        given = imports_mpi(source) and sends_by_parameter(source.encode())
+        return _as_called(path, source, read_tree) if given else None
     facts = follower.facts(
         directive for directive in directives if isinstance(directive, KernelComment)
     )
