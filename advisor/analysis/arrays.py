@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from advisor.analysis import calls, operations
 from advisor.analysis.along import ONE, ZERO
-from advisor.analysis.calls import dense
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.fetches import fetched
 from advisor.analysis.halos import Halos
@@ -21,6 +20,7 @@ from advisor.analysis.placement import (
     region_placement,
     value_placement,
 )
+from advisor.analysis.products import half_product_calls, is_of_itself, product_calls
 from advisor.analysis.traversals import advance, traversed
 from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
@@ -54,7 +54,6 @@ from costdb.expr import Expr
 from costdb.process.terms import Leaf, Process
 from costdb.work import (
     Access,
-    ArrayCall,
     ArrayOperation,
     Interpretation,
     Region,
@@ -309,19 +308,14 @@ class Arrays:
             ),
             Access(local_region(found, inner, (rows, columns), self.facts), store=True),
         )
-        call = ArrayCall(
-            ArrayOperation.MATMUL,
-            found.dtype,
-            rows * columns,
-            Visit(dense((rows, columns), found.dtype)),
-            (
-                Visit(accesses[0].region, left.name or ""),
-                Visit(accesses[1].region, right.name or ""),
-            ),
-            fresh=True,
-            length=depth,
+        factors = tuple(
+            Visit(access.region, operand.name or "")
+            for access, operand in zip(accesses, (left, right), strict=False)
         )
-        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, (call,))))
+        made_by = product_calls(found.dtype, (rows, columns), depth, factors)
+        if is_of_itself(left, right):
+            made_by = half_product_calls(found.dtype, rows, depth, factors)
+        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, made_by)))
         return made, Operand(None, found, inner, whole(found.extents))
 
     def _made(self, value: Value) -> tuple[list[Process], Operand]:

@@ -188,3 +188,26 @@ def test_large_results_take_the_place_of_temporaries() -> None:
         (ArrayOperation.ROOT, False),
         (ArrayOperation.BINARY, True),
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "halved"),
+    [
+        ("u.T @ u", "(none, none) on mesh(x=1)", True),
+        ("u @ u.T", "(none, none) on mesh(x=1)", True),
+        ("u @ u", "(none, none) on mesh(x=1)", False),
+        ("u.T @ w", "(none, none) on mesh(x=1)", False),
+        ("u @ u.T", "(block(x), none) on mesh(x=2)", False),
+    ],
+)
+def test_a_product_with_itself_is_computed_by_half(value: str, place: str, halved: bool) -> None:
+    lines = ["# advise: kernel", *(f"# advise: {n}: f8[N, N] over {place}" for n in "uvw")]
+    lines += ["def program(u, v, w, N: int):", f"    v[...] = {value}"]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    made = list(calls_of(lower(kernel)))
+    size = {"N": 60}
+    (product,) = (call for call in made if call.operation is ArrayOperation.MATMUL)
+    mirrored = [call for call in made if call.operation is ArrayOperation.TRANSPOSE]
+    assert product.length is not None
+    assert evaluate(product.length, size) == (30 if halved else 60)
+    assert [evaluate(call.elements, size) for call in mirrored] == ([1800] if halved else [])
