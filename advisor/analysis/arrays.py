@@ -78,12 +78,24 @@ class _Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Arrays:
-    """A kernel's arrays at one point of it, and the work of expressions over them."""
+    """A kernel's arrays at one point of it, and the work of expressions over them.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    placed : mapping of str to Placement
+    facts : Facts
+    halos : Halos
+    in_calls : bool
+        Whether to find the calls of the library that a statement consists of, besides what it
+        touches and computes as a whole.
+    """
 
     kernel: Kernel
     placed: Mapping[str, Placement]
     facts: Facts
     halos: Halos
+    in_calls: bool = True
 
     def type_of(self, name: str) -> ArrayType:
         """Return the element type and shape of a named array."""
@@ -171,27 +183,29 @@ class Arrays:
         operations = ONE * gathered.operations
         for count in counts:
             operations = operations * count
-        walked = [(operand.name or "", operand.region) for operand in gathered.operands]
-        leaves = {
-            key: calls.Leaf(
-                traversed(operand, region, counts, self.facts),
-                operand.name or "",
-                operand.region,
-                self._advance(operand.name or "", operand.region, walked),
+        made_of: tuple[ArrayCall, ...] = ()
+        if self.in_calls:
+            walked = [(operand.name or "", operand.region) for operand in gathered.operands]
+            target = calls.Target(
+                name,
+                found,
+                region,
+                memory,
+                placement.order,
+                in_place is None,
+                bool(in_place),
+                self._advance(name, region, walked),
             )
-            for key, operand in gathered.leaves.items()
-        }
-        target = calls.Target(
-            name,
-            found,
-            region,
-            memory,
-            placement.order,
-            in_place is None,
-            bool(in_place),
-            self._advance(name, region, walked),
-        )
-        made_of = calls.Evaluation(target, self.type_of, leaves).run(value)
+            leaves = {
+                key: calls.Leaf(
+                    traversed(operand, region, counts, self.facts),
+                    operand.name or "",
+                    operand.region,
+                    self._advance(operand.name or "", operand.region, walked),
+                )
+                for key, operand in gathered.leaves.items()
+            }
+            made_of = calls.Evaluation(target, self.type_of, leaves).run(value)
         made.append(Leaf(Statement(tuple(accesses), operations, STATEMENTS, made_of)))
         return made
 

@@ -66,8 +66,8 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     ----------
     kernel : Kernel
     reuse : bool
-        Whether to find how far back the data of each array call was used last, and which memory
-        is given anew; only a machine with rates of array calls prices that.
+        Whether to find the calls of the array library, how far back the data of each was used
+        last, and which memory is given anew; only a machine with rates of such calls prices that.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     """
     halos, facts = Halos(), Facts()
     placed = place(kernel)
-    arrays = Arrays(kernel, placed, facts, halos)
+    arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse)
     memory = Memory(arrays.bytes_by_name()) if reuse else None
     made: Process = Sequential(tuple(_Lowering(arrays, memory).block(kernel.body)))
     if memory is None:
