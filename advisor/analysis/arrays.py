@@ -54,6 +54,7 @@ from costdb.expr import Expr
 from costdb.process.terms import Leaf, Process
 from costdb.work import (
     Access,
+    ArrayCall,
     ArrayOperation,
     Interpretation,
     Region,
