@@ -19,7 +19,7 @@ from advisor.ranking.compare import Costed, cost
 from advisor.ranking.joint import JointPlan, best_plan
 from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
-from costdb.expr import pieces, products, scalar, simplify
+from costdb.expr import denominators, facts, pieces, products, scalar, simplify, whole_sums
 from costdb.machines import load_machine
 from costdb.pricing import price_work
 
@@ -50,8 +50,14 @@ def forget() -> None:
     for remembered in (
         price_work,
         pieces.pieced,
-        products.by_products,
+        products._by_products,
         scalar._loop,
+        scalar._exactly,
+        scalar.compile_exactly,
+        denominators.cleared,
+        denominators.over_denominator,
+        facts._proved,
+        whole_sums.whole_products,
         sys.modules[simplify.__module__]._simplified,
     ):
         remembered.cache_clear()

@@ -194,7 +194,9 @@ class Scalar(Lowering):
             case Log2():
                 return call("log2", self.lower(expr.argument, exact))
             case Gcd():
-                return call("gcd", self.lower(expr.left, True), self.lower(expr.right, True))
+                # what is certainly whole needs no look at it, which takes as long as the rest
+                helper = "gcd_of_whole" if self.is_whole(expr) else "gcd"
+                return call(helper, self.lower(expr.left, True), self.lower(expr.right, True))
             case Reduction():
                 return self.reduction(expr, exact)
             case _:
@@ -224,7 +226,7 @@ class Scalar(Lowering):
     def ceil_log2(self, argument: Expr) -> ast.expr:
         """Return code for a rounded logarithm, which counts the rounds of a tree."""
         code = self.lower(argument, True)
-        if not (free_symbols(argument) <= self.whole and argument.is_whole(self.whole)):
+        if not self.is_whole(argument):
             return call("ceil_log2", code)
         # in place, it takes a fifth of the time
         first, again = self.temporary(code)
@@ -232,6 +234,21 @@ class Scalar(Lowering):
         rounds = ast.Call(ast.Attribute(below, "bit_length", ast.Load(), **_AT), [], [], **_AT)
         positive = compare(first, ast.Gt(), constant(0))
         return choose(positive, rounds, call("ceil_log2", again))
+
+    def is_whole(self, expr: Expr) -> bool:
+        """Tell whether a part surely is an `int` when the code runs."""
+        if not (free_symbols(expr) <= self.whole and expr.is_whole(self.whole)):
+            return False
+        pending, seen = [expr], {expr}
+        while pending:
+            part = pending.pop()
+            if isinstance(part, Log2):
+                # rounded down, it is whole and comes as a float
+                return False
+            fresh = [child for child in part.children if child not in seen]
+            seen.update(fresh)
+            pending += fresh
+        return True
 
     def test(self, expr: Expr) -> ast.expr:
         """Return code whose truth is that of `expr`."""
@@ -532,6 +549,7 @@ _HELPERS: dict[str, object] = {
     "divide": _divide,
     "fraction": Fraction,
     "gcd": _greatest_divisor,
+    "gcd_of_whole": math.gcd,
     "log2": log2_value,
     "power": bounded_power,
     "range": range,

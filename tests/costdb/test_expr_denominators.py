@@ -126,3 +126,10 @@ def test_a_reciprocal_that_a_choice_guards_is_not_taken_out() -> None:
     expr = parse("sum(i = 1, 20, if(P == 0, i, i/P*u))")
     assert evaluate(expr, {"P": 0, "u": 0.5}) == 210
     assert evaluate(expr, {"P": 3, "u": Fraction(1, 2)}) == 35
+
+
+def test_divisors_of_rounded_logarithms_are_found() -> None:
+    expr = parse("sum(i = 1, N, u*gcd(floor(log2(i + 2)), 6) + gcd(ceil(log2(i)), 4*i))")
+    body = parse("gcd(floor(log2(i + 2)), 6)/2 + gcd(ceil(log2(i)), 4*i)")
+    expected = sum(evaluate(body, {"i": i}) for i in range(1, 51))
+    assert evaluate(expr, {"N": 50, "u": Fraction(1, 2)}) == expected
