@@ -168,10 +168,7 @@ class _Lowering:
             self.halos.forget(written(loop))
             return made
         if loop.step != 1 and any(loop.variable in symbols(inner) for inner in loop.body):
-            counted = with_unit_steps(loop)
-            if counted is None:
-                raise NotPriced("a loop with a step whose index is used")
-            loop = counted
+            loop = with_unit_steps(loop)
         piped = self._pipelined(loop)
         if piped is not None:
             return [piped]

@@ -6,22 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from advisor.analysis.facts import Facts
-from advisor.ir.statements import Loop, Statement, Store, walk
-from advisor.ir.substitute import in_store
+from advisor.ir.rebuilt import rebuilt
+from advisor.ir.statements import Choice, Loop, Statement, walk
 from costdb.expr import Expr, ceil_div, free_symbols, num, substitute, sym
 
 ZERO, ONE = num(0), num(1)
 
 
-def with_unit_steps(loop: Loop) -> Loop | None:
-    """Return a loop that counts its iterations from 0, None where its body is not understood."""
+def with_unit_steps(loop: Loop) -> Loop:
+    """Return a loop that counts its iterations from 0."""
     if loop.step == 1:
         return loop
     index = {loop.variable: loop.low + sym(loop.variable) * loop.step}
-    try:
-        body = _body(loop, index)
-    except TypeError:
-        return None
+    body = _body(loop, index)
     trips = ceil_div(loop.high - loop.low, num(loop.step))
     return replace(loop, low=ZERO, high=trips, step=1, body=body)
 
@@ -41,8 +38,7 @@ def cut_where_it_turns(loop: Loop, shift: Expr, facts: Facts) -> tuple[Statement
     Returns
     -------
     tuple of Statement, or None
-        None where it is not shown that one of the iterations has no shift, or where the body is
-        not understood.
+        None where it is not shown that one of the iterations has no shift.
     """
     turn = _turn(loop, shift)
     inner = {each.variable for each in walk(loop.body) if isinstance(each, Loop)}
@@ -52,13 +48,10 @@ def cut_where_it_turns(loop: Loop, shift: Expr, facts: Facts) -> tuple[Statement
     if not (facts.non_negative(before) and facts.non_negative(after)):
         return None
     index = sym(loop.variable)
-    try:
-        earlier = _iterations(replace(loop, high=turn))
-        at_turn = _body(loop, {loop.variable: turn})
-        body = _body(loop, {loop.variable: index + turn})
-        later = _iterations(replace(loop, low=ONE, high=after + 1, body=body))
-    except TypeError:
-        return None
+    earlier = _iterations(replace(loop, high=turn))
+    at_turn = _body(loop, {loop.variable: turn})
+    body = _body(loop, {loop.variable: index + turn})
+    later = _iterations(replace(loop, low=ONE, high=after + 1, body=body))
     return (*earlier, *at_turn, *later)
 
 
@@ -81,18 +74,19 @@ def _turn(loop: Loop, shift: Expr) -> Expr | None:
 
 
 def _body(loop: Loop, index: Mapping[str, Expr]) -> tuple[Statement, ...]:
-    return tuple(_substituted(statement, index) for statement in loop.body)
+    return _without_what_never_runs(rebuilt(loop.body, lambda part: substitute(part, index)))
 
 
-def _substituted(statement: Statement, index: Mapping[str, Expr]) -> Statement:
-    match statement:
-        case Store():
-            return in_store(statement, index)
-        case Loop():
-            return replace(
-                statement,
-                low=substitute(statement.low, index),
-                high=substitute(statement.high, index),
-                body=_body(statement, index),
-            )
-    raise TypeError(f"{type(statement).__name__} is not understood with another index")
+def _without_what_never_runs(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    made: list[Statement] = []
+    for statement in body:
+        match statement:
+            case Choice(probability=probability, then=then) if probability == ONE:
+                made.extend(_without_what_never_runs(then))
+            case Choice(probability=probability, orelse=orelse) if probability == ZERO:
+                made.extend(_without_what_never_runs(orelse))
+            case Loop():
+                made.append(replace(statement, body=_without_what_never_runs(statement.body)))
+            case _:
+                made.append(statement)
+    return tuple(made)

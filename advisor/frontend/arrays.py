@@ -12,7 +12,7 @@ from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import ELEMENTWISE, OPERATORS, operands_of
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.regions import is_new_axis, region, reversed_axis
-from advisor.frontend.scalars import scalar
+from advisor.frontend.scalars import literal_int, scalar
 from advisor.frontend.scope import Scope
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import PYTHON_FLOAT, PYTHON_INTEGER, kind_of_or_none, strong, whole
@@ -104,9 +104,24 @@ def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], sco
         raise NotUnderstood("a power of booleans, whose type depends on the exponent")
     if len(numbers) < len(parts):
         return made
-    if operation == "power" and PYTHON_INTEGER in {part.dtype for part in numbers}:
+    if operation == "power" and not _has_known_type(numbers[0], numbers[1], *nodes):
         raise NotUnderstood("a power of a number, whose type depends on its sign")
     return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", found.dtype)
+
+
+def _has_known_type(
+    base: Scalar, exponent: Scalar, base_node: cst.BaseExpression, exponent_node: cst.BaseExpression
+) -> bool:
+    """Return whether the type of a power of numbers follows from the types of both.
+
+    A whole number to a negative power is a fraction, and a negative one to a fraction is complex.
+    """
+    if exponent.dtype == PYTHON_INTEGER:
+        whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
+        power = literal_int(exponent_node)
+        return not whole_base or (power is not None and power >= 0)
+    root = literal_int(base_node)
+    return base.dtype != PYTHON_INTEGER or (root is not None and root >= 0)
 
 
 def _subscripted(node: cst.Subscript, scope: Scope) -> Value:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import libcst as cst
@@ -15,7 +16,7 @@ from advisor.frontend.accumulations import (
     is_by_element,
 )
 from advisor.frontend.bindings import assigned_names, names_in
-from advisor.frontend.conditions import decided, evaluated, is_inert
+from advisor.frontend.conditions import evaluated, is_inert, truth
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import resolve
 from advisor.frontend.pragmas import Pragmas, spoken_of
@@ -57,10 +58,17 @@ class Body(SimpleStatements):
         self.causes: dict[str, tuple[int, str]] = {}
         self.starts: dict[Span, dict[str, Scalar]] = {}
 
-    def block(self, node: cst.BaseSuite) -> tuple[Statement, ...]:
-        """Return the statements of a suite."""
+    def block(self, node: cst.BaseSuite, *, of_loop: bool = False) -> tuple[Statement, ...]:
+        """Return the statements of a suite; `of_loop`, of what a loop repeats."""
+        return self._parts(node.body, of_loop)
+
+    def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
         found: list[Statement] = []
-        for part in node.body:
+        for position, part in enumerate(parts):
+            if of_loop and isinstance(part, cst.If) and _only_continues(part):
+                skipping = self._skipping(part, parts[position + 1 :])
+                if skipping is not None:
+                    return (*found, *skipping)
             if isinstance(part, cst.SimpleStatementLine):
                 span = self.scope.span(part)
                 stated = spoken_of(self.pragmas.costs_us, range(span.start_line, span.end_line + 1))
@@ -74,6 +82,18 @@ class Body(SimpleStatements):
             elif isinstance(part, cst.BaseCompoundStatement):
                 found.extend(self._guarded(part, self._compound))
         return tuple(found)
+
+    def _skipping(
+        self, node: cst.If, rest: Sequence[cst.CSTNode]
+    ) -> Sequence[Statement] | None:
+        """Read ``if ...: continue`` and what follows it in the loop; None where it is unknown."""
+        lines = self._header(node)
+        if spoken_of(self.pragmas.costs_us, lines) is not None:
+            return None
+        try:
+            return self._if(node, lines, self.scope.span(node), rest)
+        except NotUnderstood:
+            return None
 
     def _guarded(
         self,
@@ -204,6 +224,8 @@ class Body(SimpleStatements):
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
 
     def _range(self, node: cst.BaseExpression) -> tuple[Expr, Expr, int] | None:
+        if isinstance(node, cst.Tuple | cst.List):
+            return _progression(node)
         if not isinstance(node, cst.Call):
             return None
         builtin = isinstance(node.func, cst.Name) and node.func.value == "range"
@@ -323,14 +345,21 @@ class Body(SimpleStatements):
         tested: Sequence[Statement] = ()
         if isinstance(node, cst.While):
             tested = self._tested(node.test)
-        return (*tested, *stored_totals(self.block(node.body), self.starts))
+        return (*tested, *stored_totals(self.block(node.body, of_loop=True), self.starts))
 
     def _tested(self, test: cst.BaseExpression) -> Sequence[Statement]:
         made = evaluated(test, self.scope, self.scope.span(test))
         self._note_implied(names_in(test), made)
         return made
 
-    def _if(self, node: cst.If, lines: range, span: Span) -> Sequence[Statement]:
+    def _if(
+        self,
+        node: cst.If,
+        lines: range,
+        span: Span,
+        rest: Sequence[cst.CSTNode] | None = None,
+    ) -> Sequence[Statement]:
+        """Read a condition; with `rest`, one that leaves out those for one iteration."""
         probability = spoken_of(self.pragmas.probabilities, lines)
         found = None if probability is not None else self._combination(node)
         if found is not None:
@@ -342,20 +371,20 @@ class Body(SimpleStatements):
         if _only_raises(node):
             # a run that gets past it did nothing but the test
             return tested
-        known = decided(node.test, self.scope)
-        if known is not None:
-            # sizes may still be such that it comes out otherwise, so both branches stay
-            probability = num(1 if known else 0)
+        if probability is None:
+            # also where it comes out one way for all sizes of at least 1, both branches stay
+            probability = truth(node.test, self.scope)
         if probability is None:
             raise NotUnderstood("a condition without `# advise: prob P` above it")
         scope = self.scope
         before, started = scope.moment(), dict(scope.started)
-        then = self.block(node.body)
+        then = self.block(node.body) if rest is None else ()
         after = scope.moment()
         scope.restore(before)
-        orelse = self._else(node)
+        orelse = self._else(node) if rest is None else self._parts(rest, of_loop=True)
         scope.either(after, scope.moment())
-        scope.started = {n: v for n, v in started.items() if n not in assigned_names(node)}
+        changed = assigned_names(node).union(*map(assigned_names, rest or ()))
+        scope.started = {n: v for n, v in started.items() if n not in changed}
         return (*tested, Choice(probability, then, orelse, span))
 
     def _else(self, node: cst.If) -> tuple[Statement, ...]:
@@ -366,15 +395,36 @@ class Body(SimpleStatements):
         return ()
 
 
+def _progression(node: cst.Tuple | cst.List) -> tuple[Expr, Expr, int] | None:
+    """Return the range that written out numbers, such as ``(-1, 0, 1)``, are."""
+    numbers = [literal_int(element.value) for element in node.elements]
+    whole = [number for number in numbers if number is not None]
+    if not whole or len(whole) < len(numbers):
+        return None
+    step = whole[1] - whole[0] if len(whole) > 1 else 1
+    if (step < 1 and step != -1) or any(b - a != step for a, b in pairwise(whole)):
+        return None
+    return num(whole[0]), num(whole[-1] + (1 if step > 0 else -1)), step
+
+
 def _stated_trips(loop: Loop) -> Loop:
     """Return a loop whose bounds are what a pragma says, not what the source does."""
     return replace(loop, stated=True)
 
 
 def _only_raises(node: cst.If) -> bool:
+    return isinstance(_only_statement(node), cst.Raise)
+
+
+def _only_continues(node: cst.If) -> bool:
+    return isinstance(_only_statement(node), cst.Continue)
+
+
+def _only_statement(node: cst.If) -> cst.CSTNode | None:
+    """Return the one statement that a condition without else guards; None where there are more."""
     statements = [
         small
         for part in node.body.body
         for small in (part.body if isinstance(part, cst.SimpleStatementLine) else [part])
     ]
-    return node.orelse is None and len(statements) == 1 and isinstance(statements[0], cst.Raise)
+    return statements[0] if node.orelse is None and len(statements) == 1 else None

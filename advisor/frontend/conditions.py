@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import libcst as cst
 
@@ -15,6 +16,7 @@ from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement
 from advisor.ir.values import Scalar
 from advisor.source import Span
+from costdb.expr import Expr, equal, less, less_equal, logical_and, logical_not, logical_or, num
 
 CONDITION = "<condition>"
 """The name under which a number is bound that only a condition uses."""
@@ -84,25 +86,56 @@ def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[St
     return (ScalarBind(CONDITION, value, span),)
 
 
-def decided(test: cst.BaseExpression, scope: Scope) -> bool | None:
-    """Return how a comparison of sizes comes out for all sizes of at least 1, if it does."""
-    if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
-        return None
-    operator = test.comparisons[0].operator
+def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:
+    """Return 1 where a condition on whole numbers is true and 0 elsewhere; None for any other.
+
+    Sizes and loop indices are whole numbers that are known as expressions, so a condition on them
+    is no matter of probability.
+    """
+    match test:
+        case cst.Comparison():
+            return _compared(test, scope)
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            first, second = truth(left, scope), truth(right, scope)
+            if first is None or second is None:
+                return None
+            join = logical_and if isinstance(operator, cst.And) else logical_or
+            return join(first, second)
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            inverse = truth(inner, scope)
+            return None if inverse is None else logical_not(inverse)
+    return None
+
+
+def _compared(test: cst.Comparison, scope: Scope) -> Expr | None:
+    nodes = [test.left, *(part.comparator for part in test.comparisons)]
     try:
-        left = scalar(test.left, scope)
-        right = scalar(test.comparisons[0].comparator, scope)
+        values = [scalar(node, scope) for node in nodes]
     except NotUnderstood:
         return None
-    if isinstance(operator, cst.GreaterThan | cst.GreaterThanEqual):
-        left, right = right, left
-    minima = scope.minima
-    if isinstance(operator, cst.LessThan | cst.GreaterThan):
-        if known_non_negative(right - left - 1, minima):
-            return True
-        return False if known_non_negative(left - right, minima) else None
-    if isinstance(operator, cst.LessThanEqual | cst.GreaterThanEqual):
-        if known_non_negative(right - left, minima):
-            return True
-        return False if known_non_negative(left - right - 1, minima) else None
-    return None
+    found = num(1)
+    for part, (left, right) in zip(test.comparisons, pairwise(values), strict=True):
+        one = _relation(part.operator, left, right, scope)
+        if one is None:
+            return None
+        found = logical_and(found, one)
+    return found
+
+
+def _relation(operator: cst.BaseCompOp, left: Expr, right: Expr, scope: Scope) -> Expr | None:
+    match operator:
+        case cst.Equal():
+            return equal(left, right)
+        case cst.NotEqual():
+            return logical_not(equal(left, right))
+        case cst.GreaterThan() | cst.GreaterThanEqual():
+            left, right = right, left
+    strict = isinstance(operator, cst.LessThan | cst.GreaterThan)
+    if not strict and not isinstance(operator, cst.LessThanEqual | cst.GreaterThanEqual):
+        return None
+    # known for all sizes of at least 1, so that no price needs to ask
+    if known_non_negative(right - left - (1 if strict else 0), scope.minima):
+        return num(1)
+    if known_non_negative(left - right - (0 if strict else 1), scope.minima):
+        return num(0)
+    return less(left, right) if strict else less_equal(left, right)
