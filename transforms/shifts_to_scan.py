@@ -16,7 +16,7 @@ from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, mentione
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Subscript, Value
 from advisor.source import Span
 from costdb.expr import Expr, num
-from transforms.window_source import lag_of, window_edits
+from transforms.window_source import ahead_of, lag_of, window_edits
 from transforms.windows import Window, may_share, windows
 from transforms.writing import fresh_name
 
@@ -53,6 +53,8 @@ total = running.copy()
 lag = max(b, 1)
 total[lag:, :] -= running[:-lag, :]
 ```
+
+Windows that wrap around (`np.roll`) may reach to either side of an element, or to both.
 
 **Fix safety.** Safe on integers: their sums are associative, also where they wrap around at the
 width of the type, so that results are equal bit for bit. Unsafe on floating-point and complex
@@ -174,7 +176,8 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
     source: Value = Read(window.source, whole(extents))
     scanned = extents
     if window.periodic:
-        before, after = (lag, ZERO) if window.side < 0 else (ZERO, lag)
+        ahead = ahead_of(window, lag)
+        before, after = (lag - ahead, ahead) if window.side < 0 else (ahead, lag - ahead)
         source = PeriodicPad(source, axis, before, after)
         scanned = (*extents[:axis], extents[axis] + lag, *extents[axis + 1 :])
     scan = Scan(source, axis, "add", dtype, reverse=window.side > 0)

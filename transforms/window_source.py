@@ -12,12 +12,16 @@ from transforms.windows import Window
 from transforms.writing import fresh_name, python_text, replace_statement, stands_alone
 
 _EXTENT = "axis.extent"
+_LAG = "window.lag"
 _BUILTINS = frozenset({"max", "min"})
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """Pieces of source that the lines of one window are made of."""
+    """Pieces of source that the lines of one window are made of.
+
+    `ahead` names what `reach` computes, where windows reach to both sides.
+    """
 
     module: str
     target: str
@@ -25,6 +29,8 @@ class _Names:
     lag: str
     width: str
     dtype: str
+    ahead: str | None
+    reach: str
 
 
 def lag_of(window: Window, extent: Expr) -> Expr:
@@ -38,6 +44,11 @@ def lag_of(window: Window, extent: Expr) -> Expr:
         return terms * minimum(extent, num(1))
     # windows of no term at all and windows beyond the edge both come out right
     return terms if window.least else minimum(terms, extent)
+
+
+def ahead_of(window: Window, lag: Expr) -> Expr:
+    """Return by how much a periodic window is moved to its other side, none if it has no term."""
+    return num(0) if window.ahead == num(0) else minimum(maximum(window.ahead, num(0)), lag)
 
 
 def window_edits(found: tuple[tuple[Window, str], ...], kernel: Kernel) -> tuple[Edit, ...]:
@@ -90,6 +101,13 @@ def _names(
         # equal widths may share a name; others may not, for windows may be interleaved
         lags[width] = fresh_name("lag", taken)
         taken.add(lags[width])
+    reach = python_text(ahead_of(window, sym(_LAG)), {**texts, _LAG: lags[width]})
+    if reach is None:
+        return None
+    ahead = None
+    if reach != "0":
+        ahead = fresh_name("ahead", taken)
+        taken.add(ahead)
     target_dtype, source_dtype = kernel.dtype(window.target), kernel.dtype(window.source)
     same = target_dtype == source_dtype
     return _Names(
@@ -98,6 +116,8 @@ def _names(
         running=running,
         lag=lags[width],
         width=width,
+        ahead=ahead,
+        reach=reach,
         dtype=f"{window.source}.dtype" if same else f"{module}.{target_dtype}",
     )
 
@@ -169,7 +189,8 @@ def _bounded(window: Window, names: _Names, dimensions: int) -> tuple[list[str],
 def _periodic(window: Window, names: _Names, dimensions: int) -> tuple[list[str], list[str]]:
     """Return the lines for windows that wrap around: the array is extended by its other end."""
     lag, running = names.lag, names.running
-    around = f"({lag}, 0)" if window.side < 0 else f"(0, {lag})"
+    far, near = (lag, "0") if names.ahead is None else (f"{lag} - {names.ahead}", names.ahead)
+    around = f"({far}, {near})" if window.side < 0 else f"({near}, {far})"
     widths = ", ".join(around if d == window.axis else "(0, 0)" for d in range(dimensions))
     comma = "," if dimensions == 1 else ""
     padded = f'{names.module}.pad({window.source}, ({widths}{comma}), mode="wrap")'
@@ -179,6 +200,7 @@ def _periodic(window: Window, names: _Names, dimensions: int) -> tuple[list[str]
     difference = f"{running}[{more}] - {running}[{less}]"
     at_start = [
         f"{lag} = {names.width}",
+        *([] if names.ahead is None else [f"{names.ahead} = {names.reach}"]),
         _scanned(window, names, padded, dimensions),
         _assigned(window, names, difference, difference),
     ]

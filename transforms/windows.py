@@ -50,6 +50,9 @@ class Window:
         -1 where windows reach to lower indices, +1 where to higher ones.
     periodic : bool
         Windows wrap around instead of ending at the edge.
+    ahead : Expr
+        How many terms of a periodic window lie on the other side than `side`, as the loop bounds
+        say it: ``r`` of those of ``range(-r, r + 1)``.
     start : Statement
         Gives `target` its first value.
     moving : Statement or None
@@ -66,6 +69,7 @@ class Window:
     least: int
     side: int
     periodic: bool
+    ahead: Expr
     start: Statement
     moving: Statement | None
     loop: Loop
@@ -139,7 +143,8 @@ def _window(loop: Loop, place: _Place, around: tuple[_Place, ...], kernel: Kerne
         # the loop leaves the array behind as it was, and goes on with others of that name
         return None
     least = _least(origin.start_value, origin.source, kernel)
-    if least is None or body.first != num(least):
+    ahead = None if least is None else _ahead(loop, body, least)
+    if least is None or ahead is None:
         return None
     if kernel.extents(origin.source) != kernel.extents(body.target):
         return None
@@ -160,11 +165,32 @@ def _window(loop: Loop, place: _Place, around: tuple[_Place, ...], kernel: Kerne
         least=least,
         side=body.shift.side,
         periodic=body.shift.periodic,
+        ahead=ahead,
         start=block[origin.start_at],
         moving=moving,
         loop=loop,
         addition=body.statement,
     )
+
+
+def _ahead(loop: Loop, body: Addition, least: int) -> Expr | None:
+    """Return how far windows reach to their other side; None where their terms are others."""
+    if body.first == num(least):
+        return num(0)
+    both_ways = not body.moves and body.shift.periodic and _holds_zero(loop.low, loop.high)
+    return -body.first if least == 0 and both_ways else None
+
+
+def _holds_zero(low: Expr, high: Expr) -> bool:
+    """Return whether ``low <= 0 <= high`` for all whole numbers between which there is one."""
+    total = low + high
+    if isinstance(low, Num) and isinstance(high, Num):
+        return low.value <= 0 <= high.value
+    if isinstance(low, Num):
+        return -1 <= low.value <= 0
+    if isinstance(high, Num):
+        return 0 <= high.value <= 1
+    return isinstance(total, Num) and -1 <= total.value <= 2
 
 
 def _origin(before: tuple[Statement, ...], body: Addition, kernel: Kernel) -> _Origin | None:

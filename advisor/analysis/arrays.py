@@ -12,13 +12,13 @@ from advisor.analysis.fetches import fetched
 from advisor.analysis.halos import Halos
 from advisor.analysis.operands import Operand, Pairs, local_region, pairs_of, selected, stretched
 from advisor.analysis.operations import PRODUCTS, STATEMENTS
+from advisor.analysis.owners import value_placement
 from advisor.analysis.placement import (
     Placement,
     local_count,
     local_extents,
     pitches_bytes,
     region_placement,
-    value_placement,
 )
 from advisor.analysis.products import half_product_calls, is_of_itself, product_calls
 from advisor.analysis.traversals import advance, traversed

@@ -11,8 +11,8 @@ from dataclasses import replace
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.facts import Facts, NotPriced, Turning
 from advisor.analysis.halos import Fetch, Halos, common
+from advisor.analysis.owners import place
 from advisor.analysis.pipeline import pipelined, recurrence_of
-from advisor.analysis.placement import place
 from advisor.analysis.reindexed import cut_where_it_turns, with_unit_steps
 from advisor.analysis.temporaries import Memory
 from advisor.analysis.together import in_turn, ranks_together, together

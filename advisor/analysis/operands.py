@@ -6,13 +6,7 @@ from dataclasses import dataclass, replace
 
 from advisor.analysis.along import ONE
 from advisor.analysis.facts import Facts
-from advisor.analysis.placement import (
-    Placement,
-    in_steps,
-    local_extents,
-    low_of,
-    pitches_bytes,
-)
+from advisor.analysis.placement import Placement, in_steps, local_extents, low_of, pitches_bytes
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.values import Point, Subscript

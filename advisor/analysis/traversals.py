@@ -5,13 +5,7 @@ from __future__ import annotations
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.facts import Facts
 from advisor.analysis.operands import Operand, pairs_of
-from advisor.analysis.placement import (
-    Placement,
-    in_steps,
-    local_extents,
-    low_of,
-    pitches_bytes,
-)
+from advisor.analysis.placement import Placement, in_steps, local_extents, low_of, pitches_bytes
 from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import slope_of
 from advisor.ir.shapes import ArrayType, length_of

@@ -83,9 +83,7 @@ class Body(SimpleStatements):
                 found.extend(self._guarded(part, self._compound))
         return tuple(found)
 
-    def _skipping(
-        self, node: cst.If, rest: Sequence[cst.CSTNode]
-    ) -> Sequence[Statement] | None:
+    def _skipping(self, node: cst.If, rest: Sequence[cst.CSTNode]) -> Sequence[Statement] | None:
         """Read ``if ...: continue`` and what follows it in the loop; None where it is unknown."""
         lines = self._header(node)
         if spoken_of(self.pragmas.costs_us, lines) is not None:

@@ -163,13 +163,15 @@ def _rank(
     assert isinstance(here, Costed)
     now = time_s(here, sizes.values)
     judged: list[Judged] = []
+    unpriced: list[Remark] = []
     untold: list[Untold] = []
     gains = 0
     fastest: list[tuple[str, Candidate[Proposal]]] = []
     for transform in transforms:
         candidates: list[Candidate[Proposal]] = []
         lost: list[Alternative] = []
-        for proposal in shortlist(transform.propose(kernel), machine, sizes.values):
+        proposals = shortlist(transform.propose(kernel), machine, sizes.values)
+        for proposal in proposals:
             tried = _tried(proposal, machine, sizes)
             if isinstance(tried, Candidate):
                 candidates.append(tried)
@@ -178,6 +180,9 @@ def _rank(
         # of equally fast ones the one proposed first, which its rule prefers
         candidates.sort(key=lambda candidate: candidate.time_s)
         if not candidates:
+            # where no statement changes, it is the layout that a statement does not allow
+            if lost and proposals[0].variant.body != kernel.body:
+                unpriced.append(_unpriced(path, kernel, transform.code, proposals, lost))
             continue
         fastest.append((transform.code, candidates[0]))
         if candidates[0].time_s >= now:
@@ -200,7 +205,7 @@ def _rank(
                 )
                 judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
     judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
-    ranked = Ranked(tuple(judged), (), tuple(untold))
+    ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold))
     if gains < 2:
         return ranked
     search = partial(_plan, path, kernel, here, machine, sizes, transforms, fastest, worth)
@@ -208,7 +213,7 @@ def _rank(
         plan = search() if plans else _at_hand(search)
     except _NotAtHand:
         return replace(ranked, later=search)
-    return ranked if plan is None else replace(ranked, remarks=(plan,))
+    return ranked if plan is None else replace(ranked, remarks=(*unpriced, plan))
 
 
 def _plan(
@@ -242,6 +247,19 @@ def _at_hand(search: Callable[[], Remark | None]) -> Remark | None:
             return search()
     except Overtaken:
         raise _NotAtHand from None
+
+
+def _unpriced(
+    path: str,
+    kernel: Kernel,
+    code: str,
+    proposals: Sequence[Proposal],
+    lost: Sequence[Alternative],
+) -> Remark:
+    """Return what is said of a rule that would change something nobody can price."""
+    span = proposals[0].span
+    message = f"kernel `{kernel.name}`: {code} could {lost[0].title}: {lost[0].reason}"
+    return Remark(path, kernel.name, span, message)
 
 
 def _to_tell(

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from advisor.analysis.facts import Facts
 from advisor.analysis.lower import Unpriced, lower
-from advisor.analysis.placement import Placement, local_extents, place
+from advisor.analysis.owners import place
+from advisor.analysis.placement import Placement, local_extents
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ownership import largest_local_extent, owner
@@ -49,6 +50,16 @@ def test_arrays_lie_in_the_middle_of_what_they_are_made_of(
 ) -> None:
     found = placed(f"w = {expression}")["w"]
     assert origin(found) == expected
+    assert found.matches(placed("w = u.copy()")["u"])
+
+
+@pytest.mark.parametrize("widths", ["(9, 0)", "(0, 9)", "(5, 4)", "(d - 2, d)"])
+def test_differences_of_prefix_sums_lie_where_the_array_does(widths: str) -> None:
+    """As long as what is distributed, they lie on the whole of it, not between their operands."""
+    sums = f'r = np.cumsum(np.pad(u, ({widths}, (0, 0)), mode="wrap"), axis=0)'
+    lag = "9" if "d" not in widths else "2 * d - 2"
+    found = placed(sums, f"w = r[{lag}:, :] - r[:N, :]")["w"]
+    assert origin(found) == (0, 0)
     assert found.matches(placed("w = u.copy()")["u"])
 
 

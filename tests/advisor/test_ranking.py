@@ -29,6 +29,7 @@ from costdb.expr import compile_scalar, evaluate, parse
 from costdb.machines import Machine, load_machine
 from costdb.machines.machine import machine_of
 from costdb.process.terms import NOTHING
+from transforms.shifts_to_scan import TRANSFORM as SCANS
 
 DATA = Path(__file__).parent.parent / "data"
 PROFILE = DATA / "plain_machine.json"
@@ -218,6 +219,44 @@ def test_the_scan_is_found_with_its_crossovers() -> None:
     assert {c.variable for c in scan.crossovers} <= {"N", "b"}
     before = priced(kernel_of(BOX))
     assert scan.prediction.before_s == pytest.approx(time_s(before, {"N": 1000, "b": 6}))
+
+
+ROLLED = """\
+import numpy as np
+# advise: kernel N=2000 b=9
+# advise: image: i8[N, N] over (block(x), block(y)) on mesh(x=4, y=4)
+def box(image, N: int, b: int):
+    total = np.zeros_like(image)
+    for k in {shifts}:
+        total += np.roll(image, {amount}, axis={axis})
+    return total
+"""
+
+
+@pytest.mark.parametrize(
+    "shifts", ["range(b)", "range(-b, b + 1)", "range(-9, 10)", "range(-4, 9)"]
+)
+@pytest.mark.parametrize("amount", ["k", "-k"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_windows_that_wrap_around_are_priced_as_scans(shifts: str, amount: str, axis: int) -> None:
+    """The scan does the same work whichever side its windows reach to."""
+    source = ROLLED.format(shifts=shifts, amount=amount, axis=axis)
+    (judged,) = ranked(source, [SCANS]).judged
+    assert judged.finding.code == "ADV201"
+    one_sided = ROLLED.format(shifts="range(b)", amount="k", axis=axis)
+    (other,) = ranked(one_sided, [SCANS]).judged
+    assert judged.finding.prediction.after_s == pytest.approx(
+        other.finding.prediction.after_s, rel=0.05
+    )
+
+
+def test_what_a_rule_could_write_but_nobody_prices_is_told_of() -> None:
+    source = BOX.replace("block(x)", "cyclic(x)")
+    found = ranked(source, [SCANS])
+    assert not found.judged
+    (said,) = [remark for remark in found.remarks if "ADV201" in remark.message]
+    assert said.span.start_line == 7
+    assert "no prediction: " in said.message
 
 
 def test_only_what_is_worth_telling_becomes_a_finding() -> None:
@@ -530,8 +569,9 @@ import numpy as np
 # advise: values: f8[N] over (block(rank)) on mesh(rank=16)
 def window(values, b):
     lag = max(b, 1) * min(values.shape[0], 1)
-    running = np.cumsum(np.pad(values, ((lag, 0),), mode="wrap"), axis=0, dtype=values.dtype)
-    return running[lag:] - running[: values.shape[0]]
+    wide = np.pad(values, ((2 * lag, 0),), mode="wrap")
+    last = values.shape[0] - 1
+    return wide[2 * lag : -1] - wide[lag : last + lag] + wide[:last]
 """
     found = ranked(source)
     assert not found.judged

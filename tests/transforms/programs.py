@@ -28,6 +28,20 @@ REMARKS = (
 )
 TARGETS = ("total", "acc", "сумма", "window_sum", "lag", "running")
 MOVED = ("moved", "shifted", "tmp", "running_2")
+CENTRED = (
+    "range(-b, b + 1)",
+    "range(-b, b)",
+    "range(1 - b, b + 1)",
+    "range(-(b // 2), b // 2 + 1)",
+    "range(-2, 3)",
+    "range(-3, 1)",
+    "range(-1, b)",
+    "range(-b, 1)",
+    "range(-b, 0)",
+    "(-1, 0, 1)",
+    "[-2, -1, 0]",
+)
+"""Loops over the shifts of windows that reach to both sides."""
 INDICES = ("_", "k", "i", "step")
 
 
@@ -189,6 +203,7 @@ class Writer:
         way = self.pick(("running slices", "running roll", "indexed slices", "indexed roll"))
         width, _ = self.trips()
         index = self.pick(INDICES)
+        centred = way == "indexed roll" and first == 0 and self.maybe()
         dtypes = (
             (self.dtype_of(source),)
             if out
@@ -227,6 +242,9 @@ class Writer:
             header = self.header(index, first, width, runs=True)
         else:
             header = self.header(index, first, width, runs=False)
+            if centred:
+                bounds = self.pick(CENTRED)
+                header = f"for {index} in {bounds}:{self.remark()}"
             if index == "_":
                 index = "j"
                 header = header.replace("for _ in", "for j in")
