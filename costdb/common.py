@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import ceil, conditional, less_equal, log2, num, sym
+from costdb.heap_work import FreshMemory
 from costdb.machines import Machine
-from costdb.work import Barrier, Collective, CollectiveKind, Fixed, FreshMemory, Region
+from costdb.work import Barrier, Collective, CollectiveKind, Fixed, Region
 
 _NOTHING = Region(1, (num(0),), (num(1),))
 

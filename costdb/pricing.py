@@ -15,6 +15,7 @@ from costdb.estimate import Missing, Priced
 from costdb.evaluate import merge_coefficients
 from costdb.expr import Expr
 from costdb.expr.nodes import add
+from costdb.heap_work import FreshMemory
 from costdb.machines import Machine
 from costdb.pricing_terms import (
     Over,
@@ -44,7 +45,6 @@ from costdb.work import (
     Barrier,
     Collective,
     Fixed,
-    FreshMemory,
     Interpretation,
     Message,
     PickledCollective,

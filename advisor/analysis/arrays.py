@@ -52,15 +52,7 @@ from advisor.ir.values import (
 )
 from costdb.expr import Expr
 from costdb.process.terms import Leaf, Process
-from costdb.work import (
-    Access,
-    ArrayCall,
-    ArrayOperation,
-    Interpretation,
-    Region,
-    Statement,
-    Visit,
-)
+from costdb.work import Access, ArrayCall, ArrayOperation, Interpretation, Region, Statement, Visit
 
 
 @dataclass(slots=True)
@@ -359,7 +351,8 @@ class Arrays:
         found = describe(value, self.type_of)
         if isinstance(value, Reduction):
             if value.fused:
-                made, factors = operations.without_calls(made)
+                # what they are multiplied by is a matter of their calls
+                made, factors = operations.without_calls(made) if self.in_calls else (made, ())
                 made += operations.reduction(value.axis, source, found, self.facts, factors)
             else:
                 made += operations.reduction(value.axis, source, found, self.facts)

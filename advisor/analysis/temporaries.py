@@ -15,6 +15,7 @@ from costdb.arrays.reuse import bytes_of
 from costdb.arrays.transform import padded
 from costdb.expr import Expr, less, num
 from costdb.expr.nodes import Num
+from costdb.heap_work import Drain, FreshMemory, HeapStep, Laps, Released, Renamed, Taken
 from costdb.process.terms import (
     NOTHING,
     Branch,
@@ -25,20 +26,7 @@ from costdb.process.terms import (
     SeqLoop,
     Sequential,
 )
-from costdb.work import (
-    ArrayCall,
-    ArrayOperation,
-    Drain,
-    FreshMemory,
-    HeapStep,
-    Laps,
-    PrefixScan,
-    Region,
-    Released,
-    Renamed,
-    Statement,
-    Taken,
-)
+from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Region, Statement
 
 ELIDED_BYTES = 256 * 2**10
 """From here on NumPy stores into an operand that nobody else has: its constant."""

@@ -13,6 +13,7 @@ import libcst as cst
 
 from advisor.frontend.bindings import NameVisitor, names_in
 from advisor.frontend.operations import AUGMENTED, OPERATORS
+from advisor.frontend.walking import show
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}
 _EXTREMES = {"max": "maximum", "min": "minimum"}
@@ -164,7 +165,7 @@ class _Counted(NameVisitor):
 
 def _counts(node: cst.CSTNode) -> dict[str, int]:
     visitor = _Counted()
-    node.visit(visitor)
+    show(node, visitor)
     return visitor.counts
 
 
@@ -212,5 +213,5 @@ class _Slices(cst.CSTVisitor):
 def is_by_element(loop: cst.For | cst.While) -> bool:
     """Return whether a loop slices nothing, so that its statements may be on single elements."""
     visitor = _Slices()
-    loop.visit(visitor)
+    show(loop, visitor)
     return not visitor.found

@@ -11,6 +11,7 @@ import libcst as cst
 
 from advisor.dtypes import is_dtype
 from advisor.frontend.names import ARRAY_MODULES, IMMUTABLE_ARRAYS, imported_names, resolve
+from advisor.frontend.walking import show
 
 SOMETHING = ""
 """What a name stands for that is bound other than by an import."""
@@ -129,7 +130,7 @@ class _Collected(NameVisitor):
 def names_in(node: cst.CSTNode) -> frozenset[str]:
     """Return every name that stands in a piece of source."""
     visitor = _Collected()
-    node.visit(visitor)
+    show(node, visitor)
     return frozenset(visitor.seen)
 
 
@@ -141,7 +142,7 @@ def assigned_names(node: cst.CSTNode) -> frozenset[str]:
     for the same nodes after every key.
     """
     visitor = _Collected()
-    node.visit(visitor)
+    show(node, visitor)
     return frozenset(visitor.bound)
 
 
@@ -178,7 +179,7 @@ class _OutsideLoops(NameVisitor):
 def escaping_indices(node: cst.CSTNode) -> frozenset[str]:
     """Return the indices of loops whose names are also used outside of those loops."""
     visitor = _OutsideLoops()
-    node.visit(visitor)
+    show(node, visitor)
     return frozenset(visitor.found & visitor.indices)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import libcst as cst
@@ -22,7 +21,7 @@ from advisor.frontend.names import resolve
 from advisor.frontend.pragmas import Pragmas, spoken_of
 from advisor.frontend.private_totals import stored_totals
 from advisor.frontend.problems import NotKnown, NotUnderstood
-from advisor.frontend.scalars import literal_int, scalar
+from advisor.frontend.ranges import is_prange, range_of
 from advisor.frontend.scatters import scattered_at_once
 from advisor.frontend.scope import Scope
 from advisor.frontend.simple import SimpleStatements
@@ -178,7 +177,7 @@ class Body(SimpleStatements):
             raise NotUnderstood("a for loop with else, or an asynchronous one")
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
-        bounds = self._range(node.iter)
+        bounds = range_of(node.iter, self.scope)
         if bounds is not None and bounds[2] < 0 and trips is not None:
             raise NotUnderstood("a loop that counts down, with a stated number of trips")
         if bounds is not None and bounds[2] < 0 and variable is not None:
@@ -190,7 +189,7 @@ class Body(SimpleStatements):
             else:
                 self.scope.maxima[self.scope.index(variable, span.start_line)] = high - 1
             made = self._looped(node, variable, low, high, step, span)
-            if self._is_prange(node.iter):
+            if is_prange(node.iter, self.scope):
                 made = replace(made, threads=self.threads(span.start_line))
             self.scope.maxima.pop(self.scope.index(variable, span.start_line), None)
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
@@ -220,36 +219,6 @@ class Body(SimpleStatements):
         if node.orelse is not None:
             raise NotUnderstood("a while loop with else")
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
-
-    def _range(self, node: cst.BaseExpression) -> tuple[Expr, Expr, int] | None:
-        if isinstance(node, cst.Tuple | cst.List):
-            return _progression(node)
-        if not isinstance(node, cst.Call):
-            return None
-        builtin = isinstance(node.func, cst.Name) and node.func.value == "range"
-        if self._function(node.func) == "builtins.reversed" and len(node.args) == 1:
-            inner = self._range(node.args[0].value)
-            if inner is None or inner[2] != 1:
-                return None
-            return inner[1] - 1, inner[0] - 1, -1
-        if not builtin and not self._is_prange(node):
-            return None
-        if builtin and self.scope.not_builtin("range"):
-            raise NotUnderstood("`range` may be something other than the builtin")
-        if not 1 <= len(node.args) <= 3 or any(a.keyword or a.star for a in node.args):
-            raise NotUnderstood("a range that cannot be read")
-        values = [argument.value for argument in node.args]
-        step = literal_int(values[2]) if len(values) == 3 else 1
-        if step is None or (step < 1 and step != -1):
-            raise NotUnderstood("a range whose step is neither a positive literal nor -1")
-        if len(values) == 1:
-            return num(0), scalar(values[0], self.scope), step
-        return scalar(values[0], self.scope), scalar(values[1], self.scope), step
-
-    def _is_prange(self, node: cst.BaseExpression) -> bool:
-        if not isinstance(node, cst.Call):
-            return False
-        return resolve(node.func, self.scope.imports) == "numba.prange"
 
     def _looped(
         self,
@@ -391,18 +360,6 @@ class Body(SimpleStatements):
         if isinstance(node.orelse, cst.If):
             return tuple(self._guarded(node.orelse, self._compound))
         return ()
-
-
-def _progression(node: cst.Tuple | cst.List) -> tuple[Expr, Expr, int] | None:
-    """Return the range that written out numbers, such as ``(-1, 0, 1)``, are."""
-    numbers = [literal_int(element.value) for element in node.elements]
-    whole = [number for number in numbers if number is not None]
-    if not whole or len(whole) < len(numbers):
-        return None
-    step = whole[1] - whole[0] if len(whole) > 1 else 1
-    if (step < 1 and step != -1) or any(b - a != step for a, b in pairwise(whole)):
-        return None
-    return num(whole[0]), num(whole[-1] + (1 if step > 0 else -1)), step
 
 
 def _stated_trips(loop: Loop) -> Loop:

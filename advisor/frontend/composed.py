@@ -185,6 +185,8 @@ class Composed:
         part = operand.region[along]
         if not isinstance(part, Range):
             raise NotUnderstood("np.diff of a slice with a step")
+        if part.high - part.low == num(0):
+            raise NotUnderstood("np.diff of nothing")
         ends = (Range(part.low + ONE, part.high), Range(part.low, part.high - ONE))
         return Elementwise(
             "subtract",

@@ -12,6 +12,7 @@ from advisor.frontend.bindings import NameVisitor
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
+from advisor.frontend.walking import show
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement
 from advisor.ir.values import Scalar
@@ -64,7 +65,7 @@ class _Uses(NameVisitor):
 def is_inert(node: cst.BaseExpression, scope: Scope) -> bool:
     """Return whether evaluating an expression reads no array's elements and does nothing else."""
     uses = _Uses(scope)
-    node.visit(uses)
+    show(node, uses)
     return not uses.acts and not any(map(scope.is_array, uses.values))
 
 

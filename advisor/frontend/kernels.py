@@ -207,7 +207,8 @@ def _parameter(
 
 def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope) -> dict[str, str]:
     known = scope.declared.keys() | scope.scalars.keys() | scope.numbers.keys()
-    unknown = [parameter for parameter in parameters if parameter.name.value not in known]
+    # one that formulas call something else is no size, whatever is written
+    unknown = [p for p in parameters if p.name.value not in known and is_name(p.name.value)]
     if not unknown:
         return {}
     by_comment = function.first_line < function.line

@@ -13,6 +13,7 @@ from advisor.frontend.bindings import NameScope
 from advisor.frontend.module import FoundKernel
 from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
+from advisor.frontend.walking import show
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray
@@ -261,7 +262,7 @@ def _names_of_extents(
     node: cst.FunctionDef, arrays: Collection[str], once: Collection[str]
 ) -> dict[_Axis, str]:
     visitor = _Extents()
-    node.body.visit(visitor)
+    show(node.body, visitor)
     names: dict[_Axis, str] = {}
     for name, place in visitor.found:
         if place[0] in arrays and name in once and name not in names.values():

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import libcst as cst
 
 from advisor.frontend.regions import is_new_axis
+from advisor.frontend.walking import show
 
 _EXTENTS = ("N", "M", "K", "L")
 
@@ -31,7 +32,7 @@ def hints(
         for parameter in parameters
     }
     uses = _Uses(frozenset(lacks))
-    node.body.visit(uses)
+    show(node.body, uses)
     return {
         name: f"{lack}: write "
         + (_number(name) if name in uses.numbers else _array(name, uses.ranks[name], in_types))

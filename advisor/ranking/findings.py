@@ -25,9 +25,9 @@ from advisor.ranking.compare import Compared, Costed, where_it_pays
 from advisor.ranking.sizes import Sizes
 from advisor.source import Edit, Span
 from costdb.expr import ExprError
+from costdb.heap_work import IF_GIVEN_BACK
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
-from costdb.work import IF_GIVEN_BACK
 
 _NOTED = 0.1
 """From this part of a time on it is said that memory may be given back or not."""

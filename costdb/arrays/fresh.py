@@ -17,9 +17,9 @@ from costdb.arrays.heap_run import HEAP_BYTES, Anew, come_anew
 from costdb.arrays.rates import SECTION, WHOLE
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import Expr, less_equal, maximum, num, sym
+from costdb.heap_work import IF_GIVEN_BACK, FreshMemory
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
-from costdb.work import IF_GIVEN_BACK, FreshMemory
 
 MODEL = "arrays"
 PADDING_BYTES = 128 * 2**10

@@ -16,7 +16,7 @@ from costdb.arrays.amounts import KEPT_BYTES, SMALL_BYTES
 from costdb.arrays.heap import PADDING_BYTES, Heap, block_bytes
 from costdb.expr import Expr, evaluate, free_symbols, num
 from costdb.expr.nodes import Num
-from costdb.work import FreshMemory, HeapStep, Laps, Released, Renamed, Taken
+from costdb.heap_work import FreshMemory, HeapStep, Laps, Released, Renamed, Taken
 
 HEAP_BYTES = 216 * 1000
 """The largest that an interpreter has freed by the time that it has loaded NumPy, or more."""

@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from math import prod
 
 from costdb.expr import Expr, evaluate
+from costdb.heap_work import FreshMemory
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
-from costdb.work import Collective, FreshMemory, Message, PrefixScan, Work
+from costdb.work import Collective, Message, PrefixScan, Work
 from costdb.work import Statement as Computation
 
 

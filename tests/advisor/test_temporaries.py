@@ -16,8 +16,9 @@ from advisor.ir.kernel import Kernel
 from advisor.verify.cases import alone
 from costdb.arrays.heap_run import Anew, come_anew, largest
 from costdb.expr import evaluate, num
+from costdb.heap_work import Drain, FreshMemory
 from costdb.process.terms import Leaf, Sequential
-from costdb.work import ArrayCall, ArrayOperation, Drain, FreshMemory, Region, Visit
+from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 ONE, OTHER = num(8_000), num(16_000)
 

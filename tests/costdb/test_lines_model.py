@@ -10,15 +10,7 @@ from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
 from costdb.lines.model import price_collective, price_message, price_scan, price_statement
 from costdb.machines import Json, Machine, MachineError, machine_of
-from costdb.work import (
-    Access,
-    Collective,
-    CollectiveKind,
-    Message,
-    PrefixScan,
-    Region,
-    Statement,
-)
+from costdb.work import Access, Collective, CollectiveKind, Message, PrefixScan, Region, Statement
 
 N, P = sym("N"), sym("P")
 

@@ -4,6 +4,7 @@ from costdb import pricing
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.evaluate import evaluate_price
 from costdb.expr import equal, evaluate, less, num, parse, sym
+from costdb.heap_work import Drain, FreshMemory
 from costdb.machines import MachineError, built_in_names, load_machine, machine_of
 from costdb.pricing import price_process, price_work
 from costdb.process.terms import (
@@ -23,9 +24,7 @@ from costdb.work import (
     Barrier,
     Collective,
     CollectiveKind,
-    Drain,
     Fixed,
-    FreshMemory,
     Interpretation,
     Message,
     Pattern,
