@@ -320,9 +320,11 @@ def _rank_open(
     if judged:
         return Ranked(tuple(judged), (), tuple(untold))
     names = ", ".join(open_sizes(before, sizes))
+    first = names.partition(",")[0]
     message = (
         f"kernel `{kernel.name}`: nothing binds {names}; no suggestion pays for any value"
-        f" searched: write @kernel({names.partition(',')[0]}=...) or pass -D for a prediction"
+        f" searched: write `@kernel({first}=...)` or `# advise: kernel {first}=...`, or pass"
+        f" -D {first}=..., for a prediction"
     )
     remark = Remark(place.path, kernel.name, kernel.span, message)
     return Ranked((), (remark,), tuple(untold))

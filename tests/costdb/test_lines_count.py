@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -140,13 +139,12 @@ def test_one_column_touches_sixteen_times_the_lines_of_one_row() -> None:
     assert (row, column) == (64, 1024)
 
 
-def test_counts_do_not_cost_time() -> None:
+def test_counts_of_huge_regions_are_not_enumerated() -> None:
+    # nobody would see the end of it
     huge = 10**12
-    began = time.perf_counter()
     # Rows one byte longer than a multiple of the line: every residue occurs.
     assert count_lines(4, (huge, 3), (4097, 1000), 0, 64) > 3 * huge
     assert count_lines(8, (huge, huge), (8 * huge, 8), 0, 64) == huge * huge // 8
-    assert time.perf_counter() - began < 1.0
 
 
 @pytest.mark.parametrize(

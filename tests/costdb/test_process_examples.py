@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cache
@@ -158,11 +157,9 @@ def test_gauss_equals_elimination_by_hand(size: int, nodes: int) -> None:
     assert computed == gauss_by_hand(size, nodes, machine)
 
 
-def test_compiling_every_example_is_quick() -> None:
-    start = time.perf_counter()
+def test_every_example_compiles_to_a_time_over_its_sizes() -> None:
     for name in CHOICES:
-        compile_model(on_cluster(name))
-    assert time.perf_counter() - start < 10
+        assert "N" in free_symbols(compile_model(on_cluster(name)).T), name
 
 
 def test_the_page_about_process_models_is_true(tmp_path: Path) -> None:
