@@ -219,7 +219,7 @@ class _Lowering:
         self.halos.fetched = []
         self.halos.forget(written(chunks))
         least = least_index(chunks.low, self.facts.minima)
-        with self.facts.within(chunks.variable, least, chunks.low, chunks.high - 1):
+        with self.facts.within(chunks.variable, least, chunks.high - 1):
             body = self._body(inner)
         piped = pipelined(chunks, inner, body, self.arrays)
         self.halos.held, self.halos.fetched = held, fetched
@@ -229,7 +229,7 @@ class _Lowering:
 
     def _body(self, loop: Loop) -> Process:
         least = least_index(loop.low, self.facts.minima)
-        with self.facts.within(loop.variable, least, loop.low, loop.high - 1):
+        with self.facts.within(loop.variable, least, loop.high - 1):
             return Sequential(tuple(self.block(loop.body)))
 
     def _choice(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
-from itertools import islice
 from math import prod
 
 from costdb.expr import Expr, free_symbols, maximum, minimum, num, substitute, sym
@@ -104,13 +103,8 @@ def known_non_negative(expr: Expr, minima: Mapping[str, int]) -> bool:
     return sign(expr, minima) in (Sign.ZERO, Sign.NON_NEGATIVE)
 
 
-def non_negative_within(
-    expr: Expr,
-    minima: Mapping[str, int],
-    maxima: Mapping[str, Expr],
-    starts: Mapping[str, Expr] | None = None,
-) -> bool:
-    """Return whether `expr` is surely at least 0, given the bounds of some symbols.
+def non_negative_within(expr: Expr, minima: Mapping[str, int], maxima: Mapping[str, Expr]) -> bool:
+    """Return whether `expr` is surely at least 0, given the greatest values of some symbols.
 
     Parameters
     ----------
@@ -118,27 +112,18 @@ def non_negative_within(
     minima : mapping of str to int
         Least values of symbols, where they are not 1.
     maxima : mapping of str to Expr
-        Greatest values of the indices of the loops around, outermost first; each over symbols
-        before it.
-    starts : mapping of str to Expr, optional
-        Least values of indices among these, over symbols before them.
+        Of the indices of the loops around, outermost first; each over symbols before it.
     """
     if known_non_negative(expr, minima):
         return True
-    for position, (index, greatest) in reversed(tuple(enumerate(maxima.items()))):
-        if index not in free_symbols(expr):
-            continue
-        # counted from an end of the loop, how far being what the symbol then stands for
-        counted = [greatest - sym(index)]
-        if starts is not None and index in starts:
-            counted.append(starts[index] + sym(index))
-        around = dict(islice(maxima.items(), position))
-        least = {**minima, index: 0}
-        if any(
-            non_negative_within(substitute(expr, {index: place}), least, around, starts)
-            for place in counted
-        ):
-            return True
+    least = dict(minima)
+    for index, greatest in reversed(tuple(maxima.items())):
+        if index in free_symbols(expr):
+            # counted down from its greatest value, which the symbol then stands for
+            expr = substitute(expr, {index: greatest - sym(index)})
+            least[index] = 0
+            if known_non_negative(expr, least):
+                return True
     return False
 
 
