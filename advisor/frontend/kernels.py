@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
 
 from advisor.frontend.bindings import (
     Imports,
@@ -24,12 +23,13 @@ from advisor.frontend.declarations import Declarations, declaration
 from advisor.frontend.directives import AnyDirective, ArrayComment, CommentError
 from advisor.frontend.module import FileReader, FoundKernel
 from advisor.frontend.names import array_module_name
-from advisor.frontend.parsing import parse
 from advisor.frontend.pragmas import read_pragmas
 from advisor.frontend.prefilter import may_hold_kernels
 from advisor.frontend.scope import Scope
 from advisor.frontend.seen import as_seen, compilers, seen_sizes, untold
+from advisor.frontend.trees import tree_of
 from advisor.frontend.undeclared import hints
+from advisor.frontend.walking import show
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.observed import Seen
@@ -61,30 +61,26 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     """
     if not observed and not may_hold_kernels(source):
         return ()
-    module = parse(path, source)
+    tree = tree_of(path, source)
     try:
         directives = read_comments(source)
     except CommentError as error:
         raise error.in_file(path) from error
-    wrapper = MetadataWrapper(module, unsafe_skip_copy=True)
-    positions = wrapper.resolve(PositionProvider)
-
-    def span_of(node: cst.CSTNode) -> Span:
-        found = positions[node]
-        return Span(found.start.line, found.start.column, found.end.line, found.end.column)
-
-    reader = FileReader(path, span_of, directives, observed)
-    module.visit(reader)
+    reader = FileReader(path, tree.span_of, directives, observed)
+    show(tree.module, reader)
     reader.constants()
     context = SourceContext(
         source=source,
         array_module=None,
         scalar_texts={},
         identifiers=frozenset(_IDENTIFIER.findall(source)),
-        indent=module.default_indent,
+        indent=tree.module.default_indent,
     )
     return _knowing_shared(
-        tuple(_kernel(path, function, reader, directives, context) for function in reader.kernels)
+        tuple(
+            _kernel(path, function, reader, tree.comments, directives, context)
+            for function in reader.kernels
+        )
     )
 
 
@@ -112,6 +108,7 @@ def _kernel(
     path: str,
     function: FoundKernel,
     reader: FileReader,
+    comments: Sequence[Span],
     directives: Sequence[AnyDirective],
     context: SourceContext,
 ) -> Kernel:
@@ -162,7 +159,7 @@ def _kernel(
             array_module=array_module_name(imports, frozenset(own_scope.used)),
             scalar_texts={**texts, **indices},
             not_builtins=bound | _BUILTINS if unsure else bound,
-            comments=tuple(s for s in reader.comments if span_of(node).contains(s)),
+            comments=tuple(s for s in comments if span_of(node).contains(s)),
             decorators=decorators,
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
         ),

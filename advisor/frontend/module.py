@@ -70,7 +70,7 @@ class FoundKernel:
 
 
 class FileReader(ScopeVisitor):
-    """Collects names, module-level constants and declarations, comments and kernels.
+    """Collects names, module-level constants and declarations, and kernels.
 
     A function that was seen to run with several signatures is as many kernels.
     """
@@ -90,7 +90,6 @@ class FileReader(ScopeVisitor):
         self._qualified: list[str] = []
         self.span_of = span_of
         self.kernels: list[FoundKernel] = []
-        self.comments: list[Span] = []
         self.integers: dict[str, SizeBinding] = {}
         self.floats: set[str] = set()
         self.declarations = Declarations(path, span_of, Imports(self.scopes))
@@ -107,10 +106,8 @@ class FileReader(ScopeVisitor):
         self.declarations.keep(once)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
-        """Note comments and module-level values besides names."""
+        """Note module-level values besides names."""
         match node:
-            case cst.Comment():
-                self.comments.append(self.span_of(node))
             case cst.Assign(targets=[target], value=value):
                 self._note(target.target, value)
             case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):

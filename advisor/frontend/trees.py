@@ -7,7 +7,6 @@ the same is not read again: its places count from its own first line, wherever i
 
 from __future__ import annotations
 
-import ast
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from advisor.edits import split_lines
 from advisor.frontend.guard import MOST_TOKENS
-from advisor.frontend.outline import top_level
+from advisor.frontend.outline import TopLevel, top_level
 from advisor.frontend.parsing import parse
 from advisor.source import ParseProblem, Span
 
@@ -53,10 +52,13 @@ class Tree:
         Put together from pieces it lacks the comments between them.
     span_of : callable
         The place of a node.
+    comments : tuple of Span
+        In the order of the source; empty where it is put together from pieces.
     """
 
     module: cst.Module
     span_of: Callable[[cst.CSTNode], Span]
+    comments: tuple[Span, ...] = ()
 
 
 ReadTree = Callable[[str, str], Tree]
@@ -73,8 +75,9 @@ def tree_of(path: str, source: str) -> Tree:
     """
     module = parse(path, source)
     positions = _positions(module)
-
-    return Tree(module, lambda node: _span(positions[node]))
+    comments = (place for node, place in positions.items() if isinstance(node, cst.Comment))
+    spans = tuple(sorted(map(_span, comments)))
+    return Tree(module, lambda node: _span(positions[node]), spans)
 
 
 def _span(place: CodeRange) -> Span:
@@ -82,7 +85,22 @@ def _span(place: CodeRange) -> Span:
 
 
 def _positions(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
-    return MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+    return _Placing(module, unsafe_skip_copy=True).resolve(PositionProvider)
+
+
+class _Placing(MetadataWrapper):
+    """Does not show the whole tree to nobody, which takes as long as to find all places."""
+
+    def visit_batched(
+        self,
+        visitors: Iterable[cst.BatchableCSTVisitor],
+        before_visit: Callable[[cst.CSTNode], None] | None = None,
+        after_leave: Callable[[cst.CSTNode], None] | None = None,
+    ) -> cst.CSTNode:
+        visitors = tuple(visitors)
+        if not visitors:
+            return self.module
+        return super().visit_batched(visitors, before_visit, after_leave)
 
 
 @dataclass(slots=True, eq=False)
@@ -180,13 +198,12 @@ class TreeMemory:
         return made
 
 
-def _cuts(statements: Iterable[ast.stmt]) -> Iterator[int]:
+def _cuts(statements: Iterable[TopLevel]) -> Iterator[int]:
     """Yield the first lines of the pieces behind the first."""
     begin, end = 1, 0
     long_before = False
-    for node in statements:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        last = node.end_lineno or first
+    for one in statements:
+        first, last = one.first, one.last
         long = last - first + 1 >= LONG_LINES
         # on the line on which the statement before ends there is no place for a cut
         if 1 < first > end and (long or long_before or last - begin >= LONG_LINES):

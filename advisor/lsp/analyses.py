@@ -24,9 +24,10 @@ from advisor.lsp.document import Change, Document
 from advisor.source import SourceProblem
 from advisor.steps import Overtaken, ending_when, step
 
-DEBOUNCE_S = 0.015
+DEBOUNCE_S = 0.005
 """A text that was left alone for as long is analysed as soon as it changes. Of changes that follow
 one another more closely, as a program makes them, the others wait until there is a pause as long.
+People leave ten times as long between keys; so short a pause is no part of what they wait for.
 
 A change overtakes an analysis, which ends at its next step; what it found is dropped.
 """

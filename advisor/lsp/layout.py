@@ -8,7 +8,6 @@ reach out of themselves; other functions only have to exist under their names.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -20,18 +19,6 @@ from advisor.frontend.outline import top_level
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _REACHES_OUT = re.compile(r"\bglobal\b")
 """Nothing else that a function says binds a name outside of it; imports bind names within."""
-_COMPOUND = (
-    ast.AsyncFor,
-    ast.AsyncWith,
-    ast.ClassDef,
-    ast.For,
-    ast.If,
-    ast.Match,
-    ast.Try,
-    ast.TryStar,
-    ast.While,
-    ast.With,
-)
 _MAY_HOLD_KERNEL = re.compile(r"@|advise")
 
 
@@ -176,33 +163,25 @@ def layout_of(source: str) -> Layout | None:
     if statements is None:
         return None
     lines = tuple(split_lines(source))
-    functions: list[tuple[int, int, ast.FunctionDef | ast.AsyncFunctionDef]] = []
+    parts: list[Part] = []
     frame: dict[int, str] = {}
-    for node in statements:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        last = node.end_lineno or first
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            functions.append((_above(lines, first), last, node))
-        elif not _is_remark(node):
-            frame.update((line, lines[line - 1]) for line in range(first, last + 1))
-            if not isinstance(node, _COMPOUND):
-                frame[last] = _without_comment(lines[last - 1], node)
-    parts = tuple(
-        Part(node.name, first, _below(lines, last), node.lineno) for first, last, node in functions
-    )
-    return Layout(source, lines, parts, tuple(sorted(frame.items())))
+    for one in statements:
+        if one.function:
+            first, last = _above(lines, one.first), _below(lines, one.last)
+            parts.append(Part(one.function, first, last, one.head))
+        elif not one.is_remark:
+            within = range(one.first, one.last + 1)
+            frame.update((line, lines[line - 1]) for line in within)
+            if not one.is_compound:
+                frame[one.last] = _without_comment(lines[one.last - 1], one.end_bytes)
+    return Layout(source, lines, tuple(parts), tuple(sorted(frame.items())))
 
 
-def _without_comment(line: str, node: ast.stmt) -> str:
+def _without_comment(line: str, end_bytes: int) -> str:
     """Return the last line of a simple statement without what only people read."""
-    # the tree counts bytes
-    end = len(line.encode()[: node.end_col_offset].decode())
+    end = len(line.encode()[:end_bytes].decode())
     rest = line[end:].strip()
     return f"{line[:end]}\n" if not rest or rest.startswith("#") else line
-
-
-def _is_remark(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
 def _above(lines: Sequence[str], first: int) -> int:

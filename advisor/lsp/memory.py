@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +11,7 @@ from advisor import engine
 from advisor.engine import FileResult, Options, Ranked
 from advisor.finding import Finding
 from advisor.ir.kernel import Kernel
-from advisor.lsp.layout import Excerpt, Layout, layout_of
+from advisor.lsp.layout import Excerpt, Layout, Part, layout_of
 from advisor.lsp.moved import moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
@@ -56,10 +56,13 @@ class KernelMemory:
             # what calls pass to compiled functions may hang on any line of the file
             return engine.check_source(path, source, options)
         layout = layout_of(source)
-        if layout is None or not self._is_readable(layout):
+        if layout is None:
             return engine.check_source(path, source, options)
         named = frozenset(seen.function.partition(".")[0] for seen in options.observed)
-        excerpts = [layout.excerpt(part) for part in layout.with_kernels(named)]
+        parts = tuple(layout.with_kernels(named))
+        if not self._is_readable(layout, frozenset(parts)):
+            return engine.check_source(path, source, options)
+        excerpts = [layout.excerpt(part) for part in parts]
         try:
             kernels = [self._read(path, excerpt, options.observed) for excerpt in excerpts]
             uses = Counter(
@@ -131,9 +134,14 @@ class KernelMemory:
             self._trees = TreeMemory()
         return self._trees(path, source)
 
-    def _is_readable(self, layout: Layout) -> bool:
-        """Return whether the front end's parser takes every function; it is not Python's own."""
+    def _is_readable(self, layout: Layout, read: Collection[Part]) -> bool:
+        """Return whether the front end's parser takes every function; it is not Python's own.
+
+        Those that are going to be `read` are left out: reading them tells.
+        """
         for part in layout.parts:
+            if part in read:
+                continue
             text = layout.text(part)
             if text not in self._parses:
                 _remember(self._parses, text, _parses(text))
@@ -142,12 +150,23 @@ class KernelMemory:
         return True
 
     def _read(self, path: str, excerpt: Excerpt, observed: tuple[Seen, ...]) -> tuple[Kernel, ...]:
-        """Return the kernels of a part, with lines as the excerpt has them."""
+        """Return the kernels of a part, with lines as the excerpt has them.
+
+        Raises
+        ------
+        SourceProblem
+            The excerpt does not parse, or an annotation in it cannot be right.
+        """
         from advisor.frontend.kernels import read_kernels
+        from advisor.frontend.parsing import parse
+        from advisor.frontend.prefilter import may_hold_kernels
 
         key = (excerpt.key, observed)
         if key not in self._kernels:
             step()
+            if not observed and not may_hold_kernels(excerpt.source):
+                # nothing is read then, but whether the front end could is to be known
+                parse(path, excerpt.source)
             found = read_kernels(path, excerpt.source, observed)
             own = tuple(kernel for kernel in found if kernel.span.start_line in excerpt.own)
             _remember(self._kernels, key, own)
