@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.analysis.lower import Unpriced
-from advisor.distribution import MeshSpec
+from advisor.distribution import MeshSpec, StorageOrder
 from advisor.edits import EditError, apply_edits
 from advisor.finding import Applicability
 from advisor.ir.concrete import at_sizes
@@ -25,12 +25,13 @@ ORIGINAL = "as written"
 
 @dataclass(frozen=True, slots=True)
 class ArrayInput:
-    """An argument to make: shape and element type, and below what whole numbers stay."""
+    """An argument to make: shape and element type, below what whole numbers stay, storage order."""
 
     name: str
     shape: tuple[int, ...]
     dtype: str
     below: int
+    order: StorageOrder = "C"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,7 @@ def _inputs(kernel: Kernel, sizes: Mapping[str, int | float]) -> Iterator[ArrayI
     limits = dict(_limits(kernel, sizes))
     for name, array in kernel.arrays.items():
         shape = tuple(int(evaluate(extent, sizes)) for extent in array.extents)
-        yield ArrayInput(name, shape, array.dtype, limits.get(name, 1000))
+        yield ArrayInput(name, shape, array.dtype, limits.get(name, 1000), array.spec.order)
 
 
 def _limits(kernel: Kernel, sizes: Mapping[str, int | float]) -> Iterator[tuple[str, int]]:

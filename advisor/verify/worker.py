@@ -114,7 +114,7 @@ def _arguments(function: Callable[..., Any], job: Mapping[str, Any]) -> dict[str
     made: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if name in arrays:
-            made[name] = _array(random, arrays[name])
+            made[name] = _stored(_array(random, arrays[name]), arrays[name]["order"])
         elif name in job["sizes"]:
             made[name] = job["sizes"][name]
         elif parameter.default is inspect.Parameter.empty:
@@ -158,11 +158,18 @@ def _array(random: Any, one: Mapping[str, Any]) -> Any:
     return made
 
 
+def _stored(array: Any, order: str) -> Any:
+    """Return the same elements in C or Fortran order."""
+    import numpy as np
+
+    return np.asfortranarray(array) if order == "F" else array
+
+
 def _same(one: Any, other: Any) -> bool:
     """Compare bytes, piece by piece: the heap is to stay as the kernel left it."""
     import numpy as np
 
-    pairs = (value.reshape(-1).view(np.uint8) for value in (one, other))
+    pairs = (value.reshape(-1, order="A").view(np.uint8) for value in (one, other))
     left, right = pairs
     return all(
         np.array_equal(left[at : at + _PIECE_BYTES], right[at : at + _PIECE_BYTES])
@@ -171,7 +178,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _copied(value: Any) -> Any:
-    return value.copy() if _is_array(value) else value
+    return value.copy("A") if _is_array(value) else value
 
 
 def _is_array(value: Any) -> bool:
