@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from costdb.arrays.conflicts import conflicts, pages
 from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy, lost_of
-from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of
+from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of, visits_in_rows
 from costdb.arrays.transform import passes
 from costdb.arrays.walks import in_walks, is_table, lines_referred_to, walk_bytes, walked_across
 from costdb.expr import Expr, less, less_equal, log2, maximum, minimum, num
@@ -36,14 +36,17 @@ HUGE_BYTES = 4 * 2**20
 CALL, RUN = "call_us", "run_us"
 KEPT_CALL, FRESH_CALL = "kept_call_us", "fresh_call_us"
 """On top of a call: storing into an array that is there, or getting memory for the result."""
-ELEMENT, ROWS_ELEMENT, APART_ELEMENT = "element_us", "rows_element_us", "apart_element_us"
-ROWS_STORED, APART_STORED = "rows_stored_us", "apart_stored_us"
-"""On top where the result lies in rows with gaps between them, by element, or apart, by line."""
+ELEMENT, APART_ELEMENT = "element_us", "apart_element_us"
+ROWS_LOADED, ROWS_STORED = "rows_loaded_us", "rows_stored_us"
+"""On top of an element for each operand, and for the result, that is not gone through as a whole:
+the library copies it by way of a buffer."""
+APART_STORED = "apart_stored_us"
+"""On top of a line of a result whose elements lie apart."""
 PAGE, NEAR_PAGE = "page_us", "near_page_us"
 RESIDUALS = {
-    ELEMENT: RESIDUAL,
-    ROWS_ELEMENT: f"rows_{RESIDUAL}",
     APART_ELEMENT: f"apart_{RESIDUAL}",
+    ROWS_LOADED: f"rows_{RESIDUAL}",
+    ROWS_STORED: f"rows_{RESIDUAL}",
 }
 """What a fit leaves unexplained, by how a call's elements lie: strided ones are harder to know."""
 LINE, APART_LINE, CONFLICT_LINE = "line_us", "apart_line_us", "conflict_line_us"
@@ -69,7 +72,8 @@ class Amount:
 
 def residual_key(places: Iterable[tuple[str, ...]]) -> str:
     """Return which residual holds for a call that takes of the coefficients at `places`."""
-    return next((RESIDUALS[place[0]] for place in places if place[0] in RESIDUALS), RESIDUAL)
+    taken = {place[0] for place in places}
+    return next((key for name, key in RESIDUALS.items() if name in taken), RESIDUAL)
 
 
 def rate_key(call: ArrayCall) -> str:
@@ -101,7 +105,7 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     line_bytes = memory.line_bytes
     shapes = [(visit, shape_of(visit.region, line_bytes)) for visit in distinct(call)]
     yield from _of_the_call(call)
-    yield from _of_elements(call, shapes, line_bytes)
+    yield from _of_elements(call, shapes)
     own = working_set(call, line_bytes)
     for visit, shape in shapes:
         yield from _of_lines(call, visit, shape, own, memory)
@@ -121,17 +125,16 @@ def _of_the_call(call: ArrayCall) -> Iterator[Amount]:
         yield Amount((FRESH_CALL,), less_equal(SMALL_BYTES, _bytes(call.result.region)))
 
 
-def _of_elements(
-    call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]], line_bytes: int
-) -> Iterator[Amount]:
+def _of_elements(call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]]) -> Iterator[Amount]:
     apart = any(shape.lie is Lie.APART for _, shape in shapes)
-    gapless = call.length is not None or call.operation is ArrayOperation.LOOP
-    in_rows = not (apart or gapless) and _runs(call) != ONE
-    element = APART_ELEMENT if apart else ROWS_ELEMENT if in_rows else ELEMENT
-    yield Amount((element,), call.elements * _work_each(call))
-    result = None if call.result is None else shape_of(call.result.region, line_bytes)
-    if in_rows and result is not None and result.runs != ONE:
-        yield Amount((ROWS_STORED,), call.elements)
+    yield Amount((APART_ELEMENT if apart else ELEMENT,), call.elements * _work_each(call))
+    if not apart and call.length is None and call.operation is not ArrayOperation.LOOP:
+        in_rows = visits_in_rows(call)
+        loaded = sum(visit in in_rows for visit in call.operands)
+        if loaded:
+            yield Amount((ROWS_LOADED,), call.elements * loaded)
+        if call.result in in_rows:
+            yield Amount((ROWS_STORED,), call.elements)
     visits, within = pages(call, shapes)
     if within != ZERO:
         yield Amount((NEAR_PAGE,), visits * less(PAGES_NEAR, within))

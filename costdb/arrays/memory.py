@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -94,26 +95,49 @@ def inner_runs(call: ArrayCall) -> Expr:
 
     Dimensions that go on in all memory alike where the one inside them ends are one loop.
     """
-    visits = call.visits
-    if not visits:
-        return ONE
-    ranks = max(len(visit.region.counts) for visit in visits)
-    regions = [_padded(visit.region, ranks) for visit in visits]
     runs, inside = ONE, None
-    for dimension in reversed(range(ranks)):
-        counts = [counts[dimension] for counts, _ in regions]
-        count = next((c for c in counts if c != ONE), ONE)
-        if count == ONE:
-            continue
-        pitches = [pitches[dimension] for _, pitches in regions]
-        if inside is None:
-            inside = count, pitches
-            continue
-        if all(p == inside[0] * q for p, q in zip(pitches, inside[1], strict=True)):
-            inside = inside[0] * count, inside[1]
-        else:
+    for count, pitches in _dimensions(call):
+        if inside is not None and not _go_on(pitches, inside):
             runs = runs * count
+            continue
+        inside = (count, pitches) if inside is None else (inside[0] * count, inside[1])
     return runs
+
+
+def visits_in_rows(call: ArrayCall) -> tuple[Visit, ...]:
+    """Return what a call that is no single loop does not go through as one by itself.
+
+    That are rows with gaps between them, and what is read again for each row or in each.
+    """
+    if inner_runs(call) == ONE:
+        return ()
+    dimensions = list(_dimensions(call))
+    found = []
+    for number, visit in enumerate(call.visits):
+        inside = None
+        for count, pitches in dimensions:
+            own = [pitches[number]]
+            if inside is not None and not _go_on(own, inside):
+                found.append(visit)
+                break
+            inside = (count, own) if inside is None else (inside[0] * count, inside[1])
+    return tuple(found)
+
+
+def _dimensions(call: ArrayCall) -> Iterator[tuple[Expr, list[Expr]]]:
+    """Yield extents other than 1 and the pitches of all visits along them, the innermost first."""
+    visits = call.visits
+    ranks = max((len(visit.region.counts) for visit in visits), default=0)
+    regions = [_padded(visit.region, ranks) for visit in visits]
+    for dimension in reversed(range(ranks)):
+        count = next((counts[dimension] for counts, _ in regions if counts[dimension] != ONE), ONE)
+        if count != ONE:
+            yield count, [pitches[dimension] for _, pitches in regions]
+
+
+def _go_on(pitches: Sequence[Expr], inside: tuple[Expr, Sequence[Expr]]) -> bool:
+    """Return whether a dimension goes on, everywhere, where the one inside it ends."""
+    return all(p == inside[0] * q for p, q in zip(pitches, inside[1], strict=True))
 
 
 def _padded(region: Region, ranks: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:

@@ -11,7 +11,6 @@ from costdb.arrays.amounts import (
     ELEMENT,
     FRESH,
     LINES,
-    ROWS_ELEMENT,
     Amount,
     amounts,
     rate_key,
@@ -151,7 +150,7 @@ class _Pricing:
             found = self._note(other, key, dtype, amount.place)
             if found is not None:
                 return found
-        if amount.place in ((APART_ELEMENT,), (ROWS_ELEMENT,)):
+        if amount.place == (APART_ELEMENT,):
             contiguous = self._note(rates, key, dtype, (ELEMENT,))
             return num(0) if contiguous is None else contiguous
         # the fit found no cost of its own for it

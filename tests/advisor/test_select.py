@@ -75,7 +75,7 @@ GRADED = {
     "call_us": 2.0,
     "run_us": 0.02,
     "element_us": 0.001,
-    "rows_element_us": 0.002,
+    "rows_loaded_us": 0.001,
     "line_us": {"b100000": 0.003, "beyond": 0.03},
     "apart_line_us": {"b100000": 0.01, "beyond": 0.2},
     "conflict_line_us": {"b100000": 0.1, "beyond": 0.4},

@@ -35,7 +35,8 @@ BINARY = {
     "call_us": 2.0,
     "run_us": 0.25,
     "element_us": 0.01,
-    "rows_element_us": 0.02,
+    "rows_loaded_us": 0.005,
+    "rows_stored_us": 0.008,
     "apart_element_us": 0.03,
     "line_us": {"b10000": 0.5, "beyond": 4.0},
     "apart_line_us": {"b10000": 1.0, "beyond": 8.0},
@@ -107,7 +108,7 @@ def test_lines_cost_by_how_much_is_touched() -> None:
 
 def test_rows_that_do_not_follow_on_are_entered_one_by_one() -> None:
     lines = 3 * 4 * (16 / 8 + 1 - 1 / 8)
-    expected = 2 + 4 * 0.25 + 0.02 * 64 + 0.5 * lines
+    expected = 2 + 4 * 0.25 + (0.01 + 2 * 0.005 + 0.008) * 64 + 0.5 * lines
     assert time_us(added(dense(4, 16, pitch=50), 64)) == pytest.approx(expected)
 
 
@@ -350,7 +351,8 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
         ("call_us",): 0.4,
         ("run_us",): 0.012,
         ("element_us",): 0.0001,
-        ("rows_element_us",): 0.0002,
+        ("rows_loaded_us",): 0.0002,
+        ("rows_stored_us",): 0.0001,
         ("apart_element_us",): 0.0004,
         ("line_us", "b1048576"): 0.0003,
         ("line_us", "b8388608"): 0.0004,
@@ -407,7 +409,7 @@ def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
         Timing(timing.point, ((timing.median_us * draw.uniform(0.6, 1.6),),))
         if timing.point.features["columns"] == 1 and timing.point.features["rows"] != 1
         else timing
-        for timing in made_up_timings(truth | {("rows_element_us",): 2e-4})
+        for timing in made_up_timings(truth | {("rows_loaded_us",): 2e-4})
     ]
     (fitted,), _, _ = fit_classes(disturbed, CACHES)
     low, high = fitted.residuals["apart_residual"]
