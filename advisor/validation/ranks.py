@@ -18,11 +18,12 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Timer
 from typing import Any
 
+from costdb.typical import typical
 from costdb.validation.results import CannotValidateError
 
 RANKS = 2
 _SECONDS = 0.4
-_ROUNDS = 3
+_ROUNDS = 5
 _ASIDE = 20
 _PATIENCE_S = 240.0
 _LEAVE_S = 10.0
@@ -121,7 +122,7 @@ def run_in_rounds(
 
 def _all_rounds(rounds: Sequence[Times]) -> Times:
     return Times(
-        median(one.median_us for one in rounds),
+        typical([one.median_us] for one in rounds),
         min(one.low_us for one in rounds),
         max(one.high_us for one in rounds),
         sum(one.counted for one in rounds),

@@ -12,11 +12,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 from advisor.verify.programs import ProgramCase
 from advisor.verify.running import THREADS, Effort, Measured
+from costdb.typical import typical
 
 _PATIENCE_S = 120.0
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
@@ -104,7 +104,7 @@ def _turns(launcher: str, case: ProgramCase, after: str, exact: bool, effort: Ef
 
 def _measured(launches: Sequence[Sequence[float]], equal: bool) -> Measured:
     every = [sample for launch in launches for sample in launch]
-    middle = median(median(launch) for launch in launches)
+    middle = typical(launches)
     return Measured(middle, min(every), max(every), equal)
 
 

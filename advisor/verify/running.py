@@ -13,6 +13,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from advisor.verify.cases import Case, Variant
+from costdb.typical import typical
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _TOLERANCE = 1e-6
@@ -23,9 +24,9 @@ _PATIENCE_S = 120.0
 class Effort:
     """How often to run: launches of each variant, repetitions and seconds in each."""
 
-    launches: int = 2
-    repetitions: int = 15
-    seconds: float = 1.5
+    launches: int = 5
+    repetitions: int = 7
+    seconds: float = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Measured:
     Attributes
     ----------
     seconds, low_s, high_s : float
-        Median over launches of their medians; fastest and slowest sample.
+        What is typical of launches; fastest and slowest sample.
     equal : bool
     failure : str
         Why it did not run; empty where it did.
@@ -127,7 +128,7 @@ def _judged(
         return Measured(failure=failures[number] or failures[0])
     every = [sample for launch in launches for sample in launch.samples_s]
     equal = _equal(folder / "results0.npz", folder / f"results{number}.npz", variant.exact)
-    middle = median(median(launch.samples_s) for launch in launches)
+    middle = typical(launch.samples_s for launch in launches)
     pages = median(launch.pages for launch in launches)
     return Measured(middle, min(every), max(every), equal, pages=pages)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from costdb.arrays.amounts import (
     ALONE,
@@ -136,10 +135,10 @@ def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, Json]:
         elements, count = FRESH_SIZES[kind]
         if len(both) == 2:
             lines = 8 * elements * count / line_bytes
-            kept = both["kept"].median_us
-            anew = [sample for launch in both["anew"].launches_us for sample in launch]
+            kept = both["kept"].typical_us
+            anew = both["anew"].samples_us
             low, high = (max(0.0, float(np.quantile(anew, q)) - kept) / lines for q in _QUANTILES)
-            middle = max(0.0, both["anew"].median_us - kept) / lines
+            middle = max(0.0, both["anew"].typical_us - kept) / lines
             found[kind] = measured(middle, "us/line", min(low, middle), max(high, middle))
     return found
 
@@ -151,7 +150,7 @@ def fit_calls(
     import numpy as np
 
     calls, timings = [call for call, _ in group], [timing for _, timing in group]
-    times = [timing.median_us for timing in timings]
+    times = [timing.typical_us for timing in timings]
     rows = [_row(call, memory) for call in calls]
     by_lines = system_of(rows, times, memory)
     by_elements = system_of([_standard_row(call, memory) for call in calls], times, memory)
@@ -242,12 +241,12 @@ def _residuals(
     counts = Counter(kinds[place] for place in left_out)
     for place, predicted in left_out.items():
         kind = kinds[place] if counts[kinds[place]] >= _LEAST_TESTED else RESIDUAL
-        launches = timings[place].launches_us
-        ratios.setdefault(kind, []).extend(median(launch) / predicted for launch in launches)
+        launches = timings[place].each_launch_us
+        ratios.setdefault(kind, []).extend(launch / predicted for launch in launches)
     if not left_out:
         # nothing but its own launches says how sure a single point is
         ratios[RESIDUAL] = [
-            median(launch) / timing.median_us for timing in timings for launch in timing.launches_us
+            launch / timing.typical_us for timing in timings for launch in timing.each_launch_us
         ]
     if not ratios[RESIDUAL]:
         ratios[RESIDUAL] = [ratio for kind in ratios.values() for ratio in kind]
@@ -267,10 +266,10 @@ def _quality(
 ) -> Quality:
     import numpy as np
 
-    times, predicted = np.array([timing.median_us for timing in timings]), np.array(predicted_us)
+    times, predicted = np.array([timing.typical_us for timing in timings]), np.array(predicted_us)
     spread = float(((times - times.mean()) ** 2).sum())
     r2 = float(((times - predicted) ** 2).sum()) / spread if spread else 0.0
     error = float(np.median(np.abs(predicted - times) / times))
     pairs = tuple(zip(times.tolist(), predicted.tolist(), strict=True))
-    launches = tuple(tuple(map(median, timing.launches_us)) for timing in timings)
+    launches = tuple(timing.each_launch_us for timing in timings)
     return Quality(operation, model, r2, error, len(times), chosen, pairs, launches)

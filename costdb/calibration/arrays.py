@@ -158,7 +158,7 @@ def _step(name: str) -> Callable[[], object]:
 def _python(steps: dict[str, Timing]) -> dict[str, Json]:
     if set(steps) != {*_STEPS, _BARE}:
         return {}
-    bare_us = steps[_BARE].median_us
+    bare_us = steps[_BARE].typical_us
     made: dict[str, Json] = {}
     for name in _STEPS:
         known_us = 0.0 if name == "iteration" else bare_us
@@ -168,9 +168,9 @@ def _python(steps: dict[str, Timing]) -> dict[str, Json]:
 
 
 def _ends(timing: Timing) -> tuple[float, float, float]:
-    samples = sorted(s for launch in timing.launches_us for s in launch)
+    samples = sorted(timing.samples_us)
     low, high = (samples[int(q * (len(samples) - 1))] for q in (0.05, 0.95))
-    middle = min(max(timing.median_us, low), high)
+    middle = min(max(timing.typical_us, low), high)
     return low, middle, high
 
 

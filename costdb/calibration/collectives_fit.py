@@ -17,11 +17,11 @@ from costdb.calibration.fitting import (
     graded_document,
     held_out,
     measured,
-    medians_us,
     part,
     predict,
     quality,
     residual_of,
+    typical_us,
 )
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.expr import evaluate, num
@@ -57,7 +57,7 @@ def fit_collectives(timings: Sequence[Timing]) -> Fitted:
         composed = _predicted(points, each["message"], steps)
         own = _predicted(points, each[kind], steps)
         line = _fit_line(points)
-        times, kept = medians_us(points), held_out(points)
+        times, kept = typical_us(points), held_out(points)
         errors = [_error(predicted[kept], times[kept]) for predicted in (composed, own)]
         # what is combined at each step is no part of a message
         use_own = errors[1] < errors[0] or kind in _COMBINING
@@ -107,13 +107,13 @@ def _steps(kind: str, ranks: int) -> float:
 
 def _fit_steps(points: Sequence[Timing], steps: float) -> _Coefficients:
     given = ~held_out(points)
-    return fit_graded(_sizes(points)[given], medians_us(points)[given], LIMITS, times=steps)
+    return fit_graded(_sizes(points)[given], typical_us(points)[given], LIMITS, times=steps)
 
 
 def _fit_line(points: Sequence[Timing]) -> Vector:
     """Return what one start-up and one rate for the whole collective predict."""
     given, sizes = ~held_out(points), _sizes(points)
-    found = fit_graded(sizes[given], medians_us(points)[given], ())
+    found = fit_graded(sizes[given], typical_us(points)[given], ())
     return predict(graded_columns(sizes, ()), found)
 
 
@@ -139,7 +139,7 @@ def _fit_scans(
         section[direction] = {}
         for name, suffix in (("alone", "_alone"), ("spread", "")):
             points = _named(timings, f"scan.{direction}{suffix}")
-            times, kept = medians_us(points), held_out(points)
+            times, kept = typical_us(points), held_out(points)
             columns = _pass_columns(points)
             counts += columns["element_us"].tolist()
             known = np.zeros(times.size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,9 +67,9 @@ def part(columns: Columns, chosen: Mask) -> Columns:
     return {name: column[chosen] for name, column in columns.items()}
 
 
-def medians_us(timings: Sequence[Timing]) -> Vector:
+def typical_us(timings: Sequence[Timing]) -> Vector:
     """Return the time of each point, shape (n,)."""
-    return np.array([timing.median_us for timing in timings])
+    return np.array([timing.typical_us for timing in timings])
 
 
 def held_out(timings: Sequence[Timing]) -> Mask:
@@ -92,7 +91,7 @@ def quality(
 def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
     """Return the factor that holds nine in ten measured times around the predicted ones.
 
-    A measured time is the median of one launch at one point; all launches count, so that what
+    A measured time is what one launch says of one point; all launches count, so that what
     drifts between them is within the interval.
 
     Raises
@@ -104,9 +103,9 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
         raise ValueError("too few points were measured for a fit: give it more time")
     ratios = np.array(
         [
-            median(samples) / predicted
+            launch / predicted
             for timing, predicted in zip(timings, predicted_us.tolist(), strict=True)
-            for samples in timing.launches_us
+            for launch in timing.each_launch_us
         ]
     )
     # "lower" and "higher" take times that were seen, so that few of them do not narrow it

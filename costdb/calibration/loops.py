@@ -79,8 +79,11 @@ def _innermost(timing: Timing) -> tuple[ArrayCall, Timing]:
     whole = num(3 * _ITEM_BYTES * rows * columns)
     visits = tuple(Visit(run, name, whole, moves) for name in "abc")
     call = ArrayCall(ArrayOperation.LOOP, "float64", num(_OPERATIONS * count), None, visits)
-    shared = tuple(tuple(us / entered for us in launch) for launch in timing.launches_us)
-    return call, Timing(timing.point, shared)
+    shared = (
+        tuple(tuple(us / entered for us in visit) for visit in launch)
+        for launch in timing.launches_us
+    )
+    return call, Timing(timing.point, tuple(shared))
 
 
 @cache

@@ -16,11 +16,11 @@ from costdb.calibration.fitting import (
     fit_above,
     held_out,
     measured,
-    medians_us,
     part,
     predict,
     quality,
     residual_of,
+    typical_us,
 )
 from costdb.calibration.section import Fitted, Point, Quality, Timing
 from costdb.expr import evaluate, num
@@ -51,7 +51,7 @@ CHOSEN, STANDARD = "lines by grades", "bytes by grades"
 def fit_messages(timings: Sequence[Timing]) -> Fitted:
     """Fit every message model on half of the points, and say how each does on the other half."""
     regions = [region_of(timing.point) for timing in timings]
-    times, kept = medians_us(timings), held_out(timings)
+    times, kept = typical_us(timings), held_out(timings)
     given = ~kept
     line = LINE_BYTES
     by = _best_scale(regions, times, given, line)

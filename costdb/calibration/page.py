@@ -54,7 +54,7 @@ def page_of(made: Made) -> str:
 
 def _section(section: FittedSection) -> Iterator[str]:
     launches = len(section.launches)
-    samples = sum(len(taken) for timing in section.timings for taken in timing.launches_us)
+    samples = sum(len(timing.samples_us) for timing in section.timings)
     yield f"<h2>{_text(section.name)}</h2>"
     yield (
         f"<p>{len(section.timings)} points, {samples} samples in {launches} launches, "

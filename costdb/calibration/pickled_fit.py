@@ -15,10 +15,10 @@ from costdb.calibration.fitting import (
     graded_document,
     held_out,
     measured,
-    medians_us,
     predict,
     quality,
     residual_of,
+    typical_us,
 )
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.expr import evaluate, num
@@ -69,7 +69,7 @@ def fit_pickled(timings: Sequence[Timing]) -> Fitted:
 def _of(timings: Sequence[Timing], operation: str) -> tuple[Vector, Vector, Mask]:
     chosen = [timing for timing in timings if timing.point.operation == operation]
     sizes = np.array([float(timing.point.features["bytes"]) for timing in chosen])
-    return sizes, medians_us(chosen), ~held_out(chosen)
+    return sizes, typical_us(chosen), ~held_out(chosen)
 
 
 def _is_call(timing: Timing) -> bool:
@@ -111,7 +111,7 @@ def _factors(timings: Sequence[Timing], found: _Steps) -> Iterator[tuple[str, fl
         ]
         if not given:
             continue
-        ratios = medians_us(given) / np.array([_composed(timing, found, {}) for timing in given])
+        ratios = typical_us(given) / np.array([_composed(timing, found, {}) for timing in given])
         if float(np.median(np.abs(ratios - 1))) > _WORTH_CORRECTING:
             yield kind.value, float(np.median(ratios))
 

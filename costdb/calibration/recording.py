@@ -14,6 +14,8 @@ _HELD_OUT = "held_out"
 _SECTION = "section"
 _UNSTATED = "-"
 
+_Launches = dict[int, list[tuple[float, ...]]]
+
 
 def record(
     connection: sqlite3.Connection,
@@ -50,7 +52,7 @@ def circumstances(run: Run, setting: Mapping[str, Any], point: Point) -> Circums
 
 def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[Timing, ...]:
     """Return what a run has of a section, in a fixed order, unfinished launches included."""
-    found: dict[tuple[str, tuple[tuple[str, Feature], ...], bool], dict[int, list[float]]] = {}
+    found: dict[tuple[str, tuple[tuple[str, Feature], ...], bool], _Launches] = {}
     for place in recorded(connection, machine=run.machine, date=run.id):
         for sample in samples_of(connection, place):
             stated = dict(sample.point)
@@ -59,11 +61,11 @@ def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[
             held_out = bool(stated.pop(_HELD_OUT))
             key = (place.operation, tuple(sorted(stated.items())), held_out)
             launches = found.setdefault(key, {})
-            launches.setdefault(sample.launch, []).extend(sample.microseconds)
+            launches.setdefault(sample.launch, []).append(sample.microseconds)
     return tuple(
         Timing(
             Point(operation, dict(features), held_out),
-            tuple(tuple(samples) for _, samples in sorted(launches.items())),
+            tuple(tuple(visits) for _, visits in sorted(launches.items())),
         )
         for (operation, features, held_out), launches in found.items()
     )

@@ -38,7 +38,7 @@ class Beside:
     @property
     def longer_us(self) -> float:
         """What each reference makes the rest take longer."""
-        return (self.timing.median_us - self.apart_us) / self.words
+        return (self.timing.typical_us - self.apart_us) / self.words
 
 
 class Resumption:
@@ -54,7 +54,7 @@ class Resumption:
 
     def __init__(self, timings: Sequence[Timing], word_us: Mapping[str, float]) -> None:
         alone = {
-            _statements(timing): timing.median_us
+            _statements(timing): timing.typical_us
             for timing in timings
             if timing.point.operation == _PRIVATE
         }
@@ -84,7 +84,7 @@ class Resumption:
 
     def qualities(self) -> Iterator[Quality]:
         """Yield the errors with it and without."""
-        kept = [(timing.median_us, predicted) for timing, predicted in self.tested()]
+        kept = [(timing.typical_us, predicted) for timing, predicted in self.tested()]
         if not kept:
             return
         apart = [one.apart_us for one in self._found if one.timing.point.held_out]

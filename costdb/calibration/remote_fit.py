@@ -12,10 +12,10 @@ from costdb.calibration.fitting import (
     fit_above,
     held_out,
     measured,
-    medians_us,
     predict,
     quality,
     residual_of,
+    typical_us,
 )
 from costdb.calibration.remote_beside_fit import Resumption
 from costdb.calibration.section import Fitted, Quality, Timing
@@ -58,14 +58,14 @@ def fit_remote(timings: Sequence[Timing]) -> Fitted:
         },
         **resumed.document(),
         "synchronization": {
-            f"{name}_us": measured(float(medians_us(_named(timings, name))[0]), "us")
+            f"{name}_us": measured(float(typical_us(_named(timings, name))[0]), "us")
             for name in _SYNCHRONIZATION
         },
         "optimizations": {pattern: list(_KINDS) for pattern in _OF_MANY},
         "residual": residual_of([timing for timing, _ in tested], np.array([p for _, p in tested])),
     }
     section["range"] = {"call_words": _range(timings)}
-    barrier = float(medians_us(_named(timings, "barrier"))[0])
+    barrier = float(typical_us(_named(timings, "barrier"))[0])
     steps = max(1, (ranks - 1).bit_length())
     parts: dict[str, Any] = {
         "pgas": section,
@@ -100,7 +100,7 @@ def _columns(timings: Sequence[Timing], *, calls: bool) -> dict[str, Vector]:
 def _fit(timings: Sequence[Timing], pattern: str) -> _Coefficients:
     given = [timing for timing in timings if not timing.point.held_out]
     columns = _columns(given, calls=pattern in _OF_MANY)
-    return fit_above(columns, medians_us(given), {"word": _LEAST_US_PER_WORD})
+    return fit_above(columns, typical_us(given), {"word": _LEAST_US_PER_WORD})
 
 
 def _tested(
@@ -120,7 +120,7 @@ def _qualities(
 ) -> Iterator[Quality]:
     for (pattern, kind), coefficients in found.items():
         points = _of(timings, pattern, kind)
-        times, kept = medians_us(points), held_out(points)
+        times, kept = typical_us(points), held_out(points)
         ours = predict(_columns(points, calls="call" in coefficients), coefficients)
         operation = f"remote.{pattern}.{kind}"
         if "call" in coefficients:
@@ -137,7 +137,7 @@ def _notes(timings: Sequence[Timing], ranks: int) -> tuple[str, ...]:
     for kind in _KINDS:
         points = _of(timings, "pipelined", kind)
         words = np.array([float(timing.point.features["words"]) for timing in points])
-        rates.append(f"{float(np.median(words / medians_us(points))):.2f} million {kind}s")
+        rates.append(f"{float(np.median(words / typical_us(points))):.2f} million {kind}s")
     return (
         f"Rates of remote references are those of {ranks} ranks that all reach into the next "
         "one's window at once, from Python loops.",

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from statistics import median
+from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
 from costdb.machines.documents import Json
+from costdb.typical import typical
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -57,17 +58,27 @@ class Timing:
     Attributes
     ----------
     point : Point
-    launches_us : tuple of tuple of float
-        Raw samples in measured order, by launch of a fresh process.
+    launches_us : tuple of tuple of tuple of float
+        Raw samples in measured order, by launch of a fresh process and by visit.
     """
 
     point: Point
-    launches_us: tuple[tuple[float, ...], ...]
+    launches_us: tuple[tuple[tuple[float, ...], ...], ...]
 
     @property
-    def median_us(self) -> float:
-        """Median over launches of each launch's median."""
-        return median(median(samples) for samples in self.launches_us)
+    def typical_us(self) -> float:
+        """What the point takes: the mean over launches."""
+        return fmean(self.each_launch_us)
+
+    @property
+    def each_launch_us(self) -> tuple[float, ...]:
+        """What each launch says: what is typical of its visits."""
+        return tuple(typical(launch) for launch in self.launches_us)
+
+    @property
+    def samples_us(self) -> tuple[float, ...]:
+        """All samples, in measured order."""
+        return tuple(us for launch in self.launches_us for visit in launch for us in visit)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,14 +68,14 @@ def fit_sequences(
         if timing.launches_us and not isinstance(price, Missing):
             found = evaluate_price(price, {})
             judged.append((timing, found))
-            pairs.append((timing.median_us, 1e6 * found.mid))
-            ratios.append(timing.median_us / (1e6 * found.mid))
+            pairs.append((timing.typical_us, 1e6 * found.mid))
+            ratios.append(timing.typical_us / (1e6 * found.mid))
     if len(judged) < _LEAST:
         return None, []
     middle = median(ratios)
     for timing, found in judged:
-        for launch in timing.launches_us:
-            off = median(launch) / (1e6 * found.mid * middle) - 1
+        for launch in timing.each_launch_us:
+            off = launch / (1e6 * found.mid * middle) - 1
             own = 1 - found.low / found.mid, found.high / found.mid - 1
             for side, sign in enumerate((-1, 1)):
                 needed[side].append(sqrt(max(0.0, max(0.0, sign * off) ** 2 - own[side] ** 2)))

@@ -24,10 +24,10 @@ from costdb.calibration.fitting import (
     Vector,
     fit_above,
     held_out,
-    medians_us,
     part,
     predict,
     quality,
+    typical_us,
 )
 from costdb.calibration.section import Quality, Timing
 
@@ -108,7 +108,7 @@ def fit_family(
     ValueError
         Too few points were measured.
     """
-    given, times, kept = counts(timings), medians_us(timings), held_out(timings)
+    given, times, kept = counts(timings), typical_us(timings), held_out(timings)
     if (~kept).sum() < _LEAST_SAMPLES or kept.sum() < _LEAST_SAMPLES:
         raise ValueError(f"{operation}: too few supersteps were measured")
     heights = [int(timing.point.features["h"]) for timing in timings]

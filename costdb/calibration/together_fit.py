@@ -101,13 +101,13 @@ class _Pairs:
             if each_us is None or len(both) < 2 or self._piece(size) != piece:
                 continue
             if both[ALL].point.held_out is held_out:
-                alone = both[ONE].median_us
-                yield alone, both[ALL].median_us, min(each_us * size, alone)
+                alone = both[ONE].typical_us
+                yield alone, both[ALL].typical_us, min(each_us * size, alone)
 
     def _own_us_per_byte(self, operation: str) -> float | None:
         """Return what a byte takes within a processor's own caches, None where that is unknown."""
         times = [
-            both[ONE].median_us / size
+            both[ONE].typical_us / size
             for (name, size), both in self._times.items()
             if name == operation and size <= self._levels[1] and ONE in both
         ]

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from costdb.calibration.array_point_calls import call_of
-from costdb.calibration.fitting import Mask, Vector, held_out, medians_us, part
+from costdb.calibration.fitting import Mask, Vector, held_out, part, typical_us
 from costdb.calibration.message_fit import LINE_BYTES, region_of
 from costdb.calibration.section import Timing
 from costdb.expr import evaluate, num
@@ -170,7 +170,7 @@ def _left(
     columns: Columns, timings: Sequence[Timing], inside: Mask, models: Mapping[str, Model]
 ) -> dict[str, float] | str:
     """Return what each model leaves unexplained on points kept from its fit, or why none can."""
-    times, kept = medians_us(timings), held_out(timings)
+    times, kept = typical_us(timings), held_out(timings)
     given, tested = inside & ~kept, inside & kept
     if np.count_nonzero(tested) < 2:
         return "too few points were kept from the fit to judge it"

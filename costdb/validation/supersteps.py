@@ -109,7 +109,7 @@ def _rows(
 def _measured(timing: Timing) -> Measured:
     given = timing.point.features
     hr, hw, total = (int(given[name]) for name in ("hr", "hw", "accesses"))
-    return Measured(hr, hw, total, timing.median_us)
+    return Measured(hr, hw, total, timing.typical_us)
 
 
 def _as_printed(

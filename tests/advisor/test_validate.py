@@ -10,7 +10,7 @@ from dataclasses import replace
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from statistics import mean
+from statistics import fmean, mean
 from typing import Any
 
 import jsonschema
@@ -302,7 +302,7 @@ def test_ways_of_a_job_are_timed_on_ranks_and_failures_told() -> None:
 
 def test_rounds_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     # the first job is disturbed in the first round, the second one in the last
-    rounds = [(9.0, 2.0), (3.0, 2.0), (3.0, 8.0)]
+    rounds = [(9.0, 2.0), (3.0, 2.0), (2.0, 2.0), (4.0, 2.0), (3.0, 8.0)]
     asked: list[float] = []
 
     def run(jobs: Sequence[Job], seconds: float) -> Iterator[tuple[Times, ...]]:
@@ -314,11 +314,11 @@ def test_rounds_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs = [Job((name,), {}) for name in "ab"]
     told: list[float] = []
     assert run_in_rounds(jobs, told.append, 0.3) == [
-        (Times(3.0, 2.0, 10.0, 15, 3, (2.5, 3.5)),),
-        (Times(2.0, 1.0, 9.0, 15, 3, (1.5, 2.5)),),
+        (Times(fmean([3.0, 3.0, 4.0]), 1.0, 10.0, 25, 5, (2.5, 3.5)),),
+        (Times(2.0, 1.0, 9.0, 25, 5, (1.5, 2.5)),),
     ]
-    assert asked == [6, pytest.approx(0.1)]
-    assert told == [number / 6 for number in range(1, 7)]
+    assert asked == [10, pytest.approx(0.06)]
+    assert told == [number / 10 for number in range(1, 11)]
 
 
 @pytest.mark.parametrize(("drawn", "ranks"), [(1, 2), (3, 2), (4, 3)])

@@ -39,7 +39,7 @@ class Sums:
         if not timings:
             raise ValueError("nothing was measured")
         slope = max(
-            timing.median_us / float(timing.point.features["elements"]) for timing in timings
+            timing.typical_us / float(timing.point.features["elements"]) for timing in timings
         )
         quantity = {
             "value": slope,

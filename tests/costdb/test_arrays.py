@@ -342,7 +342,7 @@ def made_up_timings(truth: dict[tuple[str, ...], float]) -> list[Timing]:
             truth.get(amount.place, 0.0) * float(evaluate(amount.amount, {}))
             for amount in amounts(call_of(point), CACHES)
         )
-        made.append(Timing(point, ((time, time),)))
+        made.append(Timing(point, (((time, time),),)))
     return made
 
 
@@ -384,7 +384,7 @@ def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
 def test_what_comes_from_farther_never_costs_less_whatever_was_measured() -> None:
     draw = Random(7)
     timings = [
-        Timing(timing.point, ((timing.median_us * draw.uniform(0.3, 3.0),),))
+        Timing(timing.point, (((timing.typical_us * draw.uniform(0.3, 3.0),),),))
         for timing in made_up_timings({("call_us",): 0.4, ("element_us",): 1e-3})
     ]
     (fitted,), _, _ = fit_classes(timings, CACHES)
@@ -406,7 +406,7 @@ def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
     truth = {("call_us",): 0.4, ("element_us",): 1e-4, ("apart_element_us",): 4e-4}
     draw = Random(5)
     disturbed = [
-        Timing(timing.point, ((timing.median_us * draw.uniform(0.6, 1.6),),))
+        Timing(timing.point, (((timing.typical_us * draw.uniform(0.6, 1.6),),),))
         if timing.point.features["columns"] == 1 and timing.point.features["rows"] != 1
         else timing
         for timing in made_up_timings(truth | {("rows_loaded_us",): 2e-4})
@@ -435,7 +435,7 @@ def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
 
 def test_what_is_fitted_makes_a_sound_profile() -> None:
     timings = [
-        Timing(point, ((1.0 + len(point.features),),)) for point in SECTION.points(Effort.QUICK)
+        Timing(point, (((1.0 + len(point.features),),),)) for point in SECTION.points(Effort.QUICK)
     ]
     found = SECTION.fit(timings)
     profile = {**document(), **found.parts}
@@ -463,7 +463,7 @@ def test_loops_alone_make_a_sound_profile() -> None:
     from costdb.calibration.loops import SECTION as LOOPS
 
     timings = [
-        Timing(point, ((float(number + 1),),))
+        Timing(point, (((float(number + 1),),),))
         for number, point in enumerate(LOOPS.points(Effort.FULL))
     ]
     profile = {**document(), **LOOPS.fit(timings).parts}

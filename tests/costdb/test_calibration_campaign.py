@@ -118,7 +118,9 @@ def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
     assert [size for size, timing in by_size.items() if timing.point.held_out] == [300]
     pace = PACES[Effort.QUICK]
     for timing in section.timings:
-        assert [len(taken) for taken in timing.launches_us] == [pace.rounds * pace.samples] * 2
+        assert [[len(visit) for visit in launch] for launch in timing.launches_us] == [
+            [pace.samples] * pace.rounds
+        ] * 2
         assert timing.point.features["ranks"] == len(os.sched_getaffinity(0))
 
 

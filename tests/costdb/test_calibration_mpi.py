@@ -56,7 +56,7 @@ def timings(section: Any, exact: Callable[[Point], float], noise: float) -> list
     made = []
     for point in section.points(Effort.FULL, 2):
         launches = exact(point) * np.exp(noise * draw.standard_normal((3, 9)))
-        made.append(Timing(point, tuple(tuple(launch) for launch in launches.tolist())))
+        made.append(Timing(point, tuple((tuple(launch),) for launch in launches.tolist())))
     return made
 
 

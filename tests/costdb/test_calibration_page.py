@@ -33,7 +33,7 @@ class Elements(HTMLParser):
 def made(qualities, notes=()) -> Made:
     run = Run("2026-11-21T10:00:00.000+00:00 1", "here", "quick", 2, "0", ("messages",))
     launches = (Launch(run.id, "messages", 1, {}, True),)
-    timing = Timing(Point("message", {"bytes": 8}), ((1.0, 2.0, 3.0),))
+    timing = Timing(Point("message", {"bytes": 8}), (((1.0, 2.0), (3.0,)),))
     section = FittedSection(
         "messages", True, run, launches, (timing,), Fitted({}, tuple(qualities))
     )

@@ -113,7 +113,7 @@ def timings(factor: float, spread: float) -> list[Timing]:
         price = price_process(process_of(point), machine)
         microseconds = 1e6 * evaluate_price(price, {}).mid  # type: ignore[arg-type]
         taken = microseconds * factor * math.exp(source.gauss(0, spread))
-        made.append(Timing(point, ((taken, taken),)))
+        made.append(Timing(point, (((taken, taken),),)))
     return made
 
 

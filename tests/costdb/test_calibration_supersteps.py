@@ -27,7 +27,12 @@ def timings(time_of, noise: float = 0.0, effort: Effort = Effort.FULL) -> list[T
         Timing(
             point,
             tuple(
-                tuple(time_of(point.features) * source.uniform(1 - noise, 1 + noise) for _ in "123")
+                (
+                    tuple(
+                        time_of(point.features) * source.uniform(1 - noise, 1 + noise)
+                        for _ in "123"
+                    ),
+                )
                 for _ in "12"
             ),
         )

@@ -46,7 +46,7 @@ def timings(factors: dict[str, float], sizes: list[int]) -> Iterator[Timing]:
                     {"bytes": size, "who": who, "ranks": 4},
                     (number + turn) % 2 == 1,
                 )
-                yield Timing(point, ((own + lines * factor,),))
+                yield Timing(point, (((own + lines * factor,),),))
 
 
 SIZES = [5000, 8000, 20_000, 50_000, 200_000, 700_000, 2_000_000, 4_000_000]

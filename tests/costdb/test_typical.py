@@ -1,0 +1,57 @@
+"""What is typical of visits: between a median, for one visit, and a mean, for many."""
+
+from __future__ import annotations
+
+import random
+from statistics import StatisticsError, fmean, median
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costdb.typical import typical
+
+TIMES = st.floats(0.1, 1e6)
+VISITS = st.lists(st.lists(TIMES, min_size=1, max_size=7), min_size=1, max_size=30)
+
+
+@given(VISITS)
+def test_it_lies_between_the_least_and_the_greatest_visit(visits: list[list[float]]) -> None:
+    medians = [median(visit) for visit in visits]
+    assert min(medians) * (1 - 1e-12) <= typical(visits) <= max(medians) * (1 + 1e-12)
+
+
+@given(VISITS, st.floats(0.01, 100))
+def test_another_unit_changes_nothing_else(visits: list[list[float]], factor: float) -> None:
+    scaled = [[factor * us for us in visit] for visit in visits]
+    assert typical(scaled) == pytest.approx(factor * typical(visits))
+
+
+@given(VISITS, st.randoms(use_true_random=False))
+def test_the_order_of_visits_is_nothing(visits: list[list[float]], source: random.Random) -> None:
+    assert typical(source.sample(visits, len(visits))) == typical(visits)
+
+
+@given(st.lists(TIMES, min_size=1, max_size=4))
+def test_of_few_visits_all_count(times: list[float]) -> None:
+    assert typical([us] for us in times) == fmean(sorted(times))
+
+
+@given(st.lists(TIMES, min_size=5, max_size=30), TIMES)
+def test_of_five_no_single_one_can_carry_it_away(times: list[float], far: float) -> None:
+    others = times[1:]
+    assert min(others) * (1 - 1e-12) <= typical([us] for us in (far, *others))
+    assert typical([us] for us in (far, *others)) <= max(others) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.45, 0.55, 0.7])
+def test_two_speeds_count_by_their_shares(share: float) -> None:
+    source = random.Random(7)
+    visits = [[1.0 + (source.random() < share)] * 4 for _ in range(4000)]
+    # one in eight is left out at either end, which pulls shares apart by no more than that
+    assert typical(visits) == pytest.approx(1 + (share - 0.125) / 0.75, abs=0.03)
+
+
+def test_of_nothing_nothing_is_said() -> None:
+    with pytest.raises(StatisticsError):
+        typical([])
