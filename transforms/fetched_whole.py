@@ -24,6 +24,7 @@ from advisor.ir.statements import (
     Statement,
     Store,
     Unknown,
+    Unrolled,
     walk,
     written,
 )
@@ -111,7 +112,7 @@ def _fetched(statement: Statement, kernel: Kernel) -> list[str]:
     changed = written(statement)
     found: dict[str, None] = {}
     for one in walk((statement,)):
-        if isinstance(one, Choice | Return | Unknown | Stated | Rename):
+        if isinstance(one, Choice | Return | Unknown | Unrolled | Stated | Rename):
             # what happens there may be something else for the copy
             return []
         if isinstance(one, Loop):

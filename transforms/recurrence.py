@@ -86,7 +86,7 @@ class Recurrence:
 
     def propose(self, kernel: Kernel) -> Iterator[Proposal]:
         """Yield pipelines with chunks of several widths, and transpositions."""
-        for loop in walk(kernel.body):
+        for loop in walk(kernel.body, rewritable=True):
             found = _recurrence(loop, kernel) if isinstance(loop, Loop) else None
             if found is not None:
                 for width in WIDTHS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeGuard
 
 from advisor.analysis import calls, operations
 from advisor.analysis.along import ONE, ZERO
@@ -14,6 +15,7 @@ from advisor.analysis.operands import Operand, Pairs, local_region, pairs_of, se
 from advisor.analysis.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.owners import value_placement
 from advisor.analysis.placement import (
+    NOWHERE,
     Placement,
     local_count,
     local_extents,
@@ -347,6 +349,8 @@ class Arrays:
                 return self._tally(value)
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
+        if isinstance(value, Reduction) and _is_in_steps(value.operand):
+            return self._reduced_in_steps(value, value.operand)
         made, source = self._made(value.operand)
         found = describe(value, self.type_of)
         if isinstance(value, Reduction):
@@ -379,6 +383,29 @@ class Arrays:
             case Sort(_, axis):
                 made.append(operations.sorting(axis, source, found, placement, self.facts))
         return made, Operand(None, found, placement, whole(found.extents))
+
+    def _reduced_in_steps(self, value: Reduction, read: Read) -> tuple[list[Process], Operand]:
+        """Return the reduction of a slice with a step."""
+        kept = [d for d, part in enumerate(read.region) if not isinstance(part, Point)]
+        array, placement = self.type_of(read.array), self.placement(read.array)
+        found = describe(value, self.type_of)
+        left = NOWHERE if value.axis is None else self._placed(value)
+        counts = tuple(
+            local_count(placement, d, part, self.facts) for d, part in enumerate(read.region)
+        )
+        memory = selected(array, placement, read.region, counts, self.facts)
+        part = operations.Reduced(
+            Region(
+                memory.itemsize_bytes,
+                tuple(memory.counts[d] for d in kept),
+                tuple(memory.pitches_bytes[d] for d in kept),
+            ),
+            tuple(placement.ranks(d) for d in kept),
+            array.dtype,
+            read.array,
+        )
+        made = operations.reduction_of(value.axis, part, found)
+        return made, Operand(None, found, left, whole(found.extents))
 
     def _copied(
         self, source: Operand, found: ArrayType, placement: Placement, operation: ArrayOperation
@@ -434,6 +461,11 @@ class Arrays:
         if placement is None:
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
+
+
+def _is_in_steps(value: Value) -> TypeGuard[Read]:
+    """Return whether a value is a slice with a step."""
+    return isinstance(value, Read) and any(isinstance(part, Strided) for part in value.region)
 
 
 def _makes_array(value: Value) -> bool:

@@ -6,14 +6,11 @@ from dataclasses import dataclass, field
 
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.facts import Facts, NotPriced
-from advisor.analysis.placement import Placement
-from advisor.distribution import MeshSpec
+from advisor.analysis.placement import NOWHERE, Placement
 from advisor.ir.nests import Nest, Reference, directions, element_reads, may_meet, slopes
 from advisor.ir.statements import Store, is_total
 from advisor.ir.values import Point, Read, Subscript, reads
 from costdb.expr import Expr, sym
-
-NOWHERE = Placement((), (), (), MeshSpec(()), "C")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.analysis.arrays import Arrays
-from advisor.analysis.facts import Facts, NotPriced, Turning
+from advisor.analysis.facts import Bounds, Facts, NotPriced, Turning
 from advisor.analysis.halos import Fetch, Halos, common
+from advisor.analysis.least_sizes import least_sizes
 from advisor.analysis.owners import place
 from advisor.analysis.pipeline import pipelined, recurrence_of
 from advisor.analysis.reindexed import cut_where_it_turns, with_unit_steps
@@ -34,7 +35,9 @@ from advisor.ir.statements import (
     Statement,
     Store,
     Unknown,
+    Unrolled,
     symbols,
+    unrolled,
     written,
 )
 from advisor.source import Span
@@ -74,7 +77,8 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     Unpriced
         At the first statement that is not understood, or that no rule lowers.
     """
-    halos, facts = Halos(), Facts()
+    kernel = replace(kernel, body=unrolled(kernel.body))
+    halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}, {}))
     placed = place(kernel)
     arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse)
     memory = Memory(arrays.bytes_by_name()) if reuse else None
@@ -128,6 +132,8 @@ class _Lowering:
                 made = self.arrays.scattered(statement)
             case Unknown(reason, _, _):
                 raise NotPriced(reason)
+            case Unrolled(body, _):
+                return self.block(body)
         self.halos.forget(written(statement))
         if self.memory is not None:
             name = statement.name if isinstance(statement, Bind) else ""
@@ -219,7 +225,7 @@ class _Lowering:
         self.halos.fetched = []
         self.halos.forget(written(chunks))
         least = least_index(chunks.low, self.facts.minima)
-        with self.facts.within(chunks.variable, least, chunks.high - 1):
+        with self.facts.within(chunks.variable, least, chunks.low, chunks.high - 1):
             body = self._body(inner)
         piped = pipelined(chunks, inner, body, self.arrays)
         self.halos.held, self.halos.fetched = held, fetched
@@ -229,7 +235,7 @@ class _Lowering:
 
     def _body(self, loop: Loop) -> Process:
         least = least_index(loop.low, self.facts.minima)
-        with self.facts.within(loop.variable, least, loop.high - 1):
+        with self.facts.within(loop.variable, least, loop.low, loop.high - 1):
             return Sequential(tuple(self.block(loop.body)))
 
     def _choice(

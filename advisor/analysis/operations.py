@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.butterflies import butterflies
@@ -153,18 +153,48 @@ def reduction(
     """
     placement = source.placement
     counts = local_extents(placement, source.array.extents, facts)
-    elements = ONE
-    for count in counts:
-        elements = elements * count
-    traversal = Access(local_region(source.array, placement, counts, facts))
+    part = Reduced(
+        local_region(source.array, placement, counts, facts),
+        tuple(map(placement.ranks, range(len(counts)))),
+        source.array.dtype,
+        source.name or "",
+    )
+    return reduction_of(axis, part, found, factors)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """What one rank reduces.
+
+    Attributes
+    ----------
+    memory : Region
+    ranks : tuple of Expr
+        Over how many ranks each dimension is spread.
+    dtype, name : str
+        Of the array behind it.
+    """
+
+    memory: Region
+    ranks: tuple[Expr, ...]
+    dtype: str
+    name: str
+
+
+def reduction_of(
+    axis: int | None, part: Reduced, found: ArrayType, factors: tuple[Visit, ...] = ()
+) -> list[Process]:
+    """Return a reduction of some of an array; the parameters of `reduction` otherwise."""
+    counts, traversal = part.memory.counts, Access(part.memory)
+    elements = product(counts)
     kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
     across = None if axis is None or factors else len(counts) - 1 - axis
     call = ArrayCall(
         ArrayOperation.MATVEC if factors else ArrayOperation.REDUCE,
-        source.array.dtype,
+        part.dtype,
         elements,
         Visit(dense(kept, found.dtype)) if kept else None,
-        factors or (Visit(traversal.region, source.name or ""),),
+        factors or (Visit(part.memory, part.name),),
         fresh=bool(kept),
         axis_from_last=across,
         length=elements if axis is None else counts[axis],
@@ -172,7 +202,7 @@ def reduction(
     made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS, (call,)))]
     ranks = ONE
     for along in range(len(counts)) if axis is None else (axis,):
-        ranks = ranks * placement.ranks(along)
+        ranks = ranks * part.ranks[along]
     if ranks != ONE:
         itemsize = itemsize_of(found.dtype)
         region = Region(itemsize, kept or (ONE,), pitches_bytes(kept or (ONE,), "C", itemsize))

@@ -104,6 +104,10 @@ class Placement:
         return (self.template, self.dims, self.mesh) == (other.template, other.dims, other.mesh)
 
 
+NOWHERE = Placement((), (), (), MeshSpec(()), "C")
+"""Of a number, which every rank has."""
+
+
 @lru_cache(maxsize=1024)
 def ranks_of(mesh: MeshSpec, axes: tuple[str, ...]) -> Expr:
     """Return the number of ranks along some mesh axes together."""

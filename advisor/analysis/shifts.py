@@ -79,7 +79,8 @@ def block_layers(along: Along, side: int, depths: tuple[Expr, ...], index: str) 
         Name for the index of sums over owners.
     """
     common = _of_full_block(along.piece, depths, index)
-    if along.nearly_whole or _is_shift(along, depths):
+    alone = along.length == ONE and len(depths) == 1
+    if not alone and (along.nearly_whole or _is_shift(along, depths)):
         return [_only_if(along.several, layers) for layers in common]
     # a part of the dimension may lie within one block, away from its edge or near it
     last = along.high - 1
@@ -87,7 +88,7 @@ def block_layers(along: Along, side: int, depths: tuple[Expr, ...], index: str) 
     crosses = logical_and(along.several, crosses)
     inside = logical_and(along.several, logical_not(crosses))
     found = [_only_if(crosses, layers) for layers in common]
-    found += [_only_if(inside, layers) for layers in _of_one_block(along, side, depths)]
+    found += [_only_if(inside, layers) for layers in _of_one_block(along, side, depths, index)]
     return [layers for layers in found if layers.when != ZERO]
 
 
@@ -189,7 +190,7 @@ def deeper_layers(along: Along, held: Expr, depth: Expr, index: str) -> list[Lay
     return [Layers(count, along.several, owners)]
 
 
-def _of_one_block(along: Along, side: int, depths: tuple[Expr, ...]) -> list[Layers]:
+def _of_one_block(along: Along, side: int, depths: tuple[Expr, ...], index: str) -> list[Layers]:
     """Return what a region within one block needs from beyond its edge."""
     block, last, depth = along.piece, along.high - 1, depths[-1]
     room = along.low % block if side < 0 else block - 1 - last % block
@@ -202,6 +203,10 @@ def _of_one_block(along: Along, side: int, depths: tuple[Expr, ...]) -> list[Lay
     start = along.low - depth if side < 0 else last + depth + 1 - fetched
     first = minimum(fetched, block - start % block)
     found = [Layers(first, less(0, fetched))]
-    if first != ONE:
-        found.append(Layers(fetched - first, less(first, fetched)))
+    rest = fetched - first
+    if len(depths) == 1:
+        # no more than a block, so that there are two owners at most
+        return found if first == ONE else [*found, Layers(rest, less(first, fetched))]
+    found.append(Layers(block, less_equal(block, rest), (index, ONE, floor_div(rest, block))))
+    found.append(Layers(rest % block, less(0, rest % block)))
     return found

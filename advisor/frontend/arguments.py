@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.frontend.literals import literal_int
 from advisor.frontend.names import resolve
 from advisor.frontend.problems import NotUnderstood
-from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
 
 Arguments = Mapping[str, cst.BaseExpression]

@@ -8,12 +8,14 @@ import libcst as cst
 
 from advisor.dtypes import Kind
 from advisor.frontend.calls import METHODS, Calls
+from advisor.frontend.literals import literal_int
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import ELEMENTWISE, OPERATORS, operands_of
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.regions import is_new_axis, region, reversed_axis
-from advisor.frontend.scalars import literal_int, scalar
+from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
+from advisor.frontend.written_out import entry_of
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import PYTHON_FLOAT, PYTHON_INTEGER, kind_of_or_none, strong, whole
 from advisor.ir.values import Copy, Elementwise, Expand, Flip, Gather, Read, Scalar, Scan, Value
@@ -139,11 +141,16 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             part = region(kept, extents, scope)
         except NotUnderstood as refused:
             place = element_place(node.slice, scope)
+            if mask_of(node, scope) is not None:
+                raise NotUnderstood(MASKED) from refused
             if place is None or len(extents) != 1:
                 raise refused
             return Gather(whole_read(name, scope), place)
         selected: Value = scope.select(name, part)
         return _expanded(selected, node.slice, scope)
+    entry = entry_of(node, scope)
+    if entry is not None:
+        return value_of(entry, scope)
     if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
         return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
     inner = value_of(node.value, scope)
@@ -153,6 +160,24 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     if axis is None:
         raise NotUnderstood("a subscript of an expression")
     return _flip(inner, axis)
+
+
+MASKED = "elements that a mask chooses: only the data know how many"
+
+
+def mask_of(node: cst.Subscript, scope: Scope) -> Value | None:
+    """Return the truth values that choose elements of a whole array; None for another subscript."""
+    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+        return None
+    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
+        return None
+    try:
+        mask = value_of(node.slice[0].slice.value, scope)
+        found = scope.type_of(mask)
+    except NotUnderstood:
+        return None
+    same = found.extents == scope.extents_of(node.value.value)
+    return mask if found.dtype == "bool" and same else None
 
 
 def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
@@ -178,6 +203,8 @@ def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | N
         return None
     places = whole_read(node.value, scope)
     found = scope.type_of(places)
+    if found.dtype == "bool":
+        raise NotUnderstood(MASKED)
     if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
         raise NotUnderstood("an array as subscript that is no vector of whole numbers")
     return places
@@ -289,6 +316,8 @@ def _array(node: cst.BaseExpression, scope: Scope) -> Value:
 
 def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
     """Read a function that takes its operands by position, and nothing else."""
+    if operation == "where" and len(given) == 1:
+        raise NotUnderstood("the places where something holds: only the data know how many")
     if len(given) != operands_of(operation) or any(a.keyword or a.star for a in given):
         raise NotUnderstood(f"the arguments of `{operation}` are not understood")
     made = _operation(operation, tuple(argument.value for argument in given), scope)

@@ -14,7 +14,7 @@ from advisor.frontend.accumulations import (
     combination,
     is_by_element,
 )
-from advisor.frontend.bindings import assigned_names, names_in
+from advisor.frontend.bindings import assigned_names, names_in, target_names
 from advisor.frontend.conditions import evaluated, is_inert, truth
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.names import resolve
@@ -26,9 +26,20 @@ from advisor.frontend.scatters import scattered_at_once
 from advisor.frontend.scope import Scope
 from advisor.frontend.simple import SimpleStatements
 from advisor.frontend.stores import extreme
-from advisor.ir.shapes import PYTHON_INTEGER
+from advisor.frontend.written_items import bind_item
+from advisor.frontend.written_out import MOST_ITERATIONS, items_of, looks_up, pairs
+from advisor.ir.shapes import PYTHON_INTEGER, strong
 from advisor.ir.signs import least_index
-from advisor.ir.statements import Choice, Loop, Stated, Statement, Threads, Unknown, mentioned
+from advisor.ir.statements import (
+    Choice,
+    Loop,
+    Stated,
+    Statement,
+    Threads,
+    Unknown,
+    Unrolled,
+    mentioned,
+)
 from advisor.ir.values import Scalar
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
@@ -52,6 +63,8 @@ class Body(SimpleStatements):
         # of a loop over prange, by its line
         self.threads = threads
         self.loops_around = 0
+        # how often statements are read for loops over written-out values; 0 outside of any
+        self.copies = 0
         self.reasons: dict[Span, str] = {}
         # for what a name no longer denotes: the line that is not understood, and why
         self.causes: dict[str, tuple[int, str]] = {}
@@ -59,6 +72,8 @@ class Body(SimpleStatements):
 
     def block(self, node: cst.BaseSuite, *, of_loop: bool = False) -> tuple[Statement, ...]:
         """Return the statements of a suite; `of_loop`, of what a loop repeats."""
+        if self.source is None:
+            self.source = node
         return self._parts(node.body, of_loop)
 
     def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
@@ -178,6 +193,10 @@ class Body(SimpleStatements):
         self._note_implied(names_in(node.iter), ())
         variable = node.target.value if isinstance(node.target, cst.Name) else None
         bounds = range_of(node.iter, self.scope)
+        if trips is None:
+            items = self._written_out(node, bounds)
+            if items is not None:
+                return self._unrolled(node, items, span)
         if bounds is not None and bounds[2] < 0 and trips is not None:
             raise NotUnderstood("a loop that counts down, with a stated number of trips")
         if bounds is not None and bounds[2] < 0 and variable is not None:
@@ -187,11 +206,14 @@ class Body(SimpleStatements):
             if trips is not None:
                 high = low + trips * step
             else:
-                self.scope.maxima[self.scope.index(variable, span.start_line)] = high - 1
+                symbol = self.scope.index(variable, span.start_line)
+                self.scope.maxima[symbol], self.scope.starts[symbol] = high - 1, low
             made = self._looped(node, variable, low, high, step, span)
             if is_prange(node.iter, self.scope):
                 made = replace(made, threads=self.threads(span.start_line))
-            self.scope.maxima.pop(self.scope.index(variable, span.start_line), None)
+            symbol = self.scope.index(variable, span.start_line)
+            self.scope.maxima.pop(symbol, None)
+            self.scope.starts.pop(symbol, None)
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
         if trips is None:
             raise NotUnderstood("a loop over something other than range(...)")
@@ -199,15 +221,51 @@ class Body(SimpleStatements):
             raise NotUnderstood("a loop over something that may change while it runs")
         return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
 
+    def _written_out(
+        self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
+    ) -> tuple[cst.BaseExpression, ...] | None:
+        """Return the values that a loop is read for one by one; None for any other loop."""
+        if bounds is not None and not looks_up(node, self.scope):
+            return None
+        return items_of(node.iter, self.scope)
+
+    def _unrolled(
+        self, node: cst.For, items: Sequence[cst.BaseExpression], span: Span
+    ) -> Sequence[Statement]:
+        """Read the body of a loop once for each of the values that it goes through."""
+        scope, around = self.scope, self.copies
+        names, changed = frozenset(target_names(node.target)), assigned_names(node.body)
+        used: frozenset[str] = frozenset().union(*map(names_in, items))
+        if (names | used) & changed:
+            raise NotUnderstood("a loop that changes what it goes through")
+        copies = max(1, around) * len(items)
+        if copies > MOST_ITERATIONS:
+            raise NotUnderstood(
+                f"loops over more than {MOST_ITERATIONS} written-out values are not followed"
+            )
+        made: list[Statement] = []
+        self.copies = max(1, copies)
+        try:
+            for item in items:
+                for name, value in pairs(node.target, item, scope):
+                    bind_item(name, value, scope)
+                made.extend(self.block(node.body, of_loop=True))
+        finally:
+            self.copies = around
+            for name in names:
+                scope.written_out.pop(name, None)
+        return (Unrolled(tuple(made), span),) if made else ()
+
     def _downwards(
         self, node: cst.For, variable: str, bounds: tuple[Expr, Expr, int], span: Span
     ) -> Loop:
         """Read a loop that counts down, as one over how far it has come."""
         first, stop, _ = bounds
         symbol = self.scope.index(variable, span.start_line)
-        self.scope.maxima[symbol] = first - stop - 1
+        self.scope.maxima[symbol], self.scope.starts[symbol] = first - stop - 1, num(0)
         made = self._looped(node, variable, num(0), first - stop, 1, span, first - sym(symbol))
         self.scope.maxima.pop(symbol, None)
+        self.scope.starts.pop(symbol, None)
         # the index is another number than what the loop counts
         self.scope.loop_texts.pop(symbol, None)
         return made
@@ -238,6 +296,9 @@ class Body(SimpleStatements):
         before, strided = scope.moment(), set(scope.strided)
         around, started = set(scope.accumulating), dict(scope.started)
         by_element, scope.by_element = scope.by_element, is_by_element(node)
+        for name in accumulated(node, self._function) & scope.elements.keys():
+            # what it holds when the loop begins was computed from elements
+            scope.bind_number(name, strong(scope.type_of(scope.elements[name]).dtype))
         totals = {
             name: scope.numbers.get(name, PYTHON_INTEGER)
             for name in accumulated(node, self._function)
@@ -343,16 +404,29 @@ class Body(SimpleStatements):
             probability = truth(node.test, self.scope)
         if probability is None:
             raise NotUnderstood("a condition without `# advise: prob P` above it")
+        if self.copies and probability in (num(0), num(1)):
+            # it comes out otherwise for other values that the loop goes through
+            return (*tested, *self._branch(node, rest, holds=probability == num(1)))
         scope = self.scope
         before, started = scope.moment(), dict(scope.started)
-        then = self.block(node.body) if rest is None else ()
+        self.branches += 1
+        then = self._branch(node, rest, holds=True)
         after = scope.moment()
         scope.restore(before)
-        orelse = self._else(node) if rest is None else self._parts(rest, of_loop=True)
+        orelse = self._branch(node, rest, holds=False)
+        self.branches -= 1
         scope.either(after, scope.moment())
         changed = assigned_names(node).union(*map(assigned_names, rest or ()))
         scope.started = {n: v for n, v in started.items() if n not in changed}
         return (*tested, Choice(probability, then, orelse, span))
+
+    def _branch(
+        self, node: cst.If, rest: Sequence[cst.CSTNode] | None, *, holds: bool
+    ) -> tuple[Statement, ...]:
+        """Return what is done where a condition holds, or where it does not."""
+        if rest is not None:
+            return () if holds else self._parts(rest, of_loop=True)
+        return self.block(node.body) if holds else self._else(node)
 
     def _else(self, node: cst.If) -> tuple[Statement, ...]:
         if isinstance(node.orelse, cst.Else):

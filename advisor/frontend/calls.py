@@ -43,6 +43,9 @@ from costdb.expr import Expr, num
 
 SCANS = {"cumsum": "add", "cumprod": "multiply"}
 REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "mean": "add"}
+_OF_DATA = frozenset(
+    {"nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "setdiff1d"}
+)
 METHODS = frozenset(
     {"copy", "astype", "transpose", "dot", "conj", *SCANS, *REDUCTIONS, *OF_METHODS}
 )
@@ -105,6 +108,8 @@ class Calls:
             return self._composed.value(name, operand, given[1:])
         if name in METHODS and given and given[0].keyword is None and not given[0].star:
             return self.method(name, self._array_value(given[0].value, name), given[1:])
+        if name in _OF_DATA:
+            raise NotUnderstood(f"np.{name}, whose length only the data know")
         raise NotUnderstood(f"np.{name} is not understood")
 
     def method(self, name: str, operand: Value, given: Sequence[cst.Arg]) -> Value:

@@ -8,8 +8,8 @@ import libcst as cst
 
 from advisor.dtypes import Kind, itemsize_of
 from advisor.frontend.arguments import Arguments, axis_of, is_none, matched
+from advisor.frontend.literals import literal_int
 from advisor.frontend.problems import NotUnderstood
-from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import (

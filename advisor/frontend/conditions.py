@@ -13,6 +13,7 @@ from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
 from advisor.frontend.walking import show
+from advisor.frontend.written_out import items_of
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement
 from advisor.ir.values import Scalar
@@ -110,6 +111,8 @@ def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:
 
 def _compared(test: cst.Comparison, scope: Scope) -> Expr | None:
     nodes = [test.left, *(part.comparator for part in test.comparisons)]
+    if len(nodes) == 2 and all(isinstance(node, cst.Tuple) for node in nodes):
+        return _same_tuples(test.comparisons[0].operator, nodes, scope)
     try:
         values = [scalar(node, scope) for node in nodes]
     except NotUnderstood:
@@ -121,6 +124,23 @@ def _compared(test: cst.Comparison, scope: Scope) -> Expr | None:
             return None
         found = logical_and(found, one)
     return found
+
+
+def _same_tuples(
+    operator: cst.BaseCompOp, nodes: Sequence[cst.BaseExpression], scope: Scope
+) -> Expr | None:
+    """Return whether two written-out tuples of whole numbers are equal, or differ."""
+    columns = [items_of(node, scope) for node in nodes]
+    known = [column for column in columns if column is not None]
+    if len(known) < 2 or not isinstance(operator, cst.Equal | cst.NotEqual):
+        return None
+    same = num(len(known[0]) == len(known[1]))
+    try:
+        for left, right in zip(*known, strict=False):
+            same = logical_and(same, equal(scalar(left, scope), scalar(right, scope)))
+    except NotUnderstood:
+        return None
+    return same if isinstance(operator, cst.Equal) else logical_not(same)
 
 
 def _relation(operator: cst.BaseCompOp, left: Expr, right: Expr, scope: Scope) -> Expr | None:

@@ -14,8 +14,8 @@ import libcst as cst
 from advisor.annotations import Block, Cyclic, Dist, Mesh
 from advisor.distribution import ArraySpec, spec_of_dist
 from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
+from advisor.frontend.literals import literal_int
 from advisor.frontend.names import dotted, resolve
-from advisor.frontend.scalars import literal_int
 from advisor.ir.kernel import DeclaredArray, Places
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse

@@ -68,7 +68,7 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
         raise error.in_file(path) from error
     reader = FileReader(path, tree.span_of, directives, observed)
     show(tree.module, reader)
-    reader.constants()
+    reader.constants(tree.module)
     context = SourceContext(
         source=source,
         array_module=None,
@@ -122,7 +122,12 @@ def _kernel(
     around = function.scopes[1:-1]
     reader.declarations.imports = imports
     reader.declarations.hidden = bound_anywhere(around)
-    scope = Scope(imports=imports, span=span_of, not_builtin=lambda name: unsure or name in bound)
+    scope = Scope(
+        imports=imports,
+        span=span_of,
+        not_builtin=lambda name: unsure or name in bound,
+        bound_once=lambda name: len(own_scope.bound.get(name, ())) == 1,
+    )
     sizes = _module_constants(reader, scope, bound_anywhere((*around, own_scope)))
     commented = _commented_arrays(path, own, own_scope)
     parameters = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
@@ -176,6 +181,9 @@ def _module_constants(
     }
     scope.scalars.update({name: sym(name) for name in sizes})
     scope.numbers.update({name: PYTHON_FLOAT for name in reader.floats if name not in hidden})
+    scope.written_out.update(
+        {name: node for name, node in reader.tables.items() if name not in hidden}
+    )
     return sizes
 
 

@@ -11,8 +11,8 @@ from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor
 from advisor.frontend.compiled import Asked, asked_of_numba
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import AnyDirective, KernelComment
+from advisor.frontend.literals import is_kept, is_of_literals, literal_int
 from advisor.frontend.names import dotted, resolve
-from advisor.frontend.scalars import literal_int
 from advisor.ir.kernel import SizeBinding
 from advisor.observed import Seen, by_signature
 from advisor.source import Span
@@ -92,17 +92,23 @@ class FileReader(ScopeVisitor):
         self.kernels: list[FoundKernel] = []
         self.integers: dict[str, SizeBinding] = {}
         self.floats: set[str] = set()
+        self.tables: dict[str, cst.BaseExpression] = {}
         self.declarations = Declarations(path, span_of, Imports(self.scopes))
         self._alone = {d.line for d in directives if d.own_line}
         self._kernel_comments = {
             d.line: d for d in directives if isinstance(d, KernelComment) and d.own_line
         }
 
-    def constants(self) -> None:
-        """Keep of module-level names only those that are bound once."""
+    def constants(self, module: cst.Module) -> None:
+        """Keep of module-level names only those that are bound once, and never changed."""
         once = {name for name, targets in self.module.bound.items() if len(targets) == 1}
         self.integers = {n: value for n, value in self.integers.items() if n in once}
         self.floats &= once
+        self.tables = {
+            name: table
+            for name, table in self.tables.items()
+            if name in once and (isinstance(table, cst.Tuple) or is_kept(name, module))
+        }
         self.declarations.keep(once)
 
     def on_visit(self, node: cst.CSTNode) -> bool:
@@ -128,6 +134,8 @@ class FileReader(ScopeVisitor):
             self.integers[name] = SizeBinding(number, self.span_of(value))
         elif isinstance(value, cst.Float):
             self.floats.add(name)
+        elif is_of_literals(value):
+            self.tables[name] = value
 
     def entered(self, node: cst.CSTNode) -> None:
         """Note a function that is a kernel."""

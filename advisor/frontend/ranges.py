@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import libcst as cst
 
+from advisor.frontend.literals import literal_int
 from advisor.frontend.names import resolve
 from advisor.frontend.problems import NotUnderstood
-from advisor.frontend.scalars import literal_int, scalar
+from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
 from costdb.expr import Expr, num
 

@@ -128,7 +128,7 @@ def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:
     that slices stay inside their array. A bound ``-k`` that may be 0 is not read at all, for
     Python counts it from the one end or from the other.
     """
-    if non_negative_within(value, scope.minima, scope.maxima):
+    if non_negative_within(value, scope.minima, scope.maxima, scope.starts):
         return value
     found = sign(value, scope.minima)
     if found is Sign.NEGATIVE:
@@ -141,7 +141,7 @@ def _absolute(value: Expr, extent: Expr, scope: Scope) -> Expr:
 def _falls_short(value: Expr, extent: Expr, scope: Scope) -> bool:
     """Return whether a bound is written as the extent less something."""
     distance = extent - value
-    if not non_negative_within(distance, scope.minima, scope.maxima):
+    if not non_negative_within(distance, scope.minima, scope.maxima, scope.starts):
         return False
     if free_symbols(extent):
         return not free_symbols(extent) & free_symbols(distance)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import libcst as cst
 
+from advisor.frontend.literals import literal_int
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scope import Scope
+from advisor.frontend.written_out import entry_of
 from costdb.expr import Expr, ExprError, floor_div, maximum, minimum, num
 
 
@@ -31,7 +33,8 @@ def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
         case cst.BinaryOperation():
             return _binary(node, scope)
         case cst.Subscript() | cst.Attribute():
-            return _shape_entry(node, scope)
+            entry = entry_of(node, scope) if isinstance(node, cst.Subscript) else None
+            return _shape_entry(node, scope) if entry is None else scalar(entry, scope)
         case cst.Call(func=cst.Name(value=function)):
             return _call(function, node, scope)
     raise NotUnderstood("a whole number was expected here")
@@ -106,13 +109,3 @@ def _call(function: str, node: cst.Call, scope: Scope) -> Expr:
         # kept as it is written: sizes of at least 1 are an assumption of prices, not a fact
         return minimum(*values) if function == "min" else maximum(*values)
     raise NotUnderstood(f"the value of `{function}(...)` is not known")
-
-
-def literal_int(node: cst.BaseExpression) -> int | None:
-    """Return the value of an integer literal with an optional sign."""
-    if isinstance(node, cst.Integer):
-        return node.evaluated_value
-    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
-        inner = literal_int(node.expression)
-        return None if inner is None else -inner
-    return None

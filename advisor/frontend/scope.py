@@ -10,12 +10,13 @@ import libcst as cst
 
 from advisor.dtypes import UnknownDtype
 from advisor.frontend.problems import NotKnown, NotUnderstood
+from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.nests import index_symbol
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, reads
 from advisor.source import Span
-from costdb.expr import Expr, num
+from costdb.expr import Expr
 
 Entry = TypeVar("Entry")
 
@@ -53,6 +54,8 @@ class Scope:
         Least value of a symbol, where it is not 1.
     maxima : dict of str to Expr
         Greatest value of the index of each loop around, outermost first.
+    starts : dict of str to Expr
+        Least value of the same indices, over those around them.
     accumulating : set of str
         Numbers that the loops around only accumulate, and that nothing within them may see.
     elements : dict of str to Value
@@ -76,6 +79,10 @@ class Scope:
         their shape or element type, say.
     loops : dict of int to int
         The numbers of loops by the lines in which they begin, in the order of reading.
+    written_out : dict of str to node
+        Names of tuples and lists of numbers that stand in the source, and that nothing changes.
+    bound_once : callable
+        Tells whether the kernel binds a name in one place only.
     hints : mapping of str to str
         Why parameters are not known that nothing declares, and what to write.
     """
@@ -90,6 +97,7 @@ class Scope:
     numbers: dict[str, str] = field(default_factory=dict)
     minima: dict[str, int] = field(default_factory=dict)
     maxima: dict[str, Expr] = field(default_factory=dict)
+    starts: dict[str, Expr] = field(default_factory=dict)
     accumulating: set[str] = field(default_factory=set)
     elements: dict[str, Value] = field(default_factory=dict)
     by_element: bool = False
@@ -101,6 +109,8 @@ class Scope:
     loop_texts: dict[str, str] = field(default_factory=dict)
     implied: set[str] = field(default_factory=set)
     loops: dict[int, int] = field(default_factory=dict)
+    written_out: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    bound_once: Callable[[str], bool] = field(default=lambda name: False)
     hints: Mapping[str, str] = field(default_factory=dict)
 
     def unknown(self, name: str) -> NotKnown:
@@ -275,9 +285,12 @@ def _within(outer: Range | Strided, inner: Subscript) -> Subscript:
                 return Point(outer.low + at)
     if isinstance(inner, Point):
         return Point(outer.start + inner.at * outer.step)
-    if inner == Range(num(0), outer.count):
-        return outer
-    raise NotUnderstood("a part of a slice with a step")
+    low, high = bounds_of(inner)
+    # behind the last index that is selected, or where the slice itself stops
+    last = outer.start + (high - 1) * outer.step + 1
+    stop = outer.stop if high == outer.count else last
+    step = inner.step if isinstance(inner, Strided) else 1
+    return Strided(outer.start + low * outer.step, stop, outer.step * step)
 
 
 def _common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:

@@ -10,8 +10,8 @@ import libcst as cst
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
 from advisor.frontend.bindings import NameScope
+from advisor.frontend.literals import literal_int
 from advisor.frontend.module import FoundKernel
-from advisor.frontend.scalars import literal_int
 from advisor.frontend.scope import Scope
 from advisor.frontend.walking import show
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding

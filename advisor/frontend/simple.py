@@ -12,6 +12,8 @@ from advisor.frontend.arrays import value_of, whole_read
 from advisor.frontend.bindings import names_in
 from advisor.frontend.conditions import evaluated
 from advisor.frontend.declarations import Declarations
+from advisor.frontend.literals import is_kept, is_of_literals
+from advisor.frontend.masks import assigned_place, chosen
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import AUGMENTED
 from advisor.frontend.problems import NotUnderstood
@@ -50,6 +52,10 @@ class SimpleStatements:
     def __init__(self, scope: Scope, declarations: Declarations) -> None:
         self.scope = scope
         self.declarations = declarations
+        # conditions around, whose branches know of numbers what both do
+        self.branches = 0
+        # all that can see local names
+        self.source: cst.CSTNode | None = None
 
     def small(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
         """Return the statements that a simple statement stands for.
@@ -85,7 +91,10 @@ class SimpleStatements:
         if isinstance(target, cst.Name):
             return self._bind(target.value, value, span)
         if isinstance(target, cst.Subscript):
-            place = place_of(target, self.scope)
+            place, mask = assigned_place(target, self.scope)
+            if mask is not None:
+                masked = chosen(mask, place, value, self.scope)
+                return (stored(place, masked, span, self.scope, in_place=True),)
             return (stored(place, value_of(value, self.scope), span, self.scope),)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
             return self._unpack(target, value, span)
@@ -95,6 +104,10 @@ class SimpleStatements:
 
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         scope = self.scope
+        if self._is_table(name, node):
+            scope.forget(name)
+            scope.written_out[name] = node
+            return ()
         try:
             number = scalar(node, scope)
         except NotUnderstood:
@@ -128,6 +141,15 @@ class SimpleStatements:
         if base is not None:
             scope.strided |= {name, base}
         return (Bind(name, value, span),)
+
+    def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
+        """Return whether a name stands for written-out numbers wherever it is used."""
+        scope = self.scope
+        if not is_of_literals(node) or not scope.bound_once(name) or scope.has_array(name):
+            return False
+        return isinstance(node, cst.Tuple) or (
+            self.source is not None and is_kept(name, self.source)
+        )
 
     def _maybe_shared(self, node: cst.BaseExpression, value: Value) -> str | None:
         """Return the array that `np.ascontiguousarray` copies only where it has to."""
@@ -251,17 +273,30 @@ class SimpleStatements:
         self, name: str, operation: str, node: cst.AugAssign, span: Span
     ) -> Sequence[Statement]:
         """Read ``number += value`` where the number was a whole one that is known."""
+        before = self.scope.started.get(name)
         self.scope.bind_number(name, PYTHON_INTEGER)
+        if before is not None:
+            self.scope.started[name] = before
         return self._accumulated(name, operation, node.value, span)
 
     def _accumulated(
         self, name: str, operation: str, node: cst.BaseExpression, span: Span
     ) -> Sequence[Statement]:
         """Read ``number += value``."""
-        if name not in self.scope.numbers:
-            raise self.scope.unknown(name)
-        added = value_of(node, self.scope)
-        before = Scalar(name, self.scope.numbers[name])
+        scope = self.scope
+        if name not in scope.numbers and name not in scope.elements:
+            raise scope.unknown(name)
+        added = value_of(node, scope)
+        since = scope.elements.get(name) or scope.started.get(name)
+        alone = scope.by_element and not self.branches
+        if alone and since is not None and is_of_elements(added):
+            made = Elementwise(operation, (since, added))
+            if not isinstance(added, Scalar) or name in scope.elements:
+                scope.bind_element(name, made)
+                return ()
+        if name not in scope.numbers:
+            raise scope.unknown(name)
+        before = Scalar(name, scope.numbers[name])
         found = self.scope.type_of(Elementwise(operation, (before, added)))
         if found.extents:
             raise NotUnderstood(f"`{name}` becomes an array here")

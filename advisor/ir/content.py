@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Choice, Loop, Statement, Store
+from advisor.ir.statements import Choice, Loop, Statement, Store, Unrolled
 
 
 def content_of(kernel: Kernel) -> Hashable:
@@ -34,6 +34,8 @@ def _content(statement: Statement) -> Hashable:
             return Loop, variable, low, high, step, _contents(body), stated, threads
         case Choice(probability, then, orelse, _):
             return Choice, probability, _contents(then), _contents(orelse)
+        case Unrolled(body, _):
+            return Unrolled, _contents(body)
         case Store(array, region, value, _, in_place):
             # stores that differ in this only are equal, and cost different times
             return Store, array, region, value, in_place

@@ -29,6 +29,7 @@ from advisor.ir.statements import (
     Statement,
     Store,
     Unknown,
+    Unrolled,
 )
 from advisor.ir.steps import residue
 from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads
@@ -168,6 +169,8 @@ def _accesses(
                 yield from _accesses(nested, {**inner, variable: (low, high - 1)})
             case Choice(_, then, orelse, _):
                 yield from _accesses(then + orelse, inner)
+            case Unrolled(nested, _):
+                yield from _accesses(nested, inner)
             case Stated(_, mentions, span) | Rename(mentions, span) | Unknown(_, mentions, span):
                 for name in sorted(mentions):
                     yield _Access(name, None, True, span)

@@ -103,8 +103,17 @@ def known_non_negative(expr: Expr, minima: Mapping[str, int]) -> bool:
     return sign(expr, minima) in (Sign.ZERO, Sign.NON_NEGATIVE)
 
 
-def non_negative_within(expr: Expr, minima: Mapping[str, int], maxima: Mapping[str, Expr]) -> bool:
-    """Return whether `expr` is surely at least 0, given the greatest values of some symbols.
+def non_negative_within(
+    expr: Expr,
+    minima: Mapping[str, int],
+    maxima: Mapping[str, Expr],
+    starts: Mapping[str, Expr] | None = None,
+) -> bool:
+    """Return whether `expr` is surely at least 0, given the bounds of some symbols.
+
+    Each index is counted from one end of its loop, innermost first, which takes two steps for
+    each loop around: once all are counted from the end at which the expression is least, where
+    that is known, and once all down from their greatest values.
 
     Parameters
     ----------
@@ -112,18 +121,39 @@ def non_negative_within(expr: Expr, minima: Mapping[str, int], maxima: Mapping[s
     minima : mapping of str to int
         Least values of symbols, where they are not 1.
     maxima : mapping of str to Expr
-        Of the indices of the loops around, outermost first; each over symbols before it.
+        Greatest values of the indices of the loops around, outermost first; each over symbols
+        before it.
+    starts : mapping of str to Expr, optional
+        Least values of indices among these, over symbols before them.
     """
     if known_non_negative(expr, minima):
         return True
+    if starts and _counted_non_negative(expr, minima, maxima, starts):
+        return True
+    return _counted_non_negative(expr, minima, maxima, {})
+
+
+def _counted_non_negative(
+    expr: Expr, minima: Mapping[str, int], maxima: Mapping[str, Expr], starts: Mapping[str, Expr]
+) -> bool:
+    """Return whether `expr` is seen to be at least 0 once indices are counted from an end.
+
+    Those with a start at which the expression is least are counted up from there, others down
+    from their greatest value; the symbol then stands for how far they have come.
+    """
     least = dict(minima)
     for index, greatest in reversed(tuple(maxima.items())):
-        if index in free_symbols(expr):
-            # counted down from its greatest value, which the symbol then stands for
-            expr = substitute(expr, {index: greatest - sym(index)})
-            least[index] = 0
-            if known_non_negative(expr, least):
-                return True
+        if index not in free_symbols(expr):
+            continue
+        counted = greatest - sym(index)
+        if index in starts:
+            growth = substitute(expr, {index: sym(index) + 1}) - expr
+            if known_non_negative(growth, least):
+                counted = starts[index] + sym(index)
+        expr = substitute(expr, {index: counted})
+        least[index] = 0
+        if known_non_negative(expr, least):
+            return True
     return False
 
 

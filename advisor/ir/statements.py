@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from advisor.ir.values import Subscript, Value, reads, region_symbols, value_symbols
@@ -140,7 +140,30 @@ class Unknown:
     span: Span
 
 
-Statement = Bind | Store | ScalarBind | Loop | Choice | Stated | Scatter | Rename | Return | Unknown
+@dataclass(frozen=True, slots=True)
+class Unrolled:
+    """A loop over values that are written out, as its iterations one after another.
+
+    Several of its statements have one place in the source, so that no rule rewrites them.
+    """
+
+    body: tuple[Statement, ...]
+    span: Span
+
+
+Statement = (
+    Bind
+    | Store
+    | ScalarBind
+    | Loop
+    | Choice
+    | Stated
+    | Scatter
+    | Rename
+    | Return
+    | Unknown
+    | Unrolled
+)
 
 
 def is_total(statement: Statement) -> bool:
@@ -158,7 +181,7 @@ def mentioned(statement: Statement) -> frozenset[str]:
         case Scatter():
             used = (*reads(statement.places), *reads(statement.value))
             return frozenset({statement.array, *(r.array for r in used)})
-        case Loop():
+        case Loop() | Unrolled():
             return frozenset().union(*map(mentioned, statement.body))
         case Choice():
             return frozenset().union(*map(mentioned, statement.then + statement.orelse))
@@ -175,7 +198,7 @@ def written(statement: Statement) -> frozenset[str]:
             return frozenset({statement.name})
         case Store() | Scatter():
             return frozenset({statement.array})
-        case Loop():
+        case Loop() | Unrolled():
             return frozenset().union(*map(written, statement.body))
         case Choice():
             return frozenset().union(*map(written, statement.then + statement.orelse))
@@ -203,16 +226,40 @@ def symbols(statement: Statement) -> frozenset[str]:
             return free_symbols(probability).union(*map(symbols, then + orelse))
         case Stated(microseconds, _, _):
             return free_symbols(microseconds)
+        case Unrolled(body, _):
+            return frozenset().union(*map(symbols, body))
         case Rename() | Return() | Unknown():
             return frozenset()
 
 
-def walk(statements: tuple[Statement, ...]) -> Iterator[Statement]:
-    """Yield all statements, outermost first, in program order."""
+def walk(statements: tuple[Statement, ...], *, rewritable: bool = False) -> Iterator[Statement]:
+    """Yield all statements, outermost first, in program order.
+
+    Where `rewritable`, without those that share their place in the source with others.
+    """
     for statement in statements:
         yield statement
-        if isinstance(statement, Loop):
-            yield from walk(statement.body)
+        if isinstance(statement, Loop) or (isinstance(statement, Unrolled) and not rewritable):
+            yield from walk(statement.body, rewritable=rewritable)
         elif isinstance(statement, Choice):
-            yield from walk(statement.then)
-            yield from walk(statement.orelse)
+            yield from walk(statement.then, rewritable=rewritable)
+            yield from walk(statement.orelse, rewritable=rewritable)
+
+
+def unrolled(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return statements with the iterations of loops over written-out values in their places."""
+    if not any(isinstance(statement, Unrolled) for statement in walk(statements)):
+        return statements
+    made: list[Statement] = []
+    for statement in statements:
+        match statement:
+            case Unrolled(body, _):
+                made.extend(unrolled(body))
+            case Loop():
+                made.append(replace(statement, body=unrolled(statement.body)))
+            case Choice():
+                then, orelse = unrolled(statement.then), unrolled(statement.orelse)
+                made.append(replace(statement, then=then, orelse=orelse))
+            case _:
+                made.append(statement)
+    return tuple(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from advisor.ir.statements import Choice, Loop, Statement, Threads
+from advisor.ir.statements import Choice, Loop, Statement, Threads, Unrolled
 
 _ALONE = "and the times are those of one thread: nothing says what lines cost that threads fetch"
 
@@ -14,6 +14,8 @@ def about_threads(body: Iterable[Statement]) -> Iterator[str]:
     for statement in body:
         if isinstance(statement, Choice):
             yield from about_threads((*statement.then, *statement.orelse))
+        if isinstance(statement, Unrolled):
+            yield from dict.fromkeys(about_threads(statement.body))
         if not isinstance(statement, Loop):
             continue
         line = statement.span.start_line

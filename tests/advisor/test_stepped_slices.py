@@ -299,7 +299,7 @@ def test_numbers_of_indices_that_are_equal_are_equal_expressions() -> None:
         ("v[:12] = u[1:24:2]", "different steps along a distributed dimension"),
         ("v[1:23:2] = u[2:13]", "different steps along a distributed dimension"),
         ("w = u[1::2] * 2.0", "nothing says how `w` is distributed"),
-        ("s = np.sum(u[::2])", "other than arithmetic on a slice with a step"),
+        ("np.cumsum(u[::2])", "call of `np.cumsum` is not understood"),
         ("v[:] = np.cumsum(u[::1])[::2]", "a subscript of an expression"),
         ("v[::d] = u[::d]", "a slice with a step that is not written"),
         ("v[::-2] = u[::-2]", "a slice with a step that is not written"),
@@ -318,6 +318,9 @@ def test_what_is_not_priced_says_why(line: str, reason: str) -> None:
         (["a = v[2:-1]", "a[::3] = 2.0"], "v[2:-1:3] = 2.0"),
         (["a = v[1::2]", "b = u[:-1:2]", "a[:] = b"], "v[1::2] = u[:-1:2]"),
         (["a = u[1::2]", "v[3] = a[2]"], "v[3] = u[5]"),
+        (["a = v[1::2]", "a[1:-1] = 2.0"], "v[3:-1:2] = 2.0"),
+        (["a = v[1::2]", "a[::3] = 2.0"], "v[1::6] = 2.0"),
+        (["a = v[2::3]", "b = a[1:-2]", "b[::2] = 2.0"], "v[5:18:6] = 2.0"),
     ],
 )
 def test_views_with_a_step(views: list[str], direct: str) -> None:
@@ -327,6 +330,17 @@ def test_views_with_a_step(views: list[str], direct: str) -> None:
     )
     assert one.totals == other.totals
     assert one.regions == other.regions
+
+
+@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize("start", [0, 1, 5])
+def test_reductions_of_steps_pass_over_what_a_rank_has_of_them(start: int, step: int) -> None:
+    layout = Layout((24,), (2,), ("block(x)",))
+    told = Tally(lower(kernel_of(layout, [f"s = np.sum(u[{start}::{step}])"])), layout.sizes)
+    indices = range(start, 24, step)
+    owned = [sum(12 * rank <= i < 12 * (rank + 1) for i in indices) for rank in range(2)]
+    assert told.totals["loads"] == max(owned)
+    assert sum(told.collectives.values()) == 1
 
 
 def test_a_half_step_fetches_what_the_other_half_step_wrote() -> None:

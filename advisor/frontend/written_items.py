@@ -1,0 +1,48 @@
+"""What the names of a loop over written-out values denote in one of its iterations."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from advisor.frontend.arrays import value_of
+from advisor.frontend.literals import is_of_literals
+from advisor.frontend.problems import NotUnderstood
+from advisor.frontend.scalars import scalar
+from advisor.frontend.scope import Scope
+from advisor.ir.shapes import PYTHON_INTEGER
+from advisor.ir.values import Read, Scalar
+from costdb.expr import to_text
+
+
+def bind_item(name: str, node: cst.BaseExpression, scope: Scope) -> None:
+    """Let a name denote what is written: a number, a tuple of them, an array or part of one.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything that is computed, which would have been before the first iteration.
+    """
+    if scope.has_array(name):
+        raise NotUnderstood(f"`{name}` is an array elsewhere and goes through a loop's values here")
+    scope.forget(name)
+    scope.written_out.pop(name, None)
+    if isinstance(node, cst.SimpleString):
+        return
+    if is_of_literals(node):
+        scope.written_out[name] = node
+        return
+    try:
+        number = scalar(node, scope)
+    except NotUnderstood:
+        pass
+    else:
+        scope.bind_scalar(name, number)
+        scope.started[name] = Scalar(to_text(number), PYTHON_INTEGER)
+        return
+    value = value_of(node, scope)
+    if isinstance(value, Scalar):
+        scope.bind_number(name, value.dtype)
+    elif isinstance(value, Read) and scope.type_of(value).extents:
+        scope.bind_view(name, value)
+    else:
+        raise NotUnderstood("a loop over values that are computed")
