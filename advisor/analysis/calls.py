@@ -39,7 +39,8 @@ from advisor.ir.values import (
     Value,
     operands,
 )
-from costdb.expr import Expr, num
+from costdb.arrays.memory import fastest
+from costdb.expr import Expr
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 _CLASSES: Mapping[str, ArrayOperation] = {
@@ -94,7 +95,7 @@ def view() -> ArrayCall:
 
 def is_transposed(source: Region, target: Region) -> bool:
     """Return whether neighbours in one region's memory are not neighbours in the other's."""
-    one, other = _fastest(source), _fastest(target)
+    one, other = fastest(source), fastest(target)
     return one is not None and other is not None and one != other
 
 
@@ -108,16 +109,6 @@ def copied(source: Visit, target: Visit, dtypes: tuple[str, str], *, fresh: bool
         operation = ArrayOperation.COPY
     elements = product(target.region.counts)
     return ArrayCall(operation, dtypes[1], elements, target, (source,), fresh=fresh)
-
-
-def _fastest(region: Region) -> int | None:
-    """Return the dimension along which elements are next to each other, if there is one."""
-    for dimension, (count, pitch) in enumerate(
-        zip(region.counts, region.pitches_bytes, strict=True)
-    ):
-        if count != ONE and pitch == num(region.itemsize_bytes):
-            return dimension
-    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from costdb.arrays.as_done import ELIDED_BYTES
 from costdb.arrays.reuse import bytes_of
 from costdb.arrays.transform import padded
 from costdb.expr import Expr, less, num
@@ -28,8 +29,6 @@ from costdb.process.terms import (
 )
 from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Region, Statement
 
-ELIDED_BYTES = 256 * 2**10
-"""From here on NumPy stores into an operand that nobody else has: its constant."""
 _COMPLEX_BYTES = 16
 _SCRATCH = 2
 """Lines of transforms that the library keeps beside its result: factors, and a copy."""

@@ -90,6 +90,23 @@ def _closest(dims: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
     return dims[-1]
 
 
+def fastest(region: Region) -> int | None:
+    """Return the axis along which elements are next to each other: 0 is the last, -1 before it.
+
+    None where there is none, or only one axis along which memory changes: no order then.
+    """
+    axes = [
+        (axis, pitch)
+        for axis, (count, pitch) in enumerate(
+            zip(region.counts, region.pitches_bytes, strict=True), 1 - len(region.counts)
+        )
+        if count != ONE and pitch != ZERO
+    ]
+    if len(axes) < 2:
+        return None
+    return next((axis for axis, pitch in axes if pitch == num(region.itemsize_bytes)), None)
+
+
 def inner_runs(call: ArrayCall) -> Expr:
     """Return how often the library's innermost loop is entered.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -16,6 +16,7 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
+from costdb.arrays.as_done import taking_over, with_copies
 from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
 from costdb.arrays.rates import SECTION, WHOLE, Rates, quantity_at, rates_of
 from costdb.arrays.together import line_factor, slowed
@@ -48,7 +49,8 @@ def price_calls(
     MachineError
         The profile's section is malformed.
     """
-    return _total(machine, [_charge_of(call, machine, together) for call in calls])
+    done = (part for call in calls for part in with_copies(call))
+    return _total(machine, [_charge_of(part, machine, together) for part in done])
 
 
 def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
@@ -120,7 +122,7 @@ class _Pricing:
         if rates is None or not self.memory.levels:
             return _Charge(label, absent=f"{SECTION}.rates.{key}.{call.dtype}")
         total = num(0)
-        for share, one in in_whole_rows(call):
+        for share, one in in_ways(call):
             taken = list(amounts(one, self.memory))
             each = add(
                 amount.amount * self._coefficient(rates, key, call.dtype, amount)
@@ -208,6 +210,14 @@ class _Pricing:
             return sym(together)
         self.coefficients[name] = quantity
         return conditional(less(1, self.together), sym(together), sym(name))
+
+
+def in_ways(call: ArrayCall) -> Iterator[tuple[Expr, ArrayCall]]:
+    """Yield the ways in which a call may go by its sizes, each with when it is so, as 1 or 0."""
+    for share, one in in_whole_rows(call):
+        for when, way in taking_over(one):
+            if share * when != ZERO:
+                yield share * when, way
 
 
 def _label(operation: ArrayOperation) -> str:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise, product
 from math import prod
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from costdb.arrays.amounts import ELEMENT, ROWS_LOADED, ROWS_STORED, amounts, residual_key
+from costdb.arrays.as_done import ELIDED_BYTES, taking_over, with_copies
 from costdb.arrays.hierarchy import hierarchy
 from costdb.arrays.memory import inner_runs, visits_in_rows
-from costdb.expr import evaluate, num
+from costdb.expr import evaluate, num, sym
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 CACHES = hierarchy((49_152, 1_048_576, 8_388_608), 64)
@@ -95,3 +99,75 @@ def test_each_operand_in_rows_is_copied_and_so_is_the_result(
     assert taken.get((ROWS_LOADED,), 0) == 5000 * loaded
     assert taken.get((ROWS_STORED,), 0) == 5000 * stored
     assert (residual_key(taken) == "rows_residual") is (loaded + stored > 0)
+
+
+ORDERS = ("C", "F", "row", "column")
+
+
+def stored(order: str, counts: tuple[int, int]) -> tuple[NDArray[np.float64], Visit]:
+    """Return an array, broadcast where it is a row or a column, and how the model sees it."""
+    if order in ("C", "F"):
+        array = np.zeros(counts, order=order)
+    else:
+        array = np.broadcast_to(
+            np.zeros((1, counts[1]) if order == "row" else (counts[0], 1)), counts
+        )
+    pitches = tuple(num(step) for step in array.strides)
+    return array, Visit(Region(8, tuple(map(num, counts)), pitches), str(id(array)))
+
+
+@given(
+    st.lists(st.sampled_from(ORDERS), min_size=1, max_size=2),
+    st.sampled_from(("C", "F", "fresh")),
+    st.tuples(st.integers(2, 5), st.integers(2, 5)),
+)
+def test_operands_are_turned_that_the_library_does_not_go_through_by_neighbours(
+    orders: list[str], result: str, counts: tuple[int, int]
+) -> None:
+    arrays, visits = zip(*(stored(order, counts) for order in orders), strict=True)
+    out, made = stored("C" if result == "fresh" else result, counts)
+    call = ArrayCall(
+        ArrayOperation.BINARY, "float64", num(prod(counts)), made, visits, fresh=result == "fresh"
+    )
+    flags = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    shown = np.nditer(
+        [*arrays, None if result == "fresh" else out], ["external_loop"], flags, order="K"
+    )
+    if shown.ndim == 1:
+        neighbours = [True] * len(arrays)
+    else:
+        # of what is broadcast nothing can be turned
+        neighbours = [
+            view.strides[0] == 8 or order in ("row", "column")
+            for view, order in zip(shown.value, orders, strict=False)
+        ]
+    *copies, rest = with_copies(call)
+    turned = [visit for visit, near in zip(visits, neighbours, strict=True) if not near]
+    assert [copy.operands for copy in copies] == [(visit,) for visit in turned]
+    assert {copy.operation for copy in copies} <= {ArrayOperation.TRANSPOSE}
+    assert rest.operands == tuple(visit for visit in visits if visit not in turned)
+
+
+def test_a_large_result_has_the_lines_of_the_operand_whose_place_it_takes() -> None:
+    made = Region(8, (sym("n"),), (num(8),))
+    other = Visit(Region(8, (sym("n"),), (num(8),)), "b")
+    call = ArrayCall(
+        ArrayOperation.BINARY, "float64", sym("n"), Visit(made), (Visit(made), other),
+        fresh=True, reuses=True,
+    )  # fmt: skip
+
+    def lines(one: ArrayCall, elements: int) -> float:
+        return sum(
+            share * float(evaluate(amount.amount, {"n": elements}))
+            for when, way in taking_over(one)
+            for share in [float(evaluate(when, {"n": elements}))]
+            for amount in amounts(way, CACHES)
+            if amount.place == ("line_us", "near")
+        )
+
+    few, many = ELIDED_BYTES // 8 - 1, ELIDED_BYTES // 8
+    assert lines(call, few) == pytest.approx(3 * (few / 8 + 7 / 8))
+    assert lines(call, many) == pytest.approx(2 * (many / 8 + 7 / 8))
+    # what a name refers to stays as it is
+    named = replace(call, operands=(Visit(made, "a"), other))
+    assert lines(named, many) == pytest.approx(3 * (many / 8 + 7 / 8))
