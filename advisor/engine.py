@@ -11,9 +11,15 @@ from advisor.frontend import prefilter
 from advisor.frontend.beside import may_be_given_communicator
 
 if TYPE_CHECKING:
-    from advisor.frontend.trees import ReadTree
     from advisor.ir.kernel import Kernel
+    from advisor.ir.spmd.program import Program
     from advisor.observed import Seen, SeenMessages
+
+ReadProgram = Callable[[str, str], "Program | None"]
+"""Path and text to program; raises as the front end's own reader does."""
+
+ReadCalls = Callable[[str, str], "tuple[Seen, ...]"]
+"""Likewise to what calls tell."""
 
 PLAIN_GAIN = 1.05
 """Predicted speed-up from which on a finding is reported."""
@@ -111,8 +117,17 @@ def may_call_compiled(source: str) -> bool:
     return prefilter.may_call_compiled(source)
 
 
-def seen_functions(path: str, source: str, options: Options) -> tuple[Seen, ...]:
+def seen_functions(
+    path: str, source: str, options: Options, read: ReadCalls | None = None
+) -> tuple[Seen, ...]:
     """Return what runs showed of a file's functions, and of others what its own calls tell.
+
+    Parameters
+    ----------
+    path, source : str
+    options : Options
+    read : callable or None
+        How the calls are read, where not from the text alone.
 
     Raises
     ------
@@ -124,8 +139,8 @@ def seen_functions(path: str, source: str, options: Options) -> tuple[Seen, ...]
     from advisor.frontend.spmd.called import called
 
     shown = frozenset(seen.function for seen in options.observed)
-    read = called(path, source)
-    return (*options.observed, *(seen for seen in read if seen.function not in shown))
+    found = called(path, source) if read is None else read(path, source)
+    return (*options.observed, *(seen for seen in found if seen.function not in shown))
 
 
 def needs_decoding(data: bytes, path: str) -> bool:
@@ -201,7 +216,7 @@ class Ranked:
 
 
 def rank_program_in(
-    path: str, source: str, options: Options, read_tree: ReadTree | None = None
+    path: str, source: str, options: Options, read: ReadProgram | None = None
 ) -> Ranked:
     """Return what is to be said of the SPMD program in a file, should there be one.
 
@@ -209,8 +224,8 @@ def rank_program_in(
     ----------
     path, source : str
     options : Options
-    read_tree : callable or None
-        How trees are made, where not by reading all of the file.
+    read : callable or None
+        How the program is read, where not from the text alone.
 
     Raises
     ------
@@ -232,7 +247,7 @@ def rank_program_in(
     from advisor.ranking.seen_messages import as_observed
     from costdb.machines import load_machine
 
-    program = read_program(path, source, *([] if read_tree is None else [read_tree]))
+    program = read_program(path, source) if read is None else read(path, source)
     if program is None:
         return nothing
     program = as_observed(program, options.messages)

@@ -7,9 +7,12 @@ the same is not read again: its places count from its own first line, wherever i
 
 from __future__ import annotations
 
+import tokenize
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
+from io import StringIO
 from typing import Final
 
 import libcst as cst
@@ -41,6 +44,10 @@ _MAY_INDENT: Final = (
     cst.MatchCase,
 )
 
+_NO_TEXT: Final = frozenset(
+    (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -49,7 +56,7 @@ class Tree:
     Attributes
     ----------
     module : libcst.Module
-        Put together from pieces it lacks the comments between them.
+        Put together from pieces it lacks comments, but for those within brackets.
     span_of : callable
         The place of a node.
     comments : tuple of Span
@@ -149,7 +156,8 @@ class _Piece:
 class TreeMemory:
     """Gives what :func:`tree_of` gives, and reads only pieces of files that it does not know.
 
-    To be used by one thread at a time.
+    A piece of which only comments have changed is known: its nodes are the same ones. To be used
+    by one thread at a time.
     """
 
     _pieces: OrderedDict[tuple[str, int], _Piece] = field(default_factory=OrderedDict)
@@ -171,7 +179,7 @@ class TreeMemory:
         seen = Counter[str]()
         found: list[tuple[int, _Piece]] = []
         for first, last in zip(cuts, (*cuts[1:], len(lines) + 1), strict=True):
-            text = "".join(lines[first - 1 : last - 1])
+            text = without_remarks("".join(lines[first - 1 : last - 1]))
             # nodes tell places: two pieces with the same text have a tree each
             try:
                 piece = self._piece(path, text, seen[text])
@@ -196,6 +204,32 @@ class TreeMemory:
             (old, _), _ = self._pieces.popitem(last=False)
             self._characters -= len(old)
         return made
+
+
+@lru_cache(maxsize=1024)
+def without_remarks(text: str) -> str:
+    """Return statements without what only people read: comments, and blanks at the end of lines.
+
+    Lines stay, and so do comments within brackets, which are part of an expression's text. A tree
+    has no use for comments to the tool either; whoever reads those has them from the text.
+    """
+    if not text.endswith("\n") or "\r" in text or "\f" in text:
+        return text
+    lines = split_lines(text)
+    depth, end = 0, (1, 0)
+    try:
+        for token in tokenize.generate_tokens(StringIO(text).readline):
+            if token.type in (tokenize.NEWLINE, tokenize.NL) and not depth:
+                row, column = end if end[0] == token.start[0] else (token.start[0], 0)
+                if token.string:
+                    lines[row - 1] = lines[row - 1][:column] + "\n"
+            elif token.type == tokenize.OP:
+                depth += (token.string in "([{") - (token.string in ")]}")
+            if token.type not in _NO_TEXT or depth:
+                end = token.end
+    except (tokenize.TokenError, SyntaxError):
+        return text
+    return "".join(lines)
 
 
 def _cuts(statements: Iterable[TopLevel]) -> Iterator[int]:

@@ -135,7 +135,7 @@ def store(target: cst.BaseExpression, value: Value, run: Run) -> None:
         case cst.Attribute():
             owner = evaluate(target.value, run)
             if isinstance(owner, Record):
-                run.heap[owner.number, target.attr.value] = value
+                run.kept[owner.number, target.attr.value] = value
             elif isinstance(owner, Array) and target.attr.value == "shape":
                 run.rebind(target.value, Opaque("an array whose shape was changed"))
         case cst.Subscript():
@@ -194,7 +194,7 @@ def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
             place = part_of_view(view, index, run, run.span(target), run.text(target))
             _store_elements(place, view, value, span, run)
         case Record(number=number):
-            run.heap[number, key_of(index, run)] = value
+            run.kept[number, key_of(index, run)] = value
         case Sequence():
             run.rebind(target.value, _replaced(owner, index, value, run))
         case _:

@@ -59,8 +59,9 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
                 view, name
             )
         case Record(number=number, cls=cls):
-            if (number, name) in run.heap:
-                return run.heap[number, name]
+            known = run.entry(number, name)
+            if known is not None:
+                return known
             method = None if cls is None else cls.method(name)
             if method is not None:
                 bound = replace(method, owner=owner)

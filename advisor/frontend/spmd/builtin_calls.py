@@ -97,10 +97,9 @@ def call(path: str, given: list[Argument], run: Run, span: Span) -> Value:
 def forget(value: Value, run: Run) -> None:
     """Note that something unknown may have changed an object's content."""
     if isinstance(value, Record):
-        for key in [key for key in run.heap if key[0] == value.number]:
-            found = run.heap[key]
+        for key, found in run.entries(value.number):
             if isinstance(found, Number):
-                run.heap[key] = Number(None, found.dtype, varies=found.varies)
+                run.kept[value.number, key] = Number(None, found.dtype, varies=found.varies)
 
 
 def _builtin(name: str, values: list[Value], given: list[Argument], run: Run, span: Span) -> Value:
@@ -122,7 +121,7 @@ def _builtin(name: str, values: list[Value], given: list[Argument], run: Run, sp
             made = run.record()
             for argument in given:
                 if argument.keyword is not None:
-                    run.heap[made.number, argument.keyword] = argument.value
+                    run.kept[made.number, argument.keyword] = argument.value
             return made
         case "bytearray" | "bytes" | "memoryview":
             return Text(None)
@@ -131,7 +130,7 @@ def _builtin(name: str, values: list[Value], given: list[Argument], run: Run, sp
             return Nothing()
         case "getattr" if len(values) > 1 and isinstance(values[0], Record):
             key = values[1].value if isinstance(values[1], Text) else None
-            return run.heap.get((values[0].number, key), Opaque("an attribute by its name"))
+            return run.entry(values[0].number, key) or Opaque("an attribute by its name")
         case "any" | "all":
             return Number(None, "bool", varies=True)
         case "open" if isinstance(first, Text) and first.value and first.value.endswith(".json"):
@@ -330,7 +329,7 @@ def _dictionary(owner: Record, name: str, values: list[Value], run: Run) -> Valu
         case "copy":
             made = run.record()
             for key, value in contents(owner, run):
-                run.heap[made.number, key] = value
+                run.kept[made.number, key] = value
             return made
     return Opaque(f"the result of `.{name}`")
 

@@ -12,11 +12,13 @@ from collections.abc import Iterable, Mapping
 
 import libcst as cst
 
+from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.functions import Defined
 from advisor.frontend.spmd.interpreted import is_compiled_as_called
 from advisor.frontend.spmd.reader import followed
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Value
+from advisor.frontend.trees import ReadTree, tree_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
 from costdb.expr import Expr, free_symbols, to_text
@@ -25,19 +27,27 @@ _TEXT_LENGTH = 60
 _NUMBERS = {"bool": "bool", "int": "int64", "float": "float64", "complex": "complex128"}
 
 
-def called(path: str, source: str) -> tuple[Seen, ...]:
+def called(
+    path: str, source: str, read_tree: ReadTree = tree_of, bodies: BodyMemory | None = None
+) -> tuple[Seen, ...]:
     """Return what a file's own calls tell of its compiled functions, in the order of the source.
 
     Functions that it does not call are left out, and so are those of which calls differ in the
     element type or the storage order of an array, or pass one array twice: what is said of loops
     holds where arrays do not overlap.
 
+    Parameters
+    ----------
+    path, source : str
+    read_tree, bodies
+        As :func:`~advisor.frontend.spmd.reader.read_program` takes them.
+
     Raises
     ------
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    found = followed(path, source)
+    found = followed(path, source, read_tree, bodies)
     if found is None:
         return ()
     run, functions = found

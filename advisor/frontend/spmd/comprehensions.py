@@ -28,7 +28,7 @@ def dictionary(node: cst.Dict, run: Run, evaluate: Evaluate) -> Value:
             key = key_of(evaluate(element.key, run), run)
             with _named_entry(key, run):
                 value = evaluate(element.value, run)
-            run.heap[record.number, key] = value
+            run.kept[record.number, key] = value
     return record
 
 
@@ -53,10 +53,10 @@ def dictionary_of_rounds(node: cst.DictComp, run: Run, evaluate: Evaluate) -> Va
             _assign(node.for_in.target, item, run, evaluate)
             key = key_of(evaluate(node.key, run), run)
             with _named_entry(key, run):
-                run.heap[record.number, key] = evaluate(node.value, run)
+                run.kept[record.number, key] = evaluate(node.value, run)
     else:
         element, _ = _rounds([node.for_in], node.value, run, evaluate)
-        run.heap[record.number, None] = element
+        run.kept[record.number, None] = element
     run.frame.names = saved
     return record
 
@@ -117,4 +117,4 @@ def _assign(target: cst.BaseExpression, value: Value, run: Run, evaluate: Evalua
     elif isinstance(target, cst.Attribute):
         owner = evaluate(target.value, run)
         if isinstance(owner, Record):
-            run.heap[owner.number, target.attr.value] = value
+            run.kept[owner.number, target.attr.value] = value

@@ -27,11 +27,11 @@ def entry(record: Record, index: Value, run: Run) -> Value | None:
     Under a key that is not known it is what holds of all entries.
     """
     key = key_of(index, run)
-    exact = run.heap.get((record.number, key))
+    exact = run.entry(record.number, key)
     if exact is not None:
         return exact
     if key is not None:
-        return run.heap.get((record.number, None))
+        return run.entry(record.number, None)
     found: Value | None = None
     for _, value in contents(record, run):
         found = value if found is None else join(found, value, "entry", run)
@@ -40,7 +40,7 @@ def entry(record: Record, index: Value, run: Run) -> Value | None:
 
 def contents(record: Record, run: Run) -> list[tuple[object, Value]]:
     """Return keys and values of a dictionary, in the order in which they were set."""
-    return [(key, value) for (owner, key), value in run.heap.items() if owner == record.number]
+    return run.entries(record.number)
 
 
 def keys(record: Record, run: Run) -> Sequence:

@@ -142,7 +142,7 @@ def _name(node: cst.Name, run: Run) -> Value:
         return _LITERALS[name]
     if name in _BUILTINS:
         return External(f"builtins.{name}")
-    star = run.frames[0].names.get("*")
+    star = run.of_module("*")
     if isinstance(star, External):
         full = f"{star.path}.{name}"
         known = communicators.constant(full, run)

@@ -135,7 +135,7 @@ def _counted(
     by_rank = any(run.symbols.varies(n.expr) for n in (low, high))
     stride = run.symbols.value(step.expr)
     if by_rank:
-        run.symbols.by_rank.add(symbol)
+        run.symbols.vary(symbol)
     kind = LoopKind.THREADS if threads else LoopKind.COUNTED
     extent = high.expr - low.expr
     if stride == 1:

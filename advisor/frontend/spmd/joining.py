@@ -101,7 +101,7 @@ def _default(one: Number, other: Number, name: str, run: Run) -> Expr | None:
     """Return a size that the command line may set and the source otherwise does."""
     if not isinstance(one.expr, Sym) or other.expr is None:
         return None
-    fact = run.symbols.facts.get(one.expr.name)
+    fact, _ = run.symbols.read(one.expr.name)
     if fact is None or fact.value is not None or fact.origin != COMMAND_LINE:
         return None
     if isinstance(other.expr, Num):
@@ -133,13 +133,13 @@ def _joined_arrays(one: View, other: View, name: str, run: Run) -> Value:
 
 def _joined_records(one: Record, other: Record, run: Run) -> Record:
     made = run.record(one.cls)
-    keys = {k for n, k in run.heap if n == one.number} & {
-        k for n, k in run.heap if n == other.number
-    }
-    for key in keys:
-        left, right = run.heap[one.number, key], run.heap[other.number, key]
+    others = dict(run.entries(other.number))
+    for key, left in run.entries(one.number):
+        if key not in others:
+            continue
+        right = others[key]
         same = left if isinstance(left, Record) else join(left, right, str(key), run)
-        run.heap[made.number, key] = same
+        run.kept[made.number, key] = same
     return made
 
 

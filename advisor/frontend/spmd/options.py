@@ -56,7 +56,7 @@ def parser_method(parser: Record, name: str, given: list[Argument], run: Run, sp
     if name == "set_defaults":
         for argument in given:
             if argument.keyword is not None:
-                run.heap[parser.number, argument.keyword] = argument.value
+                run.kept[parser.number, argument.keyword] = argument.value
         return Nothing()
     return Opaque(f"the result of `.{name}` of a parser", foreign=True)
 
@@ -74,7 +74,7 @@ def _add_argument(parser: Record, given: list[Argument], run: Run, span: Span) -
     else:
         return
     shown = names[0] if names else name
-    run.heap[parser.number, name] = option(name, shown, keywords, run, span)
+    run.kept[parser.number, name] = option(name, shown, keywords, run, span)
 
 
 def option(name: str, shown: str, keywords: dict[str, Value], run: Run, span: Span) -> Value:
@@ -113,7 +113,7 @@ def documented(doc: str, run: Run, span: Span) -> Record:
             origin = f"default of {flag} in the usage text, line {span.start_line}"
             name = flag.lstrip("-")
             value = Opaque(COMMAND_LINE, run.symbols.known(name, int(default), origin, span))
-        run.heap[made.number, flag] = value
+        run.kept[made.number, flag] = value
     return made
 
 
@@ -141,6 +141,7 @@ def sidecar(path: str, name: str, run: Run, span: Span) -> Value:
     The file is read as data; anything else than a plain file of moderate size counts as unknown.
     """
     made = run.record()
+    run.use_beyond()
     beside = Path(path).parent / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
         return Opaque("a file elsewhere")
@@ -159,15 +160,15 @@ def sidecar(path: str, name: str, run: Run, span: Span) -> Value:
 def _keep(content: dict[str, object], made: Record, name: str, run: Run, span: Span) -> None:
     for key, value in content.items():
         if isinstance(value, bool):
-            run.heap[made.number, key] = Number(None, "bool")
+            run.kept[made.number, key] = Number(None, "bool")
         elif isinstance(value, int):
             origin = f"`{key}` in {name}"
-            run.heap[made.number, key] = Number(run.symbols.known(key, value, origin, span))
+            run.kept[made.number, key] = Number(run.symbols.known(key, value, origin, span))
         elif isinstance(value, float):
-            run.heap[made.number, key] = Number(None, "float")
+            run.kept[made.number, key] = Number(None, "float")
         elif isinstance(value, dict):
             inner = run.record()
             _keep(value, inner, name, run, span)
-            run.heap[made.number, key] = inner
+            run.kept[made.number, key] = inner
         else:
-            run.heap[made.number, key] = Text(value if isinstance(value, str) else None)
+            run.kept[made.number, key] = Text(value if isinstance(value, str) else None)

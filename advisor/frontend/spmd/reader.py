@@ -18,6 +18,7 @@ from advisor.frontend.comments import read_comments
 from advisor.frontend.directives import AnyDirective, CommentError, KernelComment
 from advisor.frontend.pragmas import Pragmas, read_pragmas
 from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
+from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.functions import Defined, Entered, Functions
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
@@ -43,7 +44,9 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _START = Span(1, 0, 1, 0)
 
 
-def read_program(path: str, source: str, read_tree: ReadTree = tree_of) -> Program | None:
+def read_program(
+    path: str, source: str, read_tree: ReadTree = tree_of, bodies: BodyMemory | None = None
+) -> Program | None:
     """Return the SPMD program of a file; None where nothing in it communicates.
 
     Parameters
@@ -51,6 +54,9 @@ def read_program(path: str, source: str, read_tree: ReadTree = tree_of) -> Progr
     path, source : str
     read_tree : callable
         How trees are made; an editor has them remembered.
+    bodies : BodyMemory or None
+        Functions that were followed before. Only with trees that are remembered as well: what is
+        known of a function is known of its node.
 
     Raises
     ------
@@ -66,7 +72,7 @@ def read_program(path: str, source: str, read_tree: ReadTree = tree_of) -> Progr
     tree = read_tree(path, source)
     directives = _directives(path, source)
     beside = Siblings(path, read_tree=read_tree)
-    follower = _Follower(path, source, tree, read_pragmas(path, directives), beside)
+    follower = _Follower(path, source, tree, read_pragmas(path, directives), beside, bodies)
     follower.follow(tree.module)
     functions = follower.functions(tree.span_of(tree.module))
     follower.end()
@@ -81,7 +87,9 @@ def read_program(path: str, source: str, read_tree: ReadTree = tree_of) -> Progr
     return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
 
 
-def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None:
+def followed(
+    path: str, source: str, read_tree: ReadTree = tree_of, bodies: BodyMemory | None = None
+) -> tuple[Run, Mapping[str, Defined]] | None:
     """Return the functions of a file as its own statements call them.
 
     Modules beside it are not followed. None where the file takes too long to follow.
@@ -91,9 +99,9 @@ def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    tree = tree_of(path, source)
+    tree = read_tree(path, source)
     pragmas = read_pragmas(path, _directives(path, source))
-    follower = _Follower(path, source, tree, pragmas, None)
+    follower = _Follower(path, source, tree, pragmas, None, bodies)
     follower.follow(tree.module)
     follower.end()
     return None if follower.is_cut_short else (follower.run, follower.table.defined)
@@ -155,7 +163,13 @@ def _imported(names: Mapping[str, Value], module: str) -> str | None:
 
 class _Follower:
     def __init__(
-        self, path: str, source: str, tree: Tree, pragmas: Pragmas, beside: Siblings | None
+        self,
+        path: str,
+        source: str,
+        tree: Tree,
+        pragmas: Pragmas,
+        beside: Siblings | None,
+        bodies: BodyMemory | None = None,
     ) -> None:
         module = tree.module
         self.beside = beside
@@ -172,7 +186,10 @@ class _Follower:
             self.table,
             Frame(names, MODULE, names),
         )
-        self.run = Run(home, Symbols(), beside)
+        self.run = Run(home, Symbols(), beside, bodies=bodies)
+        if bodies is not None:
+            self.run.symbols.journal = []
+            bodies.begin(path, (home.communicators, pragmas, beside is None))
         self.statements = Statements(self.run, pragmas)
         self.module: Entered | None = None
         self.is_cut_short = False

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import libcst as cst
 
 from advisor.frontend.names import dotted
+from advisor.frontend.spmd.asked import Beyond, Contents, Kept, Looked, Recorded
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import Class, Function, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
@@ -19,6 +20,11 @@ from advisor.ir.spmd.steps import Step, Unknown
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
 from costdb.expr.nodes import Num
+
+if TYPE_CHECKING:
+    from advisor.frontend.spmd.bodies import BodyMemory
+    from advisor.frontend.spmd.functions import Entered
+    from advisor.ir.spmd.program import CallSite
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
@@ -70,6 +76,10 @@ class Frame:
         Loops around the call of this function.
     of_all_ranks : str
         The communicator that it is given, and that nothing says more of.
+    key : str
+        What the function is called in the table of all, where others may have its name.
+    nested : bool
+        Whether it is defined within another.
     """
 
     names: dict[str, Value]
@@ -84,6 +94,8 @@ class Frame:
     communicators: dict[Communicator, None] = field(default_factory=dict)
     module: str = ""
     of_all_ranks: str = ""
+    key: str = ""
+    nested: bool = False
 
 
 class FunctionTable(Protocol):
@@ -94,11 +106,35 @@ class FunctionTable(Protocol):
     def add(self, name: str, node: cst.FunctionDef, run: Run) -> Function:
         """Note a definition."""
 
-    def own(self, cls: Class, names: list[str]) -> None:
+    def own(self, cls: Class, names: list[str], run: Run) -> None:
         """Note the class whose methods some functions are."""
 
     def enter(self, run: Run, function: Function, given: list[Argument], span: Span) -> Value:
         """Follow a call."""
+
+    def shared(self, name: str) -> Mapping[str, Value] | None:
+        """Return the names around a function; None where there is no such function."""
+
+    def node(self, name: str) -> cst.FunctionDef | None:
+        """Return the definition of a function."""
+
+    def define(
+        self, name: str, node: cst.FunctionDef, shared: dict[str, Value], nested: bool, run: Run
+    ) -> str:
+        """Note a definition; return under which key."""
+
+    @property
+    def count(self) -> int:
+        """How many functions are defined."""
+
+    def state(self) -> Callable[[], None]:
+        """Return what forgets the definitions that are noted from here on."""
+
+    def note_site(self, name: str, site: CallSite) -> None:
+        """Note where a function is called."""
+
+    def note_way(self, name: str, way: Entered) -> None:
+        """Note a way in which a function was entered."""
 
     def instantiate(self, run: Run, cls: Class, given: list[Argument], span: Span) -> Value:
         """Return a new instance."""
@@ -156,12 +192,16 @@ class Run:
         Running functions, outermost first.
     steps : list of list of Step
         Blocks under construction, innermost last.
-    heap : dict
-        Attributes of instances and entries of dictionaries, by the record's number and key.
+    kept : dict
+        Attributes of instances and entries of dictionaries, by the record's number and key: all
+        at once, to be changed, and for paths that part and meet. Whoever reads one asks for its
+        `entry`.
     beside : ModulesBeside or None
         Where modules beside the program are found.
     reading : str
         The module that the pass is for.
+    bodies : BodyMemory or None
+        Functions that were followed before.
     """
 
     home: Context
@@ -170,13 +210,14 @@ class Run:
     file: Context = field(init=False)
     frames: list[Frame] = field(init=False)
     steps: list[list[Step]] = field(default_factory=lambda: [[]])
-    heap: dict[tuple[int, object], Value] = field(default_factory=dict)
+    kept: dict[tuple[int, object], Value] = field(default_factory=dict)
     statement: Span = field(default_factory=lambda: Span(1, 0, 1, 0))
     targets: tuple[str, ...] = ()
     budget: int = MOST_STEPS
     records: int = 0
     clocks: int = 0
     reading: str = ""
+    bodies: BodyMemory | None = None
 
     def __post_init__(self) -> None:
         self.file = self.home
@@ -220,6 +261,7 @@ class Run:
 
     def context(self, module: str) -> Context | None:
         """Return a file of this pass by the name of its module."""
+        self.use_beyond()
         if module == "":
             return self.home
         return None if self.beside is None else self.beside.context(self, module)
@@ -283,19 +325,52 @@ class Run:
 
     # names -------------------------------------------------------------------------------
 
+    def entry(self, record: int, key: object) -> Value | None:
+        """Return an attribute of an instance or an entry of a dictionary; None for none."""
+        found = self.kept.get((record, key))
+        if self.symbols.journal is not None:
+            self.symbols.journal.append(Kept(record, key, found))
+        return found
+
+    def entries(self, record: int) -> list[tuple[object, Value]]:
+        """Return all of them with their keys, in the order in which they were first set."""
+        found = [(key, value) for (owner, key), value in self.kept.items() if owner == record]
+        if self.symbols.journal is not None:
+            self.symbols.journal.append(Contents(record, tuple(found)))
+        return found
+
+    def use_beyond(self) -> None:
+        """Note that what is followed uses something of which no memory keeps track."""
+        if self.symbols.journal is not None:
+            self.symbols.journal.append(Beyond())
+
     def lookup(self, name: str) -> Value | None:
         """Return what a name denotes; None where nothing binds it."""
         frame = self.frame
         if name in frame.names and name not in frame.given:
             return frame.names[name]
-        if name in frame.shared:
+        if frame.nested and name in frame.shared:
+            # of the function around it, which is followed as well
             return frame.shared[name]
+        found = self.around(frame.shared, name)
+        if self.symbols.journal is not None:
+            self.symbols.journal.append(Looked("" if frame.nested else frame.key, name, found))
+        return found
+
+    def around(self, shared: Mapping[str, Value], name: str) -> Value | None:
+        """Return what a name denotes that a function does not bind itself."""
+        return shared[name] if name in shared else self.frames[0].names.get(name)
+
+    def of_module(self, name: str) -> Value | None:
+        """Return what a name denotes at the top of the file."""
+        self.use_beyond()
         return self.frames[0].names.get(name)
 
     def bind(self, name: str, value: Value) -> None:
         """Let a name denote something."""
         frame = self.frame
         if name in frame.given:
+            self.use_beyond()
             frame.shared[name] = value
             self.frames[0].names[name] = value
         frame.names[name] = value
@@ -303,6 +378,8 @@ class Run:
     def record(self, cls: Class | None = None) -> Record:
         """Return a new dictionary or instance."""
         self.records += 1
+        if self.symbols.journal is not None:
+            self.symbols.journal.append(Recorded(self.records))
         return Record(self.records, cls)
 
     def rebind(self, node: cst.BaseExpression, value: Value) -> None:
@@ -312,7 +389,7 @@ class Run:
         elif isinstance(node, cst.Attribute):
             owner = self.plain(node.value)
             if isinstance(owner, Record):
-                self.heap[owner.number, node.attr.value] = value
+                self.kept[owner.number, node.attr.value] = value
 
     def plain(self, node: cst.BaseExpression) -> Value | None:
         """Return what a dotted name denotes, without following anything else."""
@@ -321,7 +398,7 @@ class Run:
         if isinstance(node, cst.Attribute):
             owner = self.plain(node.value)
             if isinstance(owner, Record):
-                return self.heap.get((owner.number, node.attr.value))
+                return self.entry(owner.number, node.attr.value)
         return None
 
     # values ------------------------------------------------------------------------------

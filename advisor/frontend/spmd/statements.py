@@ -170,7 +170,7 @@ class Statements:
             if not run.module:
                 self.block(node.body)
             return
-        saved = dict(run.frame.names), dict(run.heap)
+        saved = dict(run.frame.names), dict(run.kept)
         if condition.value == num(0):
             self._else(node.orelse)
             return
@@ -180,16 +180,16 @@ class Statements:
         if condition.value == num(1):
             run.steps[-1].extend(first)
             return
-        after = run.frame.names, dict(run.heap)
+        after = run.frame.names, dict(run.kept)
         run.frame.names = dict(saved[0])
-        run.heap = dict(saved[1])
+        run.kept = dict(saved[1])
         with run.block() as orelse:
             other_leaves = self._else(node.orelse)
             second = tuple(orelse)
         if leaves and not other_leaves:
             note_ranks_behind(condition, first, run)
         elif other_leaves and not leaves:
-            run.frame.names, run.heap = after
+            run.frame.names, run.kept = after
         else:
             self._merge(after[0], after[1])
         if first or second:
@@ -204,10 +204,10 @@ class Statements:
             one, other = names.get(name), now.get(name)
             if one is not other:
                 now[name] = join(one, other, name, run)
-        for key in dict.fromkeys((*heap, *run.heap)):
-            one, other = heap.get(key), run.heap.get(key)
+        for key in dict.fromkeys((*heap, *run.kept)):
+            one, other = heap.get(key), run.kept.get(key)
             if one is not other:
-                run.heap[key] = join(one, other, str(key[1]), run)
+                run.kept[key] = join(one, other, str(key[1]), run)
 
     def _else(self, node: cst.If | cst.Else | None) -> bool:
         if node is None:
@@ -274,7 +274,7 @@ class Statements:
         before = dict(run.frame.names)
         for name in assigned_names(body) & run.frame.names.keys():
             self._unsettle(name)
-        heap = dict(run.heap)
+        heap = dict(run.kept)
         run.frame.depth += 1
         yield
         run.frame.depth -= 1
@@ -299,12 +299,12 @@ class Statements:
         run = self.run
         self.block(node.body)
         for handler in node.handlers:
-            names, heap = dict(run.frame.names), dict(run.heap)
+            names, heap = dict(run.frame.names), dict(run.kept)
             with run.block() as handled:
                 leaves = self.block(handler.body)
                 ends = [s for s in handled if isinstance(s, Leave)]
             if leaves or ends:
-                run.frame.names, run.heap = names, heap
+                run.frame.names, run.kept = names, heap
             else:
                 self._merge(names, heap)
         if node.orelse is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from advisor.frontend.spmd.asked import Journal, Made, Ranks, Read, Varying, Worked
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.ir.spmd.sizes import Derived
 from advisor.source import Span
@@ -17,51 +18,90 @@ _RESERVED = frozenset({RANK, RANKS}) | NOT_NUMBERS | OPERATOR_WORDS
 
 @dataclass(slots=True)
 class Symbols:
-    """Symbols by the variable and the place that they were made for."""
+    """Symbols by the variable and the place that they were made for.
+
+    Attributes
+    ----------
+    facts : dict of str to SizeFact
+    by_rank : set of str
+    module : str
+        The file beside the program that is followed, ``""`` for the program itself.
+    journal : list of Entry or None
+        Where it is noted what is asked and told, for a memory.
+    """
 
     facts: dict[str, SizeFact] = field(default_factory=dict)
     by_rank: set[str] = field(default_factory=lambda: {RANK})
     module: str = ""
+    journal: Journal | None = None
     _places: dict[tuple[str, Span | None, int | float | None, str], str] = field(
         default_factory=dict
     )
+    _taken: set[str] = field(default_factory=lambda: set(_RESERVED))
 
     def known(self, name: str, value: int | float, origin: str, span: Span) -> Expr:
         """Return a symbol for a variable with a usual value."""
-        symbol = self._symbol(name, span, value)
-        self.facts.setdefault(symbol, SizeFact(value, origin, span))
-        return sym(symbol)
+        return sym(self.made(name, span, value, SizeFact(value, origin, span)))
 
     def unknown(self, name: str, why: str, span: Span | None, *, varies: bool = False) -> Expr:
         """Return a symbol for something that nothing binds."""
-        symbol = self._symbol(name, span, None)
-        self.facts.setdefault(symbol, SizeFact(None, why, span))
+        symbol = self.made(name, span, None, SizeFact(None, why, span))
         if varies:
-            self.by_rank.add(symbol)
+            self.vary(symbol)
         return sym(symbol)
 
     def derive(self, symbol: str, rule: Derived, why: str, span: Span | None) -> None:
         """Note how the program works a symbol's value out."""
         self.facts[symbol] = SizeFact(None, why, span, rule)
+        if self.journal is not None:
+            self.journal.append(Worked(symbol, rule, why, span))
 
     def index(self, name: str, span: Span) -> str:
         """Return the symbol of a loop's index."""
-        return self._symbol(name, span, None)
+        return self.made(name, span, None, None)
+
+    def made(
+        self, name: str, span: Span | None, value: int | float | None, fact: SizeFact | None
+    ) -> str:
+        """Return a symbol, with what is said of it unless something is known already."""
+        symbol = self._symbol(name, span, value)
+        if fact is not None:
+            self.facts.setdefault(symbol, fact)
+        if self.journal is not None:
+            self.journal.append(Made(name, span, value, fact, symbol))
+        return symbol
+
+    def vary(self, symbol: str) -> None:
+        """Note that a symbol may differ from rank to rank."""
+        self.by_rank.add(symbol)
+        if self.journal is not None:
+            self.journal.append(Varying(symbol))
 
     def _symbol(self, name: str, span: Span | None, value: int | float | None) -> str:
         key = (name, span, value, self.module if span is not None else "")
         if key not in self._places:
             base = _identifier(name)
-            taken = set(self._places.values()) | _RESERVED
             symbol, number = base, 2
-            while symbol in taken or symbol.lower() in NOT_NUMBERS:
+            while symbol in self._taken or symbol.lower() in NOT_NUMBERS:
                 symbol, number = f"{base}_{number}", number + 1
             self._places[key] = symbol
+            self._taken.add(symbol)
         return self._places[key]
+
+    def read(self, symbol: str) -> tuple[SizeFact | None, bool]:
+        """Return what is known of a symbol, and whether it may differ from rank to rank."""
+        found = self.facts.get(symbol), symbol in self.by_rank
+        if self.journal is not None:
+            self.journal.append(Read(symbol, *found))
+        return found
 
     def varies(self, expr: Expr | None) -> bool:
         """Return whether an expression may differ from rank to rank."""
-        return expr is not None and not self.by_rank.isdisjoint(free_symbols(expr))
+        if expr is None:
+            return False
+        if self.journal is None:
+            return not self.by_rank.isdisjoint(free_symbols(expr))
+        return any(self.read(name)[1] for name in sorted(free_symbols(expr)))
 
     def value(self, expr: Expr | None) -> int | None:
         """Return the whole number that an expression has with the values that are known."""
@@ -69,8 +109,12 @@ class Symbols:
             return None
         if isinstance(expr, Num):
             return int(expr.value) if expr.value == int(expr.value) else None
-        values = {name: self.facts[name].value for name in free_symbols(expr) & self.facts.keys()}
-        bound = {name: value for name, value in values.items() if value is not None}
+        facts = {name: self.read(name)[0] for name in sorted(free_symbols(expr))}
+        bound = {
+            name: fact.value
+            for name, fact in facts.items()
+            if fact is not None and fact.value is not None
+        }
         try:
             found = evaluate(expr, bound)
         except (ExprError, ArithmeticError, ValueError):
@@ -82,11 +126,21 @@ class Symbols:
         known = self.facts.get(RANKS)
         if value >= 1 and (known is None or known.value is None):
             self.facts[RANKS] = SizeFact(value, origin, span)
+        if self.journal is not None:
+            self.journal.append(Ranks(value, origin, span))
 
     def bind(self, names: Iterable[tuple[str, int | float]], origin: str, span: Span) -> None:
         """Let a comment bind symbols, over whatever else does."""
         for name, value in names:
             self.facts[name] = SizeFact(value, origin, span)
+
+    def state(self) -> tuple[object, ...]:
+        """Return all that is known, for `restore`."""
+        return dict(self.facts), set(self.by_rank), dict(self._places), set(self._taken)
+
+    def restore(self, state: tuple[object, ...]) -> None:
+        """Forget what was noted since."""
+        self.facts, self.by_rank, self._places, self._taken = state  # type: ignore[assignment]
 
 
 def _identifier(name: str) -> str:
