@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from advisor.finding import Finding, Remark
 from advisor.lsp.analysis import Analysis
@@ -31,6 +31,9 @@ People leave ten times as long between keys; so short a pause is no part of what
 
 A change overtakes an analysis, which ends at its next step; what it found is dropped.
 """
+
+REST_S = 1.0
+"""After so long without anything to do there is time for what would keep somebody waiting."""
 
 _log = logging.getLogger(__name__)
 
@@ -109,6 +112,8 @@ class Analyses:
     finished : callable
         Called with every file that has a new answer.
     debounce_s : float
+    rest : callable
+        Called in the worker when there has been nothing to do for a while.
     """
 
     analyse: Analyse
@@ -121,6 +126,8 @@ class Analyses:
     _worker: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="analysis")
     )
+    rest: Callable[[], object] = lambda: None
+    _resting: asyncio.TimerHandle | None = None
     _serial: int = 0
     _waiting: int = 0
     """What is in the worker, or waits for it, and goes before searches."""
@@ -212,6 +219,8 @@ class Analyses:
         """Start nothing more."""
         for uri in tuple(self.files):
             self.close(uri)
+        if self._resting is not None:
+            self._resting.cancel()
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     @contextmanager
@@ -223,7 +232,20 @@ class Analyses:
         finally:
             self._waiting -= 1
 
+    def _rest_later(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = asyncio.get_running_loop().call_later(REST_S, self._rest)
+
+    def _rest(self) -> None:
+        self._resting = None
+        if all(file.task is None or file.task.done() for file in self.files.values()):
+            future = asyncio.get_running_loop().run_in_executor(self._worker, self.rest)
+            future.add_done_callback(_log_error)
+
     def _touch(self, file: OpenFile) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
         file.stamp += 1
         file.answer = None
         self._start(file)
@@ -251,6 +273,7 @@ class Analyses:
                 analysis = _outcome(future)
                 if file.stamp == stamp and analysis is not None:
                     self._settle(file, analysis)
+            self._rest_later()
         finally:
             file.news.set()
 
@@ -300,7 +323,7 @@ class Analyses:
         )
 
 
-def _log_error(future: asyncio.Future[None]) -> None:
+def _log_error(future: asyncio.Future[Any]) -> None:
     error = None if future.cancelled() else future.exception()
     if error is not None:
         _log.error("internal error", exc_info=error)

@@ -152,6 +152,11 @@ class Excerpt:
         """What the part's kernels follow from."""
         return self.source, self.own
 
+    @property
+    def own_text(self) -> str:
+        """The lines that are the part itself."""
+        return "".join(split_lines(self.source)[self.own.start - 1 : self.own.stop - 1])
+
     def in_file(self, line: int) -> int:
         """Return the line of the file for a line of the excerpt, from 1."""
         return self.lines[line - 1] if 1 <= line <= len(self.lines) else line

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from advisor import engine
 from advisor.engine import FileResult, Options, Ranked
-from advisor.finding import Finding
+from advisor.finding import Finding, Remark
 from advisor.ir.kernel import Kernel
 from advisor.lsp.layout import Excerpt, Layout, Part, layout_of
-from advisor.lsp.moved import moved_finding, moved_remark, moved_untold
+from advisor.lsp.moved import LineMap, moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from advisor.steps import step
 
 if TYPE_CHECKING:
-    from advisor.frontend.trees import Tree, TreeMemory
+    from advisor.lsp.programs import ProgramMemory
 
 _MOST_ENTRIES = 400
+_IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -40,7 +43,8 @@ class KernelMemory:
     _parses: OrderedDict[str, bool] = field(default_factory=OrderedDict)
     _kernels: OrderedDict[object, tuple[Kernel, ...]] = field(default_factory=OrderedDict)
     _ranked: OrderedDict[object, Ranked] = field(default_factory=OrderedDict)
-    _trees: TreeMemory | None = None
+    _complete: OrderedDict[object, tuple[Excerpt, Ranked]] = field(default_factory=OrderedDict)
+    _programs: ProgramMemory | None = None
 
     def check(self, path: str, source: str, options: Options) -> FileResult:
         """Return the findings of a text.
@@ -52,19 +56,20 @@ class KernelMemory:
         """
         if not options.observed and not engine.needs_reading(source, path):
             return FileResult(path, source, (), ())
-        if engine.may_call_compiled(source):
-            # what calls pass to compiled functions may hang on any line of the file
-            return engine.check_source(path, source, options)
         layout = layout_of(source)
         if layout is None:
             return engine.check_source(path, source, options)
-        named = frozenset(seen.function.partition(".")[0] for seen in options.observed)
-        parts = tuple(layout.with_kernels(named))
-        if not self._is_readable(layout, frozenset(parts)):
-            return engine.check_source(path, source, options)
-        excerpts = [layout.excerpt(part) for part in parts]
         try:
-            kernels = [self._read(path, excerpt, options.observed) for excerpt in excerpts]
+            observed = engine.seen_functions(path, source, options, self._calls)
+            named = frozenset(seen.function.partition(".")[0] for seen in observed)
+            parts = tuple(layout.with_kernels(named))
+            program, parsed = None, False
+            if engine.may_communicate(source, path):
+                program, parsed = self._program(path, source, options)
+            if not parsed and not self._is_readable(layout, frozenset(parts)):
+                return engine.check_source(path, source, options)
+            excerpts = [layout.excerpt(part) for part in parts]
+            kernels = [self._read(path, excerpt, observed) for excerpt in excerpts]
             uses = Counter(
                 one
                 for excerpt, own in zip(excerpts, kernels, strict=True)
@@ -73,12 +78,11 @@ class KernelMemory:
             )
             shared = frozenset(one for one, count in uses.items() if count > 1)
             told = [
-                self._told(path, excerpt, own, shared, options)
+                self._told(path, excerpt, own, shared, replace(options, observed=observed))
                 for excerpt, own in zip(excerpts, kernels, strict=True)
             ]
-            if engine.may_communicate(source, path):
-                # what a name denotes in an SPMD program may hang on any line of the file
-                told.append(engine.rank_program_in(path, source, options, self._tree))
+            if program is not None:
+                told.append(program)
         except (SourceProblem, RecursionError):
             # of several problems the engine knows which one to name, and where
             return engine.check_source(path, source, options)
@@ -120,19 +124,36 @@ class KernelMemory:
         whole = engine.may_communicate(source, path) or engine.may_call_compiled(source)
         layout = None if whole else layout_of(source)
         if layout is None:
-            yield from engine.check_source(path, source, options).findings
+            yield from self.check(path, source, options).findings
             return
         for part in layout.parts_named(kernel):
             excerpt = layout.excerpt(part)
             own = self._read(path, excerpt, options.observed)
             yield from self._told(path, excerpt, own, frozenset(), options).findings
 
-    def _tree(self, path: str, source: str) -> Tree:
-        from advisor.frontend.trees import TreeMemory
+    def _calls(self, path: str, source: str) -> tuple[Seen, ...]:
+        return self._of_programs().calls(path, source)
 
-        if self._trees is None:
-            self._trees = TreeMemory()
-        return self._trees(path, source)
+    def _of_programs(self) -> ProgramMemory:
+        if self._programs is None:
+            from advisor.lsp.programs import ProgramMemory
+
+            self._programs = ProgramMemory()
+        return self._programs
+
+    def _program(self, path: str, source: str, options: Options) -> tuple[Ranked, bool]:
+        """Return what is to be said of the SPMD program in a file, and whether all was parsed."""
+        from advisor.lsp.spaced import BLOCK, spaced
+
+        # functions are remembered with their lines, which should not move; what a run showed of
+        # messages names real ones
+        wide = spaced(source, BLOCK if not options.messages else 1)
+        if wide is None:
+            return engine.rank_program_in(path, source, options), False
+        programs = self._of_programs()
+        programs.parsed.clear()
+        ranked = engine.rank_program_in(path, wide.source, options, programs.read)
+        return _moved(ranked, wide.in_file), wide.source in programs.parsed
 
     def _is_readable(self, layout: Layout, read: Collection[Part]) -> bool:
         """Return whether the front end's parser takes every function; it is not Python's own.
@@ -189,21 +210,72 @@ class KernelMemory:
             tuple(kernel.context.shared for kernel in sharing),
             _options_key(options),
         )
-        if key not in self._ranked:
+        fresh = key not in self._ranked
+        if fresh:
             step()
             _remember(self._ranked, key, engine.rank_kernels(path, sharing, options))
         if options.plans and self._ranked[key].later:
             step()
             self._ranked[key] = self._ranked[key].completed()
+            fresh = True
         self._ranked.move_to_end(key)
         ranked = self._ranked[key]
-        return Ranked(
-            path,
-            tuple(moved_finding(finding, excerpt.in_file) for finding in ranked.findings),
-            tuple(moved_remark(remark, excerpt.in_file) for remark in ranked.remarks),
-            tuple(moved_untold(one, excerpt.in_file) for one in ranked.untold),
-            ranked.later,
-        )
+        if ranked.later:
+            # a plan for the same text with the same sizes stays until it is found anew
+            known = self._complete.get(_plan_key(path, excerpt, sharing, options))
+            if known is not None:
+                ranked = replace(ranked, remarks=_added(ranked, excerpt, *known))
+        elif fresh:
+            plan_key = _plan_key(path, excerpt, sharing, options)
+            _remember(self._complete, plan_key, (excerpt, ranked))
+            self._complete.move_to_end(plan_key)
+        return _moved(ranked, excerpt.in_file)
+
+
+def _moved(ranked: Ranked, now: LineMap) -> Ranked:
+    return Ranked(
+        ranked.path,
+        tuple(moved_finding(finding, now) for finding in ranked.findings),
+        tuple(moved_remark(remark, now) for remark in ranked.remarks),
+        tuple(moved_untold(one, now) for one in ranked.untold),
+        ranked.later,
+    )
+
+
+def _plan_key(path: str, excerpt: Excerpt, kernels: tuple[Kernel, ...], options: Options) -> object:
+    """Return what a plan follows from, wherever its kernels stand and whatever is around."""
+    from advisor.ir.content import content_of
+    from advisor.ranking.sizes import bind_sizes
+
+    contents = tuple((one.name, content_of(one)) for one in kernels)
+    # a kernel knows the numbers of the whole module; those that it does not name say nothing of it
+    named = frozenset(_IDENTIFIER.findall(repr(contents)))
+    bound = (bind_sizes(one, options.sizes, options.size_origins).values for one in kernels)
+    sizes = tuple(tuple(sorted((k, v) for k, v in one.items() if k in named)) for one in bound)
+    return path, excerpt.own_text, contents, sizes, _options_key(options)
+
+
+def _added(
+    ranked: Ranked, excerpt: Excerpt, before: Excerpt, complete: Ranked
+) -> tuple[Remark, ...]:
+    """Return the remarks of a part with those that came later when it was the same part before.
+
+    Those that name a line outside of it are left out: nobody knows where that is now.
+    """
+    shift = excerpt.own.start - before.own.start
+
+    def now(line: int) -> int:
+        if line not in before.own:
+            raise LookupError(line)
+        return line + shift
+
+    found = list(ranked.remarks)
+    for remark in complete.remarks:
+        with suppress(LookupError):
+            moved = moved_remark(remark, now)
+            if moved not in found:
+                found.append(moved)
+    return tuple(found)
 
 
 def _declared(kernel: Kernel, excerpt: Excerpt) -> frozenset[Span]:

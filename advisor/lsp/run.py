@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -13,6 +14,7 @@ from advisor.lsp.server import AdviseServer
 from advisor.lsp.settings import Settings
 
 _ENDED_WITHOUT_SHUTDOWN = 1
+_NEVER = 1_000_000_000
 
 
 def serve(machine: str | None, log_file: str | None) -> int:
@@ -37,6 +39,8 @@ def serve(machine: str | None, log_file: str | None) -> int:
     # output is the log, and only the server knows the real one.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        # to look through all objects takes as long as an answer; that waits until nobody does
+        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
         server = AdviseServer(_version(), Settings(machine=machine))
         server.start_io(sys.stdin.buffer, answers)
     return 0 if server.was_shut_down else _ENDED_WITHOUT_SHUTDOWN

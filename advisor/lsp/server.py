@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -90,7 +91,7 @@ class AdviseServer(LanguageServer):
         self._told: set[str] = set()
         self._lookup = OptionsOfFiles(default)
         self._memory = KernelMemory()
-        self.analyses = Analyses(self._analyse, self._complete, self._finished)
+        self.analyses = Analyses(self._analyse, self._complete, self._finished, rest=gc.collect)
         cast(AdviseProtocol, self.protocol).documents = self
         for method, handler, options in (
             (types.INITIALIZE, self._initialize, None),

@@ -340,3 +340,43 @@ def test_what_a_function_imports_says_nothing_of_others(imported: str) -> None:
     assert outcome(memory.check, "kernels.py", text, OPTIONS) == outcome(
         check_source, "kernels.py", text, OPTIONS
     )
+
+
+def plan_remarks(result: FileResult) -> list[str]:
+    return [remark.message for remark in result.remarks if "best plan" in remark.message]
+
+
+def test_a_plan_stays_where_only_what_is_around_changes() -> None:
+    from advisor.ranking import compare
+
+    text = (EXAMPLES / "gauss.py").read_text(encoding="utf-8")
+    options = Options("t3e", {}, (), (), None, details=False)
+    brief = replace(options, plans=False)
+    memory = KernelMemory()
+    plans = plan_remarks(memory.check("gauss.py", text, options))
+    assert plans
+    for old, new, stays in (
+        ("import numpy as np\n", "import numpy as np\nimport os, sys\n\n\n", True),
+        ("import numpy as np\n", "import sys; import numpy as np\nother = 3\n", True),
+        ("a.shape[0] - 1", "a.shape[0] - 7", False),
+        ("@kernel(N=", "@kernel(N=1", False),
+    ):
+        # nothing is at hand that was priced before
+        compare._costs.clear()
+        edited = text.replace(old, new)
+        assert edited != text
+        first = memory.check("gauss.py", edited, brief)
+        assert not first.whole
+        assert bool(plan_remarks(first)) is stays
+        complete = memory.check("gauss.py", edited, options)
+        assert complete.whole
+        assert told(complete) == told(check_source("gauss.py", edited, options))
+        if stays:
+            # the second answer says nothing new
+            assert told(complete) == told(first)
+    # another size, or another machine
+    compare._costs.clear()
+    other = replace(brief, sizes={"N": 77})
+    assert plan_remarks(memory.check("gauss.py", text, other)) == []
+    compare._costs.clear()
+    assert plan_remarks(memory.check("gauss.py", text, replace(brief, machine="sp2"))) == []
