@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,9 +15,10 @@ from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Communicate, Copy, Op, Visit
 from advisor.source import Edit, Span
+from costdb.expr import Expr
 from transforms.face_buffers import copied_twice, made_again
 from transforms.spmd_calls import is_contiguous, is_name
-from transforms.views import disjoint, mentions, same_memory, written
+from transforms.views import disjoint, mentions, same_memory, written, written_sizes
 from transforms.writing import stands_alone
 
 DOCUMENTATION = """\
@@ -99,8 +100,9 @@ def _sent(
         return
     if not (sent.view.is_whole and _same_stretch(source, sent)):
         return
+    sizes = written_sizes(program)
     copy = _copy_before(visit, sent.view, source)
-    if copy is None or (step.receive is not None and not _apart(step.receive, source)):
+    if copy is None or (step.receive is not None and not _apart(step.receive, source, sizes)):
         return
     if sent.text != made.text and (
         not is_name(sent.text) or mentions(sent.text, function, program) != 2
@@ -150,12 +152,12 @@ def _copy_before(visit: Visit, made: View, source: View) -> Copy | None:
     return None
 
 
-def _apart(payload: Payload, face: View) -> bool:
+def _apart(payload: Payload, face: View, sizes: Mapping[str, Expr]) -> bool:
     view = payload.view
     if view is None:
         return False
     if same_memory(view, face):
-        return disjoint(view, face)
+        return disjoint(view, face, sizes)
     return _own_memory(view)
 
 
@@ -187,7 +189,9 @@ def _received(
     if not (_own_memory(got.view) and _same_stretch(face, got)):
         return
     sent = None if step.send is None else step.send.view
-    if step.op is Op.SENDRECV and (sent is None or not _separate(sent, face)):
+    if step.op is Op.SENDRECV and (
+        sent is None or not _separate(sent, face, written_sizes(program))
+    ):
         return
     if not stands_alone(program.context, unpacking.span):
         return
@@ -229,11 +233,11 @@ def _surely_arrives(source: Partner | None) -> bool:
     return source is not None and source.kind is PartnerKind.RANK and not source.may_be_nobody
 
 
-def _separate(sent: View, face: View) -> bool:
+def _separate(sent: View, face: View, sizes: Mapping[str, Expr]) -> bool:
     if same_memory(sent, face):
-        return disjoint(sent, face)
+        return disjoint(sent, face, sizes)
     copied = sent.buffer.allocation.copied
-    if copied is not None and same_memory(copied, face) and not disjoint(copied, face):
+    if copied is not None and same_memory(copied, face) and not disjoint(copied, face, sizes):
         return False  # the copy may be left out as well
     return _own_memory(sent) and _own_memory(face)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from advisor.source import Edit, Span
 from costdb.expr import Expr, num
 from transforms.rank_facts import follow, partners, places, same_communicator
 from transforms.spmd_calls import argument, comments_within, is_simple
-from transforms.views import disjoint, same_memory
+from transforms.views import disjoint, same_memory, written_sizes
 
 _NEW = frozenset({Origin.NEW, Origin.COPY, Origin.COMPUTED})
 _REASON = (
@@ -58,11 +58,12 @@ class _Chain:
 
 def chains(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield an exchange for every chain whose messages do not depend on one another."""
+    sizes = written_sizes(program)
     for visit in function.visits():
         if function.weight(visit) == 0:
             continue
         for found in (_ring(program, visit), _open(program, visit), _edges(program, visit)):
-            if found is not None and _independent(found.send, found.receive):
+            if found is not None and _independent(found.send, found.receive, sizes):
                 yield _proposal(program, function, found)
 
 
@@ -131,7 +132,7 @@ def _is_end(step: Step, op: Op) -> bool:
     )
 
 
-def _independent(send: Communicate, receive: Communicate) -> bool:
+def _independent(send: Communicate, receive: Communicate, sizes: Mapping[str, Expr]) -> bool:
     """Return whether what is sent is surely not what is received."""
     assert send.send is not None and receive.receive is not None
     sent, received = send.send.view, receive.receive.view
@@ -139,7 +140,7 @@ def _independent(send: Communicate, receive: Communicate) -> bool:
     if send.send.count != receive.receive.count or send.send.count is None:
         return False
     if same_memory(sent, received):
-        return disjoint(sent, received)
+        return disjoint(sent, received, sizes)
     return _is_own(sent) and _is_own(received)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from advisor.ir.spmd.memory import At, Index, Part, View, Whole
 from advisor.ir.spmd.payloads import Payload
-from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.steps import (
     Allocate,
     Communicate,
@@ -15,25 +16,41 @@ from advisor.ir.spmd.steps import (
     Step,
     Wait,
 )
-from costdb.expr import Expr, num
+from costdb.expr import Expr, num, substitute
 from costdb.expr.nodes import Num
 
 
-def disjoint(one: View, other: View) -> bool:
+def disjoint(one: View, other: View, sizes: Mapping[str, Expr] | None = None) -> bool:
     """Return whether two views surely share no element.
 
     Views of different arrays of one program do only if neither is made from the other, which is
     what `same_memory` is asked before.
+
+    Parameters
+    ----------
+    one, other : View
+    sizes : mapping of str to Expr, optional
+        What symbols surely are.
     """
     if one.region is None or other.region is None or len(one.region) != len(other.region):
         return False
-    return any(_apart(a, b) for a, b in zip(one.region, other.region, strict=True))
+    pairs = zip(one.region, other.region, strict=True)
+    return any(_apart(a, b, sizes or {}) for a, b in pairs)
 
 
-def _apart(one: Index, other: Index) -> bool:
+def written_sizes(program: Program) -> dict[str, Expr]:
+    """Return the sizes that are numbers in the source, which hold in every run of it."""
+    return {
+        name: num(fact.value)
+        for name, fact in program.sizes.items()
+        if isinstance(fact.value, int) and name != RANKS and fact.origin.startswith("line ")
+    }
+
+
+def _apart(one: Index, other: Index, sizes: Mapping[str, Expr]) -> bool:
     low, high = _bounds(one)
     low_2, high_2 = _bounds(other)
-    return _not_above(high, low_2) or _not_above(high_2, low)
+    return _not_above(high, low_2, sizes) or _not_above(high_2, low, sizes)
 
 
 def _bounds(index: Index) -> tuple[Expr, Expr]:
@@ -46,8 +63,8 @@ def _bounds(index: Index) -> tuple[Expr, Expr]:
             return place, place + 1
 
 
-def _not_above(one: Expr, other: Expr) -> bool:
-    difference = other - one
+def _not_above(one: Expr, other: Expr, sizes: Mapping[str, Expr]) -> bool:
+    difference = substitute(other - one, sizes)
     return isinstance(difference, Num) and difference.value >= 0
 
 
