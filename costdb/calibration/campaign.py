@@ -22,6 +22,7 @@ from costdb.calibration.section import Effort, Need, Section
 from costdb.calibration.worker import Job
 from costdb.store.database import writing
 from costdb.store.place import store_path
+from costdb.store.records import beside_in
 from costdb.store.runs import (
     Launch,
     Run,
@@ -220,7 +221,10 @@ def _launch(
             number = begin_launch(connection, run, section.name, message["setting"])
             place = Launch(run.id, section.name, number, message["setting"], finished=False)
         elif "visits" in message and place is not None:
-            visits = [(points[index], taken) for index, taken in message["visits"]]
+            visits = [
+                (points[index], taken, beside_in(beside))
+                for index, taken, beside in message["visits"]
+            ]
             record(connection, run, place, visits)
             done += len(visits)
             elapsed = (time.monotonic() - began) / max(job.seconds, 1e-9)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from costdb.calibration.launch import launch
 from costdb.calibration.registry import CalibrationError
 from costdb.calibration.worker import Job, work
+from costdb.store.records import Beside
 
 # Who waits must not keep a core busy: the rank that measures alone may need it.
 _POLL_S = 0.01
@@ -83,8 +85,8 @@ class _Kept:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
 
-    def visit(self, index: int, taken: tuple[float, ...]) -> None:
-        self.messages.append({"visits": [(index, taken)]})
+    def visit(self, index: int, taken: tuple[float, ...], beside: Beside) -> None:
+        self.messages.append({"visits": [(index, taken, asdict(beside))]})
 
     def write(self, **message: object) -> None:
         self.messages.append(message)

@@ -8,13 +8,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 from costdb.calibration.section import Action, Effort, Point, Section, World
+from costdb.calibration.sentinel import sentinel_of
+from costdb.store.records import Beside
 
-Emit = Callable[[int, tuple[float, ...]], object]
+Emit = Callable[[int, tuple[float, ...], Beside], object]
 
 _WARM_UPS = 2
 _NANOSECONDS_PER_US = 1000
+
+_Told = TypeVar("_Told")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +29,29 @@ class Pace:
     Attributes
     ----------
     rounds : int
-        How often each point is visited, in another order each time: what drifts, and what one
-        point leaves behind for the next, then falls on all alike.
+        How often each point is visited, in another order each time: what drifts, what others do
+        for seconds, and what one point leaves behind for the next, then falls on all alike.
+    slow_rounds : int
+        How often a point is whose visit takes more than its even share of the time.
     samples, least : int
         Samples of a visit where time allows, and however slow the point is.
     """
 
     rounds: int
+    slow_rounds: int
     samples: int
     least: int
 
+    def visited(self, number: int, *, slow: bool) -> bool:
+        """Return whether a point is visited in a round, from 0; all are in the first."""
+        return not slow or number * self.slow_rounds % self.rounds < self.slow_rounds
 
-PACES = {Effort.QUICK: Pace(2, 10, 2), Effort.FULL: Pace(3, 10, 2)}
+    def left(self, number: int, *, slow: bool) -> int:
+        """Return how often a point is visited after a round."""
+        return sum(self.visited(one, slow=slow) for one in range(number + 1, self.rounds))
+
+
+PACES = {Effort.QUICK: Pace(4, 2, 5, 2), Effort.FULL: Pace(8, 3, 4, 2)}
 
 
 def measure(
@@ -48,7 +64,7 @@ def measure(
     seed: int,
     emit: Emit,
 ) -> None:
-    """Time `points` until every one was visited `pace.rounds` times, or time is up.
+    """Time `points` until every one was visited as often as `pace` says, or time is up.
 
     Parameters
     ----------
@@ -59,42 +75,63 @@ def measure(
     seed : int
         Of the order; the same on every rank.
     emit : callable
-        Takes the index of a point and the microseconds of a visit; called on rank 0 only.
+        Takes the index of a point, the microseconds of a visit, and what the sentinel took beside
+        them; called on rank 0 only.
     """
     deadline = time.monotonic() + seconds
-    order = list(_visits(len(points), pace.rounds, seed))
-    with _no_collections():
-        for done, index in enumerate(order):
-            share = _agreed(world, (deadline - time.monotonic()) / (len(order) - done))
-            if share <= 0:
-                break
-            action = section.action(points[index], world)
-            try:
-                taken = _visit(action, world, pace, share)
-            finally:
-                action.close()
-            if world.rank == 0:
-                emit(index, taken)
-
-
-def _visits(points: int, rounds: int, seed: int) -> Iterator[int]:
     source = random.Random(seed)
-    for _ in range(rounds):
-        yield from source.sample(range(points), points)
+    # ranks begin at different times, but must come to the same visits
+    even_s = _agreed(world, seconds / max(1, len(points) * pace.rounds))
+    slow: set[int] = set()
+    with _no_collections():
+        for number in range(pace.rounds):
+            every = source.sample(range(len(points)), len(points))
+            order = [index for index in every if pace.visited(number, slow=index in slow)]
+            left = len(order) + sum(pace.left(number, slow=index in slow) for index in every)
+            for done, index in enumerate(order):
+                begun = time.monotonic()
+                share = _agreed(world, (deadline - begun) / (left - done))
+                if share <= 0:
+                    return
+                action = section.action(points[index], world)
+                try:
+                    taken, beside = _visit(action, world, pace, share)
+                finally:
+                    action.close()
+                if number == 0 and _agreed(world, time.monotonic() - begun) > even_s:
+                    slow.add(index)
+                if world.rank == 0:
+                    emit(index, taken, beside)
 
 
-def _visit(action: Action, world: World, pace: Pace, share_s: float) -> tuple[float, ...]:
+def _visit(
+    action: Action, world: World, pace: Pace, share_s: float
+) -> tuple[tuple[float, ...], Beside]:
     # The last warm-up tells how many samples the time allows; all ranks find the same number.
+    sentinel = sentinel_of(action.threads)
     passed_s = 0.0
     for _ in range(_WARM_UPS):
         begin = time.perf_counter()
         _once(action, world)
-        (passed_s,) = _slowest(world, [time.perf_counter() - begin])
+        sentinel()
+        passed_s = max(_everyones(world, time.perf_counter() - begin))
         if passed_s > share_s:
             break
     fitting = int(share_s / max(passed_s, 1e-9)) - _WARM_UPS
     count = min(max(fitting, pace.least), pace.samples)
-    return _slowest(world, [_once(action, world) for _ in range(count)])
+    taken, beside = [], [sentinel()]
+    for _ in range(count):
+        taken.append(_once(action, world))
+        beside.append(sentinel())
+    ranks = _everyones(world, (taken, beside))
+    slowest = tuple(max(samples) for samples in zip(*(mine for mine, _ in ranks), strict=True))
+    least, most = (
+        [choose(one) for one in zip(*(found for _, found in ranks), strict=True)]
+        for choose in (min, max)
+    )
+    # one reading is after a sample and before the next
+    ends = zip(map(min, least, least[1:]), map(max, most, most[1:]), strict=True)
+    return slowest, Beside(action.threads, tuple(ends))
 
 
 def _once(action: Action, world: World) -> float:
@@ -109,11 +146,8 @@ def _once(action: Action, world: World) -> float:
     return spent / _NANOSECONDS_PER_US / action.repetitions
 
 
-def _slowest(world: World, mine: list[float]) -> tuple[float, ...]:
-    if world.communicator is None:
-        return tuple(mine)
-    everyones = world.communicator.allgather(mine)
-    return tuple(max(samples) for samples in zip(*everyones, strict=True))
+def _everyones(world: World, mine: _Told) -> list[_Told]:
+    return [mine] if world.communicator is None else world.communicator.allgather(mine)
 
 
 def _agreed(world: World, share: float) -> float:

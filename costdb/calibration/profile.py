@@ -13,9 +13,11 @@ from costdb.calibration.hardware import (
     machine_title,
 )
 from costdb.calibration.library import NO_LIBRARY
-from costdb.calibration.recording import circumstances, timings_of
+from costdb.calibration.neighbours import UNTOLD, Sharing
+from costdb.calibration.recording import circumstances, sharing_in, timings_of
 from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, find_section
 from costdb.calibration.section import Fitted, Need, Quality, Timing
+from costdb.calibration.sharing_document import sharing_facts, sharing_told
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.documents import Json
 from costdb.profile_check import check_profile
@@ -57,11 +59,14 @@ class Made:
     sections : tuple of FittedSection
     skipped : tuple of Skipped
         What could not be measured or fitted, and why.
+    sharing : tuple of str
+        What is to be said of other guests on the same cores.
     """
 
     document: Mapping[str, Json]
     sections: tuple[FittedSection, ...]
     skipped: tuple[Skipped, ...]
+    sharing: tuple[str, ...] = ()
 
 
 def make_profile(
@@ -74,14 +79,16 @@ def make_profile(
     CalibrationError
         Nothing was measured, or the profile contradicts its schema, physics, or itself.
     """
-    sections, failed = fit_sections(connection, newest)
+    names = tuple(dict.fromkeys((*SECTIONS, *newest.sections)))
+    sharing = sharing_in(connection, newest.machine, names)
+    sections, failed = fit_sections(connection, newest, names)
     left_out = (*skipped, *failed)
     if not sections:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in left_out)
         raise CalibrationError(
             f"no section was measured to its end{': ' if reasons else ''}{reasons}"
         )
-    document = document_of(newest, sections, left_out)
+    document = document_of(newest, sections, left_out, sharing)
     problems = check_profile(document, f"calibration of {newest.machine}")
     if problems:
         raise CalibrationError(problems[0])
@@ -90,15 +97,15 @@ def make_profile(
             for quality in one.fitted.qualities:
                 _keep(connection, one, quality)
     store_profile(document, f"calibration {newest.id}", replace=True)
-    return Made(document, sections, left_out)
+    return Made(document, sections, left_out, sharing_told(sharing))
 
 
 def fit_sections(
-    connection: sqlite3.Connection, newest: Run
+    connection: sqlite3.Connection, newest: Run, names: Iterable[str]
 ) -> tuple[tuple[FittedSection, ...], tuple[Skipped, ...]]:
     """Fit what was measured; a section whose measurements admit no fit is reported instead."""
     fitted, failed = [], []
-    for name in dict.fromkeys((*SECTIONS, *newest.sections)):
+    for name in names:
         run = newest_run_of(connection, newest.machine, name)
         if run is None:
             continue
@@ -121,12 +128,17 @@ def fit_sections(
 
 
 def document_of(
-    newest: Run, sections: Sequence[FittedSection], skipped: Sequence[Skipped]
+    newest: Run,
+    sections: Sequence[FittedSection],
+    skipped: Sequence[Skipped],
+    sharing: Sharing = UNTOLD,
 ) -> dict[str, Json]:
     """Return the profile, not yet checked."""
     sources: dict[str, Json] = {SYSTEM_SOURCE: SYSTEM_CITATION}
-    parts: dict[str, Json] = {"hardware": hardware_facts()}
-    notes: list[Json] = [_STEADY]
+    parts: dict[str, Json] = {"hardware": {**hardware_facts(), **sharing_facts(sharing)}}
+    if sharing != UNTOLD:
+        sources[SOURCE] = _citation(newest)
+    notes: list[Json] = [_STEADY, *sharing_told(sharing)]
     for one in sections:
         source = SOURCE if one.run.id == newest.id else f"{SOURCE}.{one.name.replace(':', '.')}"
         sources[source] = _citation(one.run)

@@ -6,9 +6,18 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from costdb.calibration.neighbours import Sharing, sharing_of
 from costdb.calibration.section import Feature, Point, Timing
-from costdb.store.records import Circumstances, Sample, add_samples, recorded, samples_of
-from costdb.store.runs import Launch, Run
+from costdb.store.records import (
+    Beside,
+    Circumstances,
+    Sample,
+    add_samples,
+    beside_samples,
+    recorded,
+    samples_of,
+)
+from costdb.store.runs import Launch, Run, newest_run_of
 
 _HELD_OUT = "held_out"
 _SECTION = "section"
@@ -21,13 +30,13 @@ def record(
     connection: sqlite3.Connection,
     run: Run,
     launch: Launch,
-    visits: Iterable[tuple[Point, Sequence[float]]],
+    visits: Iterable[tuple[Point, Sequence[float], Beside | None]],
 ) -> None:
     """Append visits to the records of their circumstances."""
     batches: dict[Circumstances, list[Sample]] = {}
-    for point, taken in visits:
+    for point, taken, beside in visits:
         stated = {**point.features, _HELD_OUT: int(point.held_out), _SECTION: launch.section}
-        sample = Sample(launch.number, stated, tuple(taken))
+        sample = Sample(launch.number, stated, tuple(taken), beside)
         batches.setdefault(circumstances(run, launch.setting, point), []).append(sample)
     for place, samples in batches.items():
         add_samples(connection, place, samples)
@@ -69,3 +78,10 @@ def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[
         )
         for (operation, features, held_out), launches in found.items()
     )
+
+
+def sharing_in(connection: sqlite3.Connection, machine: str, sections: Iterable[str]) -> Sharing:
+    """Return how cores were shared in the newest runs of a machine's sections, all together."""
+    runs = (newest_run_of(connection, machine, section) for section in sections)
+    dates = sorted({run.id for run in runs if run is not None})
+    return sharing_of(one for date in dates for one in beside_samples(connection, machine, date))

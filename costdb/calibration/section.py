@@ -108,6 +108,8 @@ class Action:
         Whether this thread does all of it and waits for nobody: then the time that the process
         ran is what counts, which leaves out what others on a shared machine took of its core.
         On a machine at rest it is the time that passed.
+    threads : int
+        How many threads of this process compute in it, for the sentinel to watch the cores of.
     """
 
     run: Callable[[], object]
@@ -115,6 +117,7 @@ class Action:
     close: Callable[[], object] = field(default=lambda: None)
     before: Callable[[], object] = field(default=lambda: None)
     alone: bool = False
+    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,9 +33,9 @@ class SuperstepSection:
 
         plan = plan_of(point)
         if point.features["family"] == GOOD:
-            return Action(Near(plan.reads, plan.writes))
+            return Action(Near(plan.reads, plan.writes), threads=len(plan.reads))
         far = Far(plan.reads, plan.writes)
-        return Action(far, before=far.move)
+        return Action(far, before=far.move, threads=len(plan.reads))
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit both families for each number of processors."""

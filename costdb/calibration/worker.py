@@ -14,16 +14,20 @@ import threading
 import time
 import traceback
 from dataclasses import asdict, dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from costdb.calibration.follow import follow
 from costdb.calibration.library import setting_of, usable_cores
 from costdb.calibration.measure import PACES, measure
 from costdb.calibration.registry import find_section
 from costdb.calibration.section import Effort, Need, Section, World
+from costdb.store.records import Beside
 
 _BATCH_S = 1.0
 _RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
+
+Visit = tuple[int, tuple[float, ...], dict[str, Any]]
+"""A visit in a message: the index of the point, the samples, and what was beside them."""
 
 OWNER = "ADVISE_CALIBRATION_OWNER"
 """The variable that names the process, on this machine, without which ranks end."""
@@ -46,8 +50,8 @@ class Output(Protocol):
         """Say something at once."""
         ...
 
-    def visit(self, index: int, taken: tuple[float, ...]) -> None:
-        """Say the samples of a visit, now or later."""
+    def visit(self, index: int, taken: tuple[float, ...], beside: Beside) -> None:
+        """Say the samples of a visit, and what was beside them, now or later."""
         ...
 
     def end(self) -> None:
@@ -60,11 +64,11 @@ class _Lines:
 
     def __init__(self, descriptor: int) -> None:
         self._stream = os.fdopen(descriptor, "w", encoding="utf-8")
-        self._visits: list[tuple[int, tuple[float, ...]]] = []
+        self._visits: list[Visit] = []
         self._due = time.monotonic() + _BATCH_S
 
-    def visit(self, index: int, taken: tuple[float, ...]) -> None:
-        self._visits.append((index, taken))
+    def visit(self, index: int, taken: tuple[float, ...], beside: Beside) -> None:
+        self._visits.append((index, taken, asdict(beside)))
         if time.monotonic() >= self._due:
             self.write(visits=self._visits)
             self._visits = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 APPLICATION_ID = 0x41445653  # "ADVS"
 
 FIRST_TABLES = (
@@ -129,7 +129,12 @@ _RESULTS = (
     "CREATE INDEX results_of_machine ON results (machine, command, subject)",
 )
 
-MIGRATIONS = {1: _OBSERVATIONS, 2: _RUNS, 3: _RESULTS}
+_BESIDE = (
+    # What a sentinel took beside each sample of the row; samples of older versions have none.
+    "ALTER TABLE samples ADD COLUMN beside TEXT",
+)
+
+MIGRATIONS = {1: _OBSERVATIONS, 2: _RUNS, 3: _RESULTS, 4: _BESIDE}
 """By version: what makes the tables of the next one of them."""
 
-TABLES = (*FIRST_TABLES, *_OBSERVATIONS, *_RUNS, *_RESULTS)
+TABLES = (*FIRST_TABLES, *_OBSERVATIONS, *_RUNS, *_RESULTS, *_BESIDE)

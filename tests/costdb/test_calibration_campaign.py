@@ -29,7 +29,15 @@ from costdb.machines import load_machine
 from costdb.profile_check import check_profile
 from costdb.store import StoreError, store_path
 from costdb.store.database import reading, writing
-from costdb.store.records import Circumstances, Sample, add_samples, fits_of, recorded, samples_of
+from costdb.store.records import (
+    Circumstances,
+    Sample,
+    add_samples,
+    beside_samples,
+    fits_of,
+    recorded,
+    samples_of,
+)
 from costdb.store.runs import alone, launches_of, newest_run_of
 from costdb.store.tables import SCHEMA_VERSION
 
@@ -279,9 +287,12 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
         connection.execute("DROP TABLE launches")
         connection.execute("DROP TABLE runs")
         connection.execute("DROP TABLE results")
+        connection.execute("ALTER TABLE samples DROP COLUMN beside")
         connection.execute("PRAGMA user_version = 2")
     with reading(store_path()) as connection:
         assert recorded(connection) == (place,)
+        assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
+        assert beside_samples(connection, "m", "d") == ()
     with writing(store_path()) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert newest_run_of(connection, "m", "s") is None

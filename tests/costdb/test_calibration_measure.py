@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import time
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from costdb.calibration.measure import PACES, Pace, measure
 from costdb.calibration.section import Action, Effort, Fitted, Point, World
+from costdb.store.records import Beside
 
 POINTS = [Point("wait", {"us": us}) for us in (1, 10, 100)]
 
@@ -53,30 +55,30 @@ def measured(pace: Pace, seconds: float, seed: int = 1, section: Waits | None = 
         pace,
         seconds=seconds,
         seed=seed,
-        emit=lambda index, taken: found.append((index, taken)),
+        emit=lambda index, taken, beside: found.append((index, taken)),
     )
     return found
 
 
 def test_every_round_visits_every_point_once_in_another_order():
-    found = measured(Pace(20, 3, 2), seconds=30)
+    found = measured(Pace(20, 3, 3, 2), seconds=30)
     rounds = [[index for index, _ in found[at : at + 3]] for at in range(0, 60, 3)]
     assert all(sorted(visited) == [0, 1, 2] for visited in rounds)
     assert len({tuple(visited) for visited in rounds}) > 3
-    assert [index for index, _ in measured(Pace(20, 3, 2), 30)] == [index for index, _ in found]
-    assert [index for index, _ in measured(Pace(20, 3, 2), 30, seed=2)] != [i for i, _ in found]
+    assert [index for index, _ in measured(Pace(20, 3, 3, 2), 30)] == [index for index, _ in found]
+    assert [index for index, _ in measured(Pace(20, 3, 3, 2), 30, seed=2)] != [i for i, _ in found]
 
 
-def test_a_full_calibration_takes_thirty_samples_of_a_point_in_each_launch():
+def test_a_full_calibration_takes_more_than_thirty_samples_of_a_point_in_each_launch():
     found = measured(PACES[Effort.FULL], seconds=30)
-    assert Counter(index for index, taken in found for _ in taken) == {0: 30, 1: 30, 2: 30}
+    assert Counter(index for index, taken in found for _ in taken) == {0: 32, 1: 32, 2: 32}
     for index, taken in found:
         assert min(taken) >= POINTS[index].features["us"]
 
 
 def test_warm_ups_are_no_samples_and_what_was_prepared_is_freed():
     section = Waits()
-    found = measured(Pace(2, 5, 2), seconds=30, section=section)
+    found = measured(Pace(2, 2, 5, 2), seconds=30, section=section)
     assert section.runs > sum(len(taken) for _, taken in found)
     assert section.opened == section.closed
     assert len(section.opened) == len(found)
@@ -84,15 +86,15 @@ def test_warm_ups_are_no_samples_and_what_was_prepared_is_freed():
 
 def test_time_is_kept_by_taking_fewer_samples():
     begun = time.monotonic()
-    found = measured(Pace(3, 100_000, 2), seconds=0.3)
+    found = measured(Pace(3, 3, 100_000, 2), seconds=0.3)
     assert 0.1 < time.monotonic() - begun < 3
     assert {index for index, _ in found} == {0, 1, 2}
-    assert measured(Pace(3, 10, 2), seconds=0.0) == []
+    assert measured(Pace(3, 3, 10, 2), seconds=0.0) == []
 
 
 def test_the_collector_rests_while_measuring_and_comes_back():
     section = Waits()
-    measured(Pace(1, 2, 2), 30, section=section)
+    measured(Pace(1, 1, 2, 2), 30, section=section)
     assert not section.collecting
     assert gc.isenabled()
 
@@ -109,5 +111,76 @@ def test_an_action_that_fails_is_closed():
 
     section = Broken()
     with pytest.raises(OSError, match="no memory"):
-        measured(Pace(1, 2, 2), 30, section=section)
+        measured(Pace(1, 1, 2, 2), 30, section=section)
     assert section.opened == section.closed
+
+
+@pytest.mark.parametrize("rounds", range(1, 12))
+@pytest.mark.parametrize("slow_rounds", range(1, 12))
+def test_slow_points_are_visited_less_often_but_all_along(rounds, slow_rounds):
+    if slow_rounds > rounds:
+        return
+    pace = Pace(rounds, slow_rounds, 4, 2)
+    visited = [number for number in range(rounds) if pace.visited(number, slow=True)]
+    assert visited[0] == 0
+    assert len(visited) == slow_rounds
+    gaps = {after - before for before, after in itertools.pairwise([*visited, rounds])}
+    assert max(gaps) - min(gaps) <= 1
+    assert all(pace.visited(number, slow=False) for number in range(rounds))
+    for number in range(rounds):
+        assert pace.left(number, slow=True) == sum(one > number for one in visited)
+
+
+def test_what_takes_more_than_its_share_is_visited_less_often():
+    class Long(Waits):
+        def action(self, point, world):
+            prepared = super().action(point, world)
+            if point.features["us"] != 100:
+                return prepared
+            return replace(prepared, run=lambda: time.sleep(0.02))
+
+    # an even share is 12 ms: ten visits of nine samples are far from it, one of the long is not
+    found = measured(Pace(10, 2, 2, 2), seconds=0.36, section=Long())
+    assert Counter(index for index, _ in found) == {0: 10, 1: 10, 2: 2}
+
+
+def test_beside_each_sample_stands_what_the_sentinel_took_before_and_after(monkeypatch):
+    # a clock of our own: the sentinel takes 1, 2, 3, ... us, the first two for the warm-ups
+    ticks = itertools.count(1)
+    monkeypatch.setattr(
+        "costdb.calibration.measure.sentinel_of", lambda threads: lambda: float(next(ticks))
+    )
+    found = []
+    measure(
+        Waits(), POINTS[:1], World(), Pace(1, 1, 4, 2), seconds=30, seed=1,
+        emit=lambda index, taken, beside: found.append((taken, beside)),
+    )  # fmt: skip
+    ((taken, beside),) = found
+    assert len(taken) == 4
+    assert beside == Beside(1, ((3, 4), (4, 5), (5, 6), (6, 7)))
+
+
+def test_the_slowest_rank_counts_and_the_sentinels_of_all(monkeypatch):
+    monkeypatch.setattr("costdb.calibration.measure.sentinel_of", lambda threads: lambda: 5.0)
+
+    class Pair:
+        """Two ranks: this one, and one that always takes a second and whose core is shared."""
+
+        def Barrier(self):  # noqa: N802
+            pass
+
+        def bcast(self, value):
+            return value
+
+        def allgather(self, mine):
+            if isinstance(mine, float):
+                return [mine, 0.0]
+            samples, sentinels = mine
+            return [mine, ([1e6] * len(samples), [8.0] * len(sentinels))]
+
+    found = []
+    measure(
+        Waits(), POINTS[:1], World(0, 2, Pair()), Pace(1, 1, 2, 2), seconds=30, seed=1,
+        emit=lambda index, taken, beside: found.append((taken, beside)),
+    )  # fmt: skip
+    assert found == [((1e6, 1e6), Beside(1, ((5.0, 8.0), (5.0, 8.0))))]

@@ -55,7 +55,7 @@ def keep(
     number = begin_launch(connection, run, section.name, SETTING)
     launch = Launch(run.id, section.name, number, SETTING, False)
     points = section.points(Effort.FULL, 2)
-    record(connection, run, launch, [(point, [law_us(point)] * 3) for point in points])
+    record(connection, run, launch, [(point, [law_us(point)] * 3, None) for point in points])
     finish_launch(connection, launch)
     finish_run(connection, run)
 

@@ -1,0 +1,95 @@
+"""Samples beside a busy neighbour are told apart by a sentinel."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costdb.calibration.neighbours import State, groups_of, sharing_of
+from costdb.calibration.sentinel import sentinel_of
+from costdb.calibration.sharing_document import sharing_facts, sharing_told
+from costdb.store.records import Beside
+
+ALONE_US, SHARED_US = 6.5, 11.5
+
+
+def series(shared: float, count: int = 4000, seed: int = 1, scatter: float = 0.04) -> list[float]:
+    """Return readings in stretches, as a neighbour comes and goes, with some interrupts."""
+    draw = random.Random(seed)
+    made: list[float] = []
+    while len(made) < count:
+        us = SHARED_US if draw.random() < shared else ALONE_US
+        made += [us * draw.lognormvariate(0, scatter) for _ in range(draw.randrange(1, 40))]
+    return [us * (20 if draw.random() < 0.003 else 1) for us in made[:count]]
+
+
+def beside(readings: list[float], threads: int = 1) -> Beside:
+    ends = itertools.pairwise(readings)
+    return Beside(threads, tuple((min(pair), max(pair)) for pair in ends))
+
+
+@pytest.mark.parametrize("shared", [0.05, 0.5, 0.95])
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 10**6), scale=st.floats(1e-3, 1e3))
+def test_two_groups_are_found_whatever_the_unit(shared, seed, scale):
+    readings = series(shared, 8000, seed=seed)
+    found = groups_of(readings)
+    assert found is not None
+    assert found.alone_us == pytest.approx(ALONE_US, rel=0.02)
+    assert found.shared_us == pytest.approx(SHARED_US, rel=0.05)
+    assert ALONE_US * 1.1 < found.limit_us < SHARED_US * 0.9
+    scaled = groups_of([scale * us for us in readings])
+    assert scaled is not None
+    states = [found.state(us, us) for us in readings]
+    assert [scaled.state(scale * us, scale * us) for us in readings] == states
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), shared=st.sampled_from([0.0, 1.0]))
+def test_one_group_that_scatters_is_one_state(seed, shared):
+    readings = series(shared, seed=seed)
+    assert groups_of(readings) is None
+    sharing = sharing_of([beside(readings)])
+    assert sharing.groups == {}
+    assert sharing_told(sharing) == ()
+    assert set(sharing_facts(sharing)) == {"sentinel_p1_alone_us"}
+
+
+def test_what_a_calibration_met_is_told():
+    mostly = sharing_of([beside(series(0.9)), beside(series(0.1, 500))])
+    assert sum(mostly.share(state) for state in State) == pytest.approx(1)
+    assert mostly.share(State.SHARED) > 0.6 > 0.3 > mostly.share(State.ALONE)
+    (said,) = sharing_told(mostly)
+    assert f"same cores for {mostly.share(State.SHARED):.0%} of the samples" in said
+    facts = sharing_facts(mostly)
+    for state, name in ((State.SHARED, "samples_shared"), (State.ALONE, "samples_alone")):
+        assert facts[name]["value"] == pytest.approx(mostly.share(state), rel=1e-4)
+    hardly = sharing_of([beside(series(0.02, 8000))])
+    assert hardly.groups
+    assert sharing_told(hardly) == ()
+
+
+def test_threads_have_groups_of_their_own():
+    twice = [2.5 * us for us in series(0.5, seed=7)]
+    sharing = sharing_of([beside(series(0.5)), beside(twice, threads=2)])
+    for threads, factor in ((1, 1.0), (2, 2.5)):
+        groups = sharing.groups[threads]
+        assert groups.alone_us == pytest.approx(factor * ALONE_US, rel=0.02)
+        low, high = factor * ALONE_US, factor * SHARED_US
+        assert groups.state(low, low) is State.ALONE
+        assert groups.state(high, high) is State.SHARED
+        assert groups.state(low, high) is State.CHANGING
+    assert sum(sharing.counts.values()) == 2 * 3999
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_sentinel_takes_microseconds(threads):
+    if threads > 1:
+        pytest.importorskip("numba")
+    sentinel = sentinel_of(threads)
+    assert sentinel is sentinel_of(threads)
+    assert 0.1 < min(sentinel() for _ in range(20)) < 10_000
