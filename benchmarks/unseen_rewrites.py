@@ -7,8 +7,9 @@ Of each family (:mod:`benchmarks.drawn_rewrites`) so many programs are drawn. Ea
 run as by ``advise verify``, with a few rewrites or with a twin, all in turn, in several rounds.
 Two variants are told apart where one took more than 10 % longer in every round. Printed is a table
 of such pairs by rule, and all that were ranked wrong or whose ratio the predicted interval misses,
-with both sides' errors and the terms that most of their predicted times are. ``surely wrong`` has
-an interval on the other side of 1; ``untold`` has a gain that no prediction showed. ``--keep``
+with both sides' errors and the terms that most of their predicted times are. A ``tie`` is
+predicted to differ by less than what is a gain to ``advise``, and is not right; ``surely wrong``
+has an interval on the other side of 1; ``untold`` is a gain that no prediction showed. ``--keep``
 stores what was measured; ``--from`` predicts the same kernels anew and measures nothing.
 """
 
@@ -26,7 +27,7 @@ from statistics import median
 from typing import Any
 
 from advisor.cli.formats import text_style
-from advisor.ranking.compare import compared
+from advisor.ranking.compare import WORTH, compared
 from advisor.report.table import table
 from advisor.report.units import duration
 from advisor.verify.cases import Case, Variant
@@ -40,7 +41,8 @@ from costdb.machines import Machine, load_machine
 _EFFORT = Effort(launches=1, repetitions=9, seconds=0.2)
 _ROUNDS = 3
 _TOTALS = (
-    "rewrite", "pairs", "apart", "right", "surely wrong", "untold", "inside", "error", "measured",
+    "rewrite", "pairs", "apart", "right", "tie", "surely wrong", "untold", "inside", "error",
+    "measured",
 )  # fmt: skip
 _MISSES = (
     "program", "rewrite", "ranked", "measured", "predicted", "low", "high", "times", "errors",
@@ -111,20 +113,25 @@ class Pair:
         return min(self.ratios) > UNLIKE or max(self.ratios) < 1 / UNLIKE
 
     @property
+    def tie(self) -> bool:
+        """Whether no order was predicted."""
+        return 1 / WORTH < self.predicted.mid < WORTH
+
+    @property
     def right(self) -> bool:
-        """Whether the order was predicted; a tie is no order."""
-        return (self.measured > 1) == (self.predicted.mid > 1) and self.predicted.mid != 1
+        """Whether the order was predicted."""
+        return (self.measured > 1) == (self.predicted.mid > 1) and not self.tie
 
     @property
     def surely_wrong(self) -> bool:
         """Whether the whole interval is on the wrong side."""
         away = self.predicted.high < 1 if self.measured > 1 else self.predicted.low > 1
-        return self.apart and away
+        return self.apart and away and not self.tie
 
     @property
     def untold(self) -> bool:
         """Whether the second is a gain that is not predicted: nothing is said of it."""
-        return self.apart and self.measured > 1 and self.predicted.mid <= 1
+        return self.apart and self.measured > 1 and self.predicted.mid < WORTH
 
     @property
     def inside(self) -> bool:
@@ -226,6 +233,7 @@ def _totals(pairs: Sequence[Pair]) -> Iterator[tuple[str, ...]]:
             str(len(of_rule)),
             str(len(apart)),
             str(sum(pair.right for pair in apart)),
+            str(sum(pair.tie for pair in apart)),
             str(sum(pair.surely_wrong for pair in apart)),
             str(sum(pair.untold for pair in apart)),
             f"{sum(pair.inside for pair in of_rule)} of {len(of_rule)}",
@@ -238,13 +246,19 @@ def _row(pair: Pair) -> tuple[str, ...]:
     return (
         pair.program,
         pair.what,
-        "right" if pair.right else "SURELY WRONG" if pair.surely_wrong else "WRONG",
+        _ranked(pair),
         f"{pair.measured:.3g}",
         *(f"{end:.3g}" for end in (pair.predicted.mid, pair.predicted.low, pair.predicted.high)),
         " to ".join(duration(run.seconds) for run in (pair.before, pair.after)),
         ", ".join(f"{_predicted(run).mid / run.seconds:.2f}" for run in (pair.before, pair.after)),
         *(_most(run) for run in (pair.before, pair.after)),
     )
+
+
+def _ranked(pair: Pair) -> str:
+    if pair.tie:
+        return "TIE"
+    return "right" if pair.right else "SURELY WRONG" if pair.surely_wrong else "WRONG"
 
 
 def _most(run: Run) -> str:

@@ -102,7 +102,8 @@ def test_a_gain_that_is_predicted_the_other_way_is_wrong_and_untold() -> None:
     gain = [(2.0, 1.0)] * 3
     assert pair(gain, 1.5, 2, 2.5).right and pair(gain, 1.5, 2, 2.5).inside
     tie = pair(gain, 0.5, 1, 3)
-    assert not tie.right and tie.untold and not tie.surely_wrong
+    assert tie.tie and not tie.right and tie.untold and not tie.surely_wrong
+    assert not pair(gain, 1.0, 1.0, 1.0).surely_wrong
     wrong = pair(gain, 0.5, 0.7, 0.9)
     assert not wrong.right and wrong.untold and wrong.surely_wrong and not wrong.inside
     loss = pair([(1.0, 2.0)] * 3, 1.1, 1.3, 1.5)

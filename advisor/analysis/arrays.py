@@ -357,9 +357,9 @@ class Arrays:
             if value.fused:
                 # what they are multiplied by is a matter of their calls
                 made, factors = operations.without_calls(made) if self.in_calls else (made, ())
-                made += operations.reduction(value.axis, source, found, self.facts, factors)
+                made += operations.reduction(value, source, found, self.facts, factors)
             else:
-                made += operations.reduction(value.axis, source, found, self.facts)
+                made += operations.reduction(value, source, found, self.facts)
             placement = source.placement if value.axis is None else self._placed(value)
             return made, Operand(None, found, placement, whole(found.extents))
         placement = self._placed(value)

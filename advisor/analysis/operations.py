@@ -13,10 +13,10 @@ from advisor.analysis.placement import Placement, local_extents, pitches_bytes
 from advisor.analysis.requests import OneRead, Reach
 from advisor.distribution import CyclicDim, NotDistributed
 from advisor.dtypes import itemsize_of
-from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.shapes import ArrayType, strong, whole
 from advisor.ir.signs import largest
-from advisor.ir.values import Fourier, Range
-from costdb.expr import Expr, ceil_div, log2
+from advisor.ir.values import Fourier, Range, Reduction
+from costdb.expr import Expr, ceil_div, log2, minimum, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process
 from costdb.work import (
     Access,
@@ -35,6 +35,10 @@ from costdb.work import (
 
 STATEMENTS = "array statements"
 PRODUCTS = "matrix products"
+_BUFFERED = 8192
+"""Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
+_SUMMED = frozenset({"add", "multiply"})
+"""Operations that are done in the type of their result, and not of their operand."""
 
 
 def broadcast(found: ArrayType, placement: Placement) -> list[Process]:
@@ -116,6 +120,7 @@ def scan(
         Access(local_region(found, placement, counts, facts), store=True),
     )
     call = _call(ArrayOperation.SCAN, source, found, accesses, axis)
+    casts = _casts(call, source.array.dtype)
     stored = Visit(accesses[1].region)
     added = ArrayCall(
         ArrayOperation.BINARY, found.dtype, product(counts), stored, (stored,), fresh=False
@@ -126,7 +131,7 @@ def scan(
             edge=local_region(found, placement, edge, facts),
             block=local_region(found, placement, counts, facts),
             label=f"prefix scan, axis {axis}",
-            calls=(call,),
+            calls=(*casts, call),
             correction=(added,),
         )
     )
@@ -141,7 +146,7 @@ def without_calls(made: list[Process]) -> tuple[list[Process], tuple[Visit, ...]
 
 
 def reduction(
-    axis: int | None,
+    value: Reduction,
     source: Operand,
     found: ArrayType,
     facts: Facts,
@@ -151,7 +156,7 @@ def reduction(
 
     Where there are `factors`, their products are summed as they are computed.
     """
-    placement = source.placement
+    placement, axis = source.placement, value.axis
     counts = local_extents(placement, source.array.extents, facts)
     part = Reduced(
         local_region(source.array, placement, counts, facts),
@@ -189,6 +194,7 @@ def reduction_of(
     elements = product(counts)
     kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
     across = None if axis is None or factors else len(counts) - 1 - axis
+    casts: tuple[ArrayCall, ...] = ()
     call = ArrayCall(
         ArrayOperation.MATVEC if factors else ArrayOperation.REDUCE,
         part.dtype,
@@ -199,7 +205,13 @@ def reduction_of(
         axis_from_last=across,
         length=elements if axis is None else counts[axis],
     )
-    made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS, (call,)))]
+    if not factors and value.operation in _SUMMED:
+        call = replace(call, dtype=strong(found.dtype))
+        casts = _casts(call, source.array.dtype)
+    if casts and casts[0].result:
+        # from the buffer, not from memory
+        call = replace(call, operands=(casts[0].result,))
+    made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS, (*casts, call)))]
     ranks = ONE
     for along in range(len(counts)) if axis is None else (axis,):
         ranks = ranks * part.ranks[along]
@@ -208,6 +220,22 @@ def reduction_of(
         region = Region(itemsize, kept or (ONE,), pitches_bytes(kept or (ONE,), "C", itemsize))
         made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
     return made
+
+
+def _casts(call: ArrayCall, dtype: str) -> tuple[ArrayCall, ...]:
+    """Return the casts of a call's operand to the type that it is combined in.
+
+    The library casts as many elements at a time as its buffer has, combines these and goes on.
+    """
+    if strong(dtype) == strong(call.dtype):
+        return ()
+    (operand,) = call.operands
+    itemsize, counts = itemsize_of(call.dtype), operand.region.counts
+    # every row lies where the one before it lay
+    held = (*counts[:-1], minimum(counts[-1], _BUFFERED))
+    pitches = (*(ZERO for _ in counts[1:]), num(itemsize))
+    buffer = Visit(Region(itemsize, held, pitches))
+    return (ArrayCall(ArrayOperation.CAST, call.dtype, product(counts), buffer, (operand,)),)
 
 
 def fourier(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,37 @@ def test_generated_statements_make_the_calls_that_are_told(statement: str) -> No
 )
 def test_statements_make_the_calls_that_are_told(body: list[str]) -> None:
     assert told(body) == watched(body)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "calls"),
+    [
+        ("u.sum(axis=1)", "i4", [("cast", "int64"), ("reduce", "int64")]),
+        ("u.sum()", "i4", [("cast", "int64"), ("reduce", "int64")]),
+        ("u.sum(axis=0)", "i8", [("reduce", "int64")]),
+        ("u.sum(axis=0, dtype=np.int32)", "i4", [("reduce", "int32")]),
+        (
+            "u.mean(axis=0)",
+            "i4",
+            [("cast", "float64"), ("reduce", "float64")],
+        ),
+        ("u.max(axis=0)", "i4", [("reduce", "int32")]),
+        ("np.argmax(u, axis=0)", "f8", [("reduce", "float64")]),
+        ("np.cumsum(u, axis=0)", "i4", [("cast", "int64"), ("scan", "int64")]),
+        ("np.cumsum(u, axis=0)", "f4", [("scan", "float32")]),
+    ],
+)
+def test_sums_in_a_wider_type_cast_what_they_sum(
+    value: str, dtype: str, calls: list[tuple[str, str]]
+) -> None:
+    lines = ["import numpy as np", "# advise: kernel N=12 M=9", f"# advise: u: {dtype}[N, M]"]
+    lines += ["def program(u):", f"    made = {value}"]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    found = list(calls_of(lower(kernel)))
+    assert [(str(call.operation), call.dtype) for call in found] == calls
+    for cast, then in pairwise(found):
+        if cast.operation is ArrayOperation.CAST:
+            assert evaluate(cast.elements, SIZES) == evaluate(then.elements, SIZES) == 108
 
 
 def test_interpreted_loops_make_no_array_calls() -> None:
