@@ -404,7 +404,7 @@ class Arrays:
             array.dtype,
             read.array,
         )
-        made = operations.reduction_of(value.axis, part, found)
+        made = operations.reduction_of(value, part, found)
         return made, Operand(None, found, left, whole(found.extents))
 
     def _copied(

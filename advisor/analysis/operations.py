@@ -156,7 +156,7 @@ def reduction(
 
     Where there are `factors`, their products are summed as they are computed.
     """
-    placement, axis = source.placement, value.axis
+    placement = source.placement
     counts = local_extents(placement, source.array.extents, facts)
     part = Reduced(
         local_region(source.array, placement, counts, facts),
@@ -164,7 +164,7 @@ def reduction(
         source.array.dtype,
         source.name or "",
     )
-    return reduction_of(axis, part, found, factors)
+    return reduction_of(value, part, found, factors)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +187,10 @@ class Reduced:
 
 
 def reduction_of(
-    axis: int | None, part: Reduced, found: ArrayType, factors: tuple[Visit, ...] = ()
+    value: Reduction, part: Reduced, found: ArrayType, factors: tuple[Visit, ...] = ()
 ) -> list[Process]:
     """Return a reduction of some of an array; the parameters of `reduction` otherwise."""
-    counts, traversal = part.memory.counts, Access(part.memory)
+    axis, counts, traversal = value.axis, part.memory.counts, Access(part.memory)
     elements = product(counts)
     kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
     across = None if axis is None or factors else len(counts) - 1 - axis
@@ -207,7 +207,7 @@ def reduction_of(
     )
     if not factors and value.operation in _SUMMED:
         call = replace(call, dtype=strong(found.dtype))
-        casts = _casts(call, source.array.dtype)
+        casts = _casts(call, part.dtype)
     if casts and casts[0].result:
         # from the buffer, not from memory
         call = replace(call, operands=(casts[0].result,))
@@ -227,9 +227,9 @@ def _casts(call: ArrayCall, dtype: str) -> tuple[ArrayCall, ...]:
 
     The library casts as many elements at a time as its buffer has, combines these and goes on.
     """
-    if strong(dtype) == strong(call.dtype):
-        return ()
     (operand,) = call.operands
+    if strong(dtype) == strong(call.dtype) or not operand.region.counts:
+        return ()
     itemsize, counts = itemsize_of(call.dtype), operand.region.counts
     # every row lies where the one before it lay
     held = (*counts[:-1], minimum(counts[-1], _BUFFERED))
