@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
 from costdb.expr.errors import ExprError
@@ -104,7 +105,20 @@ def amounts_in(
 
 
 def _exact(value: Value) -> Value:
-    return value if isinstance(value, float) else normal(value)
+    return value if isinstance(value, float | int) else normal(value)
+
+
+def _alike(one: Value, other: Value) -> tuple[Value, Value]:
+    """Return two numbers, a fraction beside a float as a float.
+
+    So does Python, but it asks for all kinds of numbers first, which takes five times as long.
+    """
+    if type(one) is float:
+        if type(other) is Fraction:
+            return one, other.numerator / other.denominator
+    elif type(one) is Fraction and type(other) is float:
+        return one.numerator / one.denominator, other
+    return one, other
 
 
 class _Evaluation:
@@ -129,23 +143,26 @@ class _Evaluation:
         return found
 
     def _value(self, expr: Expr) -> Value:
-        match expr:
-            case Add():
-                total: Value = expr.constant
-                for term in expr.terms:
-                    total += self.value(term)
-                return _exact(total)
-            case Mul():
-                product: Value = expr.coefficient
-                for factor in expr.factors:
-                    product *= self.value(factor)
-                return _exact(product)
-            case Conditional():
-                return self.value(expr.then if self.value(expr.test) else expr.orelse)
-            case Reduction():
-                return self.reduction(expr)
-            case _:
-                return _exact(_apply(expr, [self.value(child) for child in expr.children]))
+        if isinstance(expr, Add):
+            total: Value = expr.constant
+            for term in expr.terms:
+                total, value = _alike(total, self.value(term))
+                total += value
+            return _exact(total)
+        if isinstance(expr, Mul):
+            product: Value = expr.coefficient
+            for factor in expr.factors:
+                product, value = _alike(product, self.value(factor))
+                product *= value
+            return _exact(product)
+        if isinstance(expr, Conditional):
+            return self.value(expr.then if self.value(expr.test) else expr.orelse)
+        apply = _APPLIED.get(type(expr))
+        if apply is not None:
+            return _exact(apply(*[self.value(child) for child in expr.children]))
+        if isinstance(expr, Reduction):
+            return self.reduction(expr)
+        raise ExprError(f"{type(expr).__name__} has no value")
 
     def reduction(self, expr: Reduction) -> Value:
         low = reduction_bound(self.value(expr.low), expr.index)
@@ -199,29 +216,17 @@ def _at_once(expr: Reduction, low: int, high: int, scope: Mapping[str, Value]) -
     return _exact(total)
 
 
-def _apply(expr: Expr, args: list[Value]) -> Value:
-    match expr:
-        case Pow():
-            return bounded_power(*args)
-        case FloorDiv():
-            return math.floor(args[0] // args[1])
-        case CeilDiv():
-            return math.ceil(-(-args[0] // args[1]))
-        case Mod():
-            return args[0] % args[1]
-        case Max():
-            return max(args)
-        case Min():
-            return min(args)
-        case Log2():
-            return log2_value(args[0])
-        case Gcd():
-            return gcd_value(*args)
-        case Less():
-            return int(args[0] < args[1])
-        case LessEqual():
-            return int(args[0] <= args[1])
-        case Equal():
-            return int(args[0] == args[1])
-        case _:
-            raise ExprError(f"{type(expr).__name__} has no value")
+_APPLIED: dict[type[Expr], Callable[..., Value]] = {
+    Pow: bounded_power,
+    FloorDiv: lambda above, below: math.floor(above // below),
+    CeilDiv: lambda above, below: math.ceil(-(-above // below)),
+    Mod: lambda above, below: above % below,
+    Max: max,
+    Min: min,
+    Log2: log2_value,
+    Gcd: gcd_value,
+    Less: lambda left, right: int(left < right),
+    LessEqual: lambda left, right: int(left <= right),
+    Equal: lambda left, right: int(left == right),
+}
+"""What to do with the values of a node's children."""

@@ -350,7 +350,7 @@ def as_expr(value: ExprLike) -> Expr:
     """Return `value` as an expression."""
     if isinstance(value, Expr):
         return value
-    if isinstance(value, int | float | Fraction):
+    if type(value) is int or isinstance(value, int | float | Fraction):
         return num(value)
     raise ExprError(f"{value!r} is not a number or an expression")
 
@@ -391,15 +391,19 @@ def combine(weighted: list[tuple[Rational, Expr]]) -> Expr:
             constant = check_size(constant + factor * term.value)
             continue
         if isinstance(term, Add):
-            constant = check_size(constant + factor * term.constant)
-            pending.extend((factor, inner) for inner in reversed(term.terms))
+            if term.constant != 0:
+                constant = check_size(constant + factor * term.constant)
+            pending += [(factor, inner) for inner in reversed(term.terms)]
             continue
-        coefficient, rest = split_coefficient(term)
-        if isinstance(rest, Add):
-            pending.append((factor * coefficient, rest))
-            continue
-        like[rest] = check_size(like.get(rest, 0) + factor * coefficient)
-    kept = tuple(scale(exact(c), rest) for rest, c in like.items() if c != 0)
+        if isinstance(term, Mul) and term.coefficient != 1:
+            coefficient, term = split_coefficient(term)
+            factor = factor * coefficient
+            if isinstance(term, Add):
+                pending.append((factor, term))
+                continue
+        before = like.get(term)
+        like[term] = check_size(factor if before is None else before + factor)
+    kept = tuple([scale(exact(c), rest) for rest, c in like.items() if c != 0])
     constant = exact(constant)
     if not kept:
         return num(constant)
@@ -419,12 +423,15 @@ def multiply(factors: Iterable[Expr]) -> Expr:
         if isinstance(factor, Num):
             coefficient = check_size(coefficient * factor.value)
         elif isinstance(factor, Mul):
-            coefficient = check_size(coefficient * factor.coefficient)
-            pending.extend(reversed(factor.factors))
+            if factor.coefficient != 1:
+                coefficient = check_size(coefficient * factor.coefficient)
+            pending += factor.factors[::-1]
         elif isinstance(factor, Pow):
             bases.setdefault(factor.base, []).append(factor.exponent)
+        elif factor in bases:
+            bases[factor].append(ONE)
         else:
-            bases.setdefault(factor, []).append(ONE)
+            bases[factor] = [ONE]
     coefficient = exact(coefficient)
     if coefficient == 0:
         return ZERO
@@ -432,6 +439,9 @@ def multiply(factors: Iterable[Expr]) -> Expr:
     again: list[Expr] = []
     for base, exponents in bases.items():
         exponent = exponents[0] if len(exponents) == 1 else add(exponents)
+        if exponent is ONE:
+            kept.append(base)
+            continue
         if len(exponents) == 1 or not isinstance(exponent, Num):
             kept.append(base if exponent == ONE else Pow(base, exponent))
             continue
