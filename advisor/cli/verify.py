@@ -63,6 +63,7 @@ def _verify(
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
     from costdb.calibration.bystanders import Bystanders
+    from costdb.calibration.neighbour_watch import NeighbourWatch
     from costdb.machines import load_machine
 
     chosen = load_machine(choose_machine(machine))
@@ -71,18 +72,19 @@ def _verify(
     others = Bystanders()
     groups: list[list[Verdict]] = []
     given = parse_bindings(define or ())
-    for case in _cases(paths, kernel, given, chosen, everything=everything):
-        complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
-        measured = measure(case, Effort(launches=repeat))
-        group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
-        _keep(group, chosen)
-        groups.append(group)
-    # a kernel that was asked for is no program
-    found = [] if kernel is not None else program_cases(paths, given, ranks or 2, chosen)
-    programs = verify_programs(found, Effort(launches=repeat), chosen)
+    with NeighbourWatch(chosen) as neighbours:
+        for case in _cases(paths, kernel, given, chosen, everything=everything):
+            complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
+            measured = measure(case, Effort(launches=repeat))
+            group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
+            _keep(group, chosen)
+            groups.append(group)
+        # a kernel that was asked for is no program
+        found = [] if kernel is not None else program_cases(paths, given, ranks or 2, chosen)
+        programs = verify_programs(found, Effort(launches=repeat), chosen)
     if not groups and not programs:
         raise wrong_use("there is no kernel to verify, nor a program that communicates")
-    where = _circumstances(chosen, others.busy_cores())
+    where = _circumstances(chosen, others.busy_cores(), neighbours.cores_shared)
     document = document_of(groups, programs, where)
     _keep_document(" ".join(files), document)
     if output_format == JSON:
@@ -96,7 +98,7 @@ def _verify(
         if programs:
             text += f"{_as_lines(lines)}\n{programs_table(programs, style)}"
             lines = programs_in_words(programs)
-        text += _as_lines(lines)
+        text += _as_lines([*lines, *neighbours.told()])
     write_result(text, output)
     sound = all(one.measured.equal for group in groups for one in group)
     sound = sound and all(one.sound for group in programs for one in group)
@@ -156,14 +158,16 @@ def _cases(
     return found
 
 
-def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
+def _circumstances(
+    machine: Machine, busy_cores: float | None, cores_shared: float | None
+) -> Circumstances:
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
     from advisor.verify.document import Circumstances
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
+    return Circumstances(machine.name, calibration_of(machine), now, busy_cores, cores_shared)
 
 
 def _keep_document(subject: str, document: Mapping[str, Any]) -> None:

@@ -88,6 +88,7 @@ def section_document(section: Section) -> dict[str, Any]:
         "skipped": section.skipped,
         "notes": list(section.notes),
         "others_busy_cores": section.busy_cores,
+        "cores_shared": section.cores_shared,
         "rows": [_row_document(row) for row in section.rows],
     }
 

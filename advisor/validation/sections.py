@@ -44,21 +44,35 @@ class Context:
 
 def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
     """Yield the sections; one that cannot be made is skipped, with the reason."""
+    # it needs NumPy, which those who only ask for names of sections do not
+    from costdb.calibration.neighbour_watch import NeighbourWatch
+
     for name in names or SECTIONS:
         others = Bystanders()
-        module, _, function = SECTIONS[name].partition(":")
-        try:
-            made: Section = getattr(import_module(module), function)(context)
-        except CannotValidateError as problem:
-            made = Section(name, name, skipped=str(problem))
-        except ImportError as error:
-            made = Section(name, name, skipped=f"{error.name or error} is missing")
-        except Exception as error:
-            # whatever is wrong with one section, the others are worth having
-            reason = str(error) if isinstance(error, ValueError) else repr(error)
-            made = Section(name, name, skipped=f"failed: {' '.join(reason.split())}")
+        with NeighbourWatch(context.machine) as neighbours:
+            made = _made(name, context)
         busy = others.busy_cores()
-        yield replace(made, notes=(*made.notes, *_disturbed(busy)), busy_cores=busy)
+        yield replace(
+            made,
+            notes=(*made.notes, *_disturbed(busy), *neighbours.told()),
+            busy_cores=busy,
+            cores_shared=neighbours.cores_shared,
+        )
+
+
+def _made(name: str, context: Context) -> Section:
+    module, _, function = SECTIONS[name].partition(":")
+    try:
+        made: Section = getattr(import_module(module), function)(context)
+    except CannotValidateError as problem:
+        return Section(name, name, skipped=str(problem))
+    except ImportError as error:
+        return Section(name, name, skipped=f"{error.name or error} is missing")
+    except Exception as error:
+        # whatever is wrong with one section, the others are worth having
+        reason = str(error) if isinstance(error, ValueError) else repr(error)
+        return Section(name, name, skipped=f"failed: {' '.join(reason.split())}")
+    return made
 
 
 def _disturbed(busy_cores: float | None) -> tuple[str, ...]:

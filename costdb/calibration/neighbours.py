@@ -23,7 +23,7 @@ NOTICEABLE_SHARE = 0.05
 
 _LEAST_RATIO = 1.15
 """Of the two groups' medians: what lies closer is one group that scatters."""
-_GREATEST_RATIO = 3.0
+GREATEST_RATIO = 3.0
 """Over the median: two hardware threads share a core's units, so neither is slowed down so much."""
 _LEAST_SHARE = 0.005
 """Of a group: fewer are outliers."""
@@ -70,11 +70,14 @@ class Sharing:
         Samples in each state, of those that groups tell apart.
     one_us : mapping of int to float
         The median of a sentinel whose times are one group.
+    cores : float
+        Which part of the time a core was shared, by the readings of one thread's sentinel.
     """
 
     groups: Mapping[int, Groups]
     counts: Mapping[State, int]
     one_us: Mapping[int, float]
+    cores: float = 0.0
 
     def share(self, state: State) -> float:
         """Return which part of the samples was taken in a state."""
@@ -102,7 +105,14 @@ def sharing_of(visits: Iterable[Beside]) -> Sharing:
         groups[threads] = found
         for low, high in ends:
             counts[found.state(low, high)] += 1
-    return Sharing(groups, counts, one_us)
+    return Sharing(groups, counts, one_us, _cores(times.get(1, ()), groups.get(1)))
+
+
+def _cores(ends: Sequence[tuple[float, float]], groups: Groups | None) -> float:
+    """Return how often the ends of samples, which are of any rank, are over the limit."""
+    if groups is None:
+        return 0.0
+    return sum(end > groups.limit_us for pair in ends for end in pair) / (2 * len(ends))
 
 
 def groups_of(times_us: Sequence[float]) -> Groups | None:
@@ -115,7 +125,7 @@ def groups_of(times_us: Sequence[float]) -> Groups | None:
     if logs.size < 2:
         return None
     # interrupts and whatever else stops a process would be a group of their own
-    logs = logs[logs <= np.median(logs) + np.log(_GREATEST_RATIO)]
+    logs = logs[logs <= np.median(logs) + np.log(GREATEST_RATIO)]
     count = np.arange(1, logs.size)
     below = np.cumsum(logs)[:-1]
     apart = (logs.sum() * count / logs.size - below) ** 2 / (count * (logs.size - count))

@@ -4,7 +4,26 @@ from __future__ import annotations
 
 from costdb.calibration.fitting import measured
 from costdb.calibration.neighbours import NOTICEABLE_SHARE, Sharing, State
+from costdb.machines import Machine
 from costdb.machines.documents import Json
+
+SHARED = "cores_shared"
+"""The quantity of ``hardware`` that says for which part of the time a core was shared."""
+
+NOTICEABLE_DIFFERENCE = 0.2
+"""Between two times' shares: less makes no operation differ by more than a seventh."""
+
+_ALONE_LIMIT = 1.25
+"""Over what the sentinel takes where it never met another guest."""
+
+
+def limit_us_of(machine: Machine) -> float | None:
+    """Return up to which time one thread's sentinel is alone on its core; None where unknown."""
+    limit = machine.quantity("hardware", "sentinel_p1_limit_us")
+    if limit is not None:
+        return limit.value
+    alone = machine.quantity("hardware", "sentinel_p1_alone_us")
+    return None if alone is None else _ALONE_LIMIT * alone.value
 
 
 def sharing_facts(sharing: Sharing) -> dict[str, Json]:
@@ -16,6 +35,8 @@ def sharing_facts(sharing: Sharing) -> dict[str, Json]:
         facts[f"sentinel_p{threads}_alone_us"] = measured(groups.alone_us, "us", note=_SENTINEL)
         facts[f"sentinel_p{threads}_shared_us"] = measured(groups.shared_us, "us")
         facts[f"sentinel_p{threads}_limit_us"] = measured(groups.limit_us, "us")
+    if sharing.groups or sharing.one_us:
+        facts[SHARED] = measured(sharing.cores, "1", note=_CORES)
     if sharing.groups:
         facts["samples_alone"] = measured(sharing.share(State.ALONE), "1", note=_SHARE)
         facts["samples_shared"] = measured(sharing.share(State.SHARED), "1", note=_SHARE)
@@ -39,4 +60,5 @@ def sharing_told(sharing: Sharing) -> tuple[str, ...]:
 
 
 _SENTINEL = "a short loop in the first cache, timed beside each sample"
+_CORES = "part of the time that a core was shared with another guest"
 _SHARE = "of the samples; rates are means over all"

@@ -68,6 +68,8 @@ class Section:
         Why there are no rows, or fewer than there could be; empty where nothing is missing.
     busy_cores : float or None
         How many cores other processes kept busy meanwhile; None where the system does not tell.
+    cores_shared : float or None
+        For which part of the time other guests of the host computed on the same cores.
     """
 
     name: str
@@ -76,6 +78,7 @@ class Section:
     notes: tuple[str, ...] = ()
     skipped: str = ""
     busy_cores: float | None = None
+    cores_shared: float | None = None
 
 
 class CannotValidateError(ValueError):

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import os
 import random
+import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costdb.calibration.neighbour_watch import NeighbourWatch, share_of, told_of
 from costdb.calibration.neighbours import State, groups_of, sharing_of
 from costdb.calibration.sentinel import sentinel_of
-from costdb.calibration.sharing_document import sharing_facts, sharing_told
+from costdb.calibration.sharing_document import limit_us_of, sharing_facts, sharing_told
+from costdb.machines.checks import PROFILE_SCHEMA_VERSION
+from costdb.machines.machine import machine_of
 from costdb.store.records import Beside
 
 ALONE_US, SHARED_US = 6.5, 11.5
@@ -56,7 +61,8 @@ def test_one_group_that_scatters_is_one_state(seed, shared):
     sharing = sharing_of([beside(readings)])
     assert sharing.groups == {}
     assert sharing_told(sharing) == ()
-    assert set(sharing_facts(sharing)) == {"sentinel_p1_alone_us"}
+    assert set(sharing_facts(sharing)) == {"sentinel_p1_alone_us", "cores_shared"}
+    assert sharing_facts(sharing)["cores_shared"]["value"] == 0
 
 
 def test_what_a_calibration_met_is_told():
@@ -93,3 +99,63 @@ def test_a_sentinel_takes_microseconds(threads):
     sentinel = sentinel_of(threads)
     assert sentinel is sentinel_of(threads)
     assert 0.1 < min(sentinel() for _ in range(20)) < 10_000
+
+
+@pytest.mark.parametrize("shared", [0.0, 0.1, 0.5, 0.9, 1.0])
+def test_a_watch_tells_the_share_by_what_the_calibration_found(shared):
+    known = sharing_of([beside(series(0.5))])
+    machine = _machine(sharing_facts(known))
+    assert limit_us_of(machine) == pytest.approx(known.groups[1].limit_us, rel=1e-4)
+    readings = series(shared, 8000, seed=4)
+    exact = sum(SHARED_US * 0.8 < us < SHARED_US * 2 for us in readings) / len(readings)
+    assert share_of(readings, limit_us_of(machine)) == pytest.approx(exact, abs=0.01)
+    # by themselves readings tell two groups, but not which one a single one is
+    alike = exact if shared not in (0.0, 1.0) else 0.0
+    assert sharing_of([beside(readings)]).cores == pytest.approx(alike, abs=0.02)
+    assert share_of(readings, None) == pytest.approx(alike, abs=0.01)
+
+
+def test_a_calibration_that_met_nobody_still_says_what_alone_is():
+    machine = _machine(sharing_facts(sharing_of([beside(series(0.0))])))
+    assert share_of(series(0.0), limit_us_of(machine)) == 0
+    assert share_of(series(1.0), limit_us_of(machine)) == 1
+    assert limit_us_of(_machine({})) is None
+    assert share_of([1.0] * 5, 2.0) is None
+    assert share_of([9.0] * 50, 2.0) is None
+
+
+def test_another_state_than_the_calibration_s_is_told():
+    assert told_of(0.5, 0.45) == told_of(0.1, None) == told_of(None, 0.9) == ()
+    (more,) = told_of(0.9, 0.3)
+    assert "for 90% of the time, for 30% when the machine was calibrated" in more
+    assert told_of(0.1, 0.9) != ()
+
+
+def test_a_watch_reads_while_its_block_runs(monkeypatch):
+    readings = itertools.cycle([ALONE_US] * 3 + [SHARED_US] * 3)
+    enough = threading.Event()
+    count = itertools.count(1)
+
+    def sentinel():
+        if next(count) > 240:
+            enough.set()
+        return next(readings)
+
+    monkeypatch.setattr("costdb.calibration.neighbour_watch.sentinel_of", lambda threads: sentinel)
+    monkeypatch.setattr("costdb.calibration.neighbour_watch._EVERY_S", 0)
+    here = os.sched_getaffinity(0)
+    with NeighbourWatch(_machine(sharing_facts(sharing_of([beside(series(0.9))])))) as watch:
+        assert enough.wait(30)
+    # of three pairs the one in the middle has the time of both
+    assert watch.cores_shared == pytest.approx(1 / 3, abs=0.02)
+    assert len(watch.told()) == 1
+    assert os.sched_getaffinity(0) == here
+    assert not any(thread.name == "neighbours" for thread in threading.enumerate())
+
+
+def _machine(facts):
+    document = {
+        "schema_version": PROFILE_SCHEMA_VERSION, "name": "here", "title": "here",
+        "library": "none", "sources": {"calibration": "this one"}, "hardware": facts,
+    }  # fmt: skip
+    return machine_of(document, "test")
