@@ -184,6 +184,10 @@ class ArrayOperation(StrEnum):
     LOOP = "loop"
 
 
+BY_MASKS = "choices by masks, by their pattern"
+"""What choices are called whose time hangs on data: whether masks can be foreseen."""
+
+
 @dataclass(frozen=True, slots=True)
 class Visit:
     """Memory that one call of an array library reads or writes.
@@ -231,6 +235,9 @@ class ArrayCall:
         Along which axis it runs, counted from the last one (0); None: all, or none.
     length : Expr or None
         Elements along that axis; the inner extent of a matrix product; places of a table.
+    foreseen : bool or None
+        Of choices by a mask: whether a processor foresees from its pattern which of two values an
+        element gets; None where only the data know.
     """
 
     operation: ArrayOperation
@@ -242,6 +249,7 @@ class ArrayCall:
     reuses: bool = False
     axis_from_last: int | None = None
     length: Expr | None = None
+    foreseen: bool | None = None
 
     @property
     def visits(self) -> tuple[Visit, ...]:

@@ -28,9 +28,11 @@ from costdb.expr import ExprError
 from costdb.heap_work import IF_GIVEN_BACK
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
+from costdb.work import BY_MASKS
 
 _NOTED = 0.1
-"""From this part of a time on it is said that memory may be given back or not."""
+"""From this part of a time on it is said what it depends on that no text tells: whether memory is
+given back, and whether masks have a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +254,14 @@ def _evidence(
         facts=tuple(facts),
         coefficients=tuple(_described(name, q) for name, q in sorted(coefficients.items())),
         remarks=tuple(
-            dict.fromkeys((*found.before.remarks, *found.after.remarks, *_given_back(found)))
+            dict.fromkeys(
+                (
+                    *found.before.remarks,
+                    *found.after.remarks,
+                    *_given_back(found),
+                    *_by_masks(found),
+                )
+            )
         ),
     )
 
@@ -269,6 +278,20 @@ def _given_back(found: Compared) -> Iterator[str]:
             yield (
                 f"{side}, memory that is given back and comes anew is {share:.0%} of the time, but"
                 f" something small that lies above it in the heap can keep it: down to {kept:.0%}"
+            )
+
+
+def _by_masks(found: Compared) -> Iterator[str]:
+    """Yield where the interval is wide as only the data know which values masks choose."""
+    for side, estimate in (("as written", found.before), ("as proposed", found.after)):
+        chosen = [term for term in estimate.terms if term.label == BY_MASKS]
+        spread = sum(term.high - term.low for term in chosen)
+        if estimate.mid and spread / estimate.mid > _NOTED:
+            low, high = (sum(ends) for ends in zip(*((t.low, t.high) for t in chosen), strict=True))
+            yield (
+                f"{side}, choices by masks take {low / estimate.mid:.0%} of the time where masks"
+                f" have a pattern, up to {high / estimate.mid:.0%} where the processor cannot"
+                " foresee their elements: only the data tell"
             )
 
 

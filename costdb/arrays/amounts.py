@@ -40,6 +40,8 @@ ELEMENT, APART_ELEMENT = "element_us", "apart_element_us"
 ROWS_LOADED, ROWS_STORED = "rows_loaded_us", "rows_stored_us"
 """On top of an element for each operand, and for the result, that is not gone through as a whole:
 the library copies it by way of a buffer."""
+UNFORESEEN = "unforeseen_us"
+"""On top of an element that gets one of two values as a mask has it that nobody can foresee."""
 APART_STORED = "apart_stored_us"
 """On top of a line of a result whose elements lie apart."""
 PAGE, NEAR_PAGE = "page_us", "near_page_us"
@@ -128,6 +130,8 @@ def _of_the_call(call: ArrayCall) -> Iterator[Amount]:
 def _of_elements(call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]]) -> Iterator[Amount]:
     apart = any(shape.lie is Lie.APART for _, shape in shapes)
     yield Amount((APART_ELEMENT if apart else ELEMENT,), call.elements * _work_each(call))
+    if call.operation is ArrayOperation.WHERE and not call.foreseen:
+        yield Amount((UNFORESEEN,), call.elements)
     if not apart and call.length is None and call.operation is not ArrayOperation.LOOP:
         in_rows = visits_in_rows(call)
         loaded = sum(visit in in_rows for visit in call.operands)

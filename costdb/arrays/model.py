@@ -11,6 +11,7 @@ from costdb.arrays.amounts import (
     ELEMENT,
     FRESH,
     LINES,
+    UNFORESEEN,
     Amount,
     amounts,
     rate_key,
@@ -23,13 +24,27 @@ from costdb.arrays.together import line_factor, slowed
 from costdb.arrays.wholes import in_whole_rows
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
-from costdb.expr.nodes import ZERO, Num, add
+from costdb.expr.nodes import ZERO, Num, Sym, add
 from costdb.machines import RESIDUAL, Machine
 from costdb.profile_parts import counts_in_keys, lacking
-from costdb.quantity import Quantity
-from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
+from costdb.quantity import Provenance, Quantity
+from costdb.work import BY_MASKS, ArrayCall, ArrayOperation, Statement, Visit
 
 MODEL = "arrays"
+_UNFORESEEN = f"{SECTION}.unforeseen"
+_LEARNED = 32_768
+"""So many elements of a mask processors of today remember when it comes again and again."""
+_OF_DATA = "whether the processor foresees which value each element gets, which only the data know"
+_CHANCES = {
+    f"{_UNFORESEEN}.long": Quantity(
+        0.5, 0.0, 1.0, "1", Provenance.DERIVED, _OF_DATA, independent=True
+    ),
+    f"{_UNFORESEEN}.short": Quantity(
+        0.0, 0.0, 1.0, "1", Provenance.DERIVED,
+        f"{_OF_DATA}, unless the same mask comes again", independent=True,
+    ),
+}  # fmt: skip
+"""0 where masks have a pattern, 1 where their elements are as if drawn."""
 
 
 def price_calls(
@@ -125,11 +140,14 @@ class _Pricing:
         for share, one in in_ways(call):
             taken = list(amounts(one, self.memory))
             each = add(
-                amount.amount * self._coefficient(rates, key, call.dtype, amount)
+                amount.amount
+                * self._by_data(call, amount, self._coefficient(rates, key, call.dtype, amount))
                 for amount in taken
             )
             total = total + share * each * self._residual(rates, key, call.dtype, taken)
         total = total * self._of_the_whole(call)
+        if not self.coefficients.keys().isdisjoint(_CHANCES):
+            label = BY_MASKS
         limits = self.machine.section(SECTION, "range").get("elements")
         if isinstance(limits, list) and call.operation is not ArrayOperation.VIEW:
             low, high = (float(limit) for limit in limits if isinstance(limit, int | float))
@@ -157,6 +175,16 @@ class _Pricing:
             return num(0) if contiguous is None else contiguous
         # the fit found no cost of its own for it
         return num(0)
+
+    def _by_data(self, call: ArrayCall, amount: Amount, coefficient: Expr) -> Expr:
+        """Return a coefficient; where only the data know whether it counts, with that unknown."""
+        if amount.place != (UNFORESEEN,) or call.foreseen is not None or coefficient == ZERO:
+            return coefficient
+        long = less(_LEARNED, call.elements)
+        chance = conditional(long, *map(sym, _CHANCES))
+        used = {chance.name} if isinstance(chance, Sym) else set(_CHANCES)
+        self.coefficients |= {name: _CHANCES[name] for name in used}
+        return coefficient * chance
 
     def _residual(self, rates: Rates, key: str, dtype: str, taken: Sequence[Amount]) -> Expr:
         """Return the factor whose interval holds what the fit left unexplained of such calls."""

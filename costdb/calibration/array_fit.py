@@ -27,6 +27,7 @@ from costdb.arrays.amounts import (
     ROWS_LOADED,
     ROWS_STORED,
     RUN,
+    UNFORESEEN,
     amounts,
     rate_key,
     residual_key,
@@ -46,7 +47,7 @@ _QUANTILES = (0.05, 0.95)
 _LEAST_TESTED = 6
 _UNITS = {
     **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
-    **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED), "us/element"),
+    **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED, UNFORESEEN), "us/element"),
     **dict.fromkeys((PAGE, NEAR_PAGE), "us/page"),
 }
 LINES_MODEL, ELEMENTS_MODEL = "lines in pieces", "call + elements in pieces"

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _ENOUGH_US = 60.0
 _ELEMENTS, _RANDOM = 5_000_000, 99_991
 _AWAY_SLOT, _AWAY_ELEMENTS = 4, 15_000_000
+_PATTERN = 512
+"""So many elements of a mask are alike, and then as many of the other kind."""
 _GROWING_SLOT = 3
 """What adds to itself has memory of its own: exponentials of values that grew took longer."""
 
@@ -137,7 +139,8 @@ def _elementwise_operation(
 
         return stored
     if operation == "where":
-        chosen, second = block("bool", 0), block(dtype, 1)
+        chosen = block("pattern" if point.features.get("mask") == "pattern" else "bool", 0)
+        second = block(dtype, 1)
         if form == "fresh":
             return lambda: np.where(chosen, first, second)
 
@@ -202,8 +205,10 @@ def _buffer(dtype: str, slot: int) -> Array:
     np = numpy()
     random = np.random.default_rng(slot)
     # random numbers take longer than all else that a first idea has time for: a part is repeated
-    if dtype == "bool":
-        part: Array = random.integers(0, 2, _RANDOM).astype(bool)
+    if dtype == "pattern":
+        part: Array = np.arange(_RANDOM) // _PATTERN % 2 == 0
+    elif dtype == "bool":
+        part = random.integers(0, 2, _RANDOM).astype(bool)
     elif dtype.startswith("int"):
         part = random.integers(1, 30_000, _RANDOM).astype(dtype)
     else:

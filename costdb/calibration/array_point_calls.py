@@ -97,7 +97,11 @@ def _elementwise_call(
     else:
         wide = stored * pitch
         result = Visit(Region(stored, _counts(shape), (num(wide), num(stored))), "result")
-    return ArrayCall(operation, dtype, num(prod(shape)), result, operands, fresh=form == "fresh")
+    foreseen = {"pattern": True, "none": False}.get(str(point.features.get("mask")))
+    return ArrayCall(
+        operation, dtype, num(prod(shape)), result, operands, fresh=form == "fresh",
+        foreseen=foreseen,
+    )  # fmt: skip
 
 
 def _along_axis(

@@ -227,6 +227,8 @@ _CROWDED = (
     (4000, 128),
 )
 """Rows, and the columns at whose pitch walks across them crowd into few sets of a cache."""
+_PATTERNLESS = 200_000, 500_000, 1_200_000, 3_000_000
+"""Elements of choices whose masks no processor learns, however often they come again."""
 _AWAY = 24_000_000, 120_000_000
 """Bytes that lie between two references to a table that a program uses for other things, too:
 most of a last level, and more than it."""
@@ -356,7 +358,13 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                     for r, c in _RUNS
                 )
         case _:
-            yield from _elementwise(operation, width, sizes, effort)
+            pattern = {"mask": "pattern"} if operation == "where" else {}
+            for features in _elementwise(operation, width, sizes, effort):
+                yield {**features, **pattern}
+            patternless = _PATTERNLESS if full else _PATTERNLESS[:2]
+            for n in patternless if pattern else ():
+                whole: dict[str, Feature] = {"rows": 1, "columns": n, "pitch": n, "form": "fresh"}
+                yield {**whole, "mask": "none"}
 
 
 def _elementwise(

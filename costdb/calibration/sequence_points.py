@@ -28,7 +28,7 @@ _ROWS = 2, 1_200
 _STEPS = 3, 6
 _ITEM = {"float64": 8, "int32": 4}
 _ANY = ("sum", "add", "move", "across", "walk", "down", "along", "rolled", "grow", "sweep")
-_FLOATS = (*_ANY, "root", "power", "share", "least", "blend")
+_FLOATS = (*_ANY, "root", "power", "share", "chosen", "blend")
 _NAMES = "abc"
 _LONGEST_SWEEP = 200
 _ENOUGH_US = 300.0
@@ -159,6 +159,10 @@ def _share(np: Any, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> None:
     c[...] = a / b
 
 
+def _chosen(np: Any, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> None:
+    c[...] = np.where(a < 1.0, a, b)
+
+
 def _least(np: Any, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> None:
     c[...] = np.where(a < b, a, b)
 
@@ -170,7 +174,7 @@ def _blend(np: Any, a: NDArray[Any], b: NDArray[Any], c: NDArray[Any]) -> None:
 _RUNS: Mapping[str, Callable[..., None]] = {
     "sum": _sum, "add": _add, "move": _move, "across": _across, "walk": _walk, "down": _down,
     "along": _along, "rolled": _rolled, "grow": _grow, "root": _root, "power": _power,
-    "share": _share, "least": _least, "blend": _blend, "sweep": _sweep,
+    "share": _share, "chosen": _chosen, "least": _least, "blend": _blend, "sweep": _sweep,
 }  # fmt: skip
 
 
@@ -272,6 +276,17 @@ def _told_grow(arrays: _Told) -> Process:
     )
 
 
+def _told_chosen(arrays: _Told) -> Process:
+    one, two = arrays.part("a"), arrays.part("b")
+    mask, made = arrays.own(one, 1), arrays.own(one)
+    return _leaf(
+        arrays.call(Call.COMPARE, mask, one),
+        # one value throughout, which any processor foresees
+        arrays.call(Call.WHERE, made, mask, one, two, foreseen=True),
+        arrays.stored(made, arrays.part("c")),
+    )
+
+
 def _told_least(arrays: _Told) -> Process:
     one, two = arrays.part("a"), arrays.part("b")
     chosen, made = arrays.own(one, 1), arrays.own(one)
@@ -322,6 +337,7 @@ _CALLS: Mapping[str, Callable[[_Told], Process]] = {
     "root": _of_one(Call.ROOT, "a"),
     "power": _of_one(Call.TRANSCENDENTAL, "b"),
     "share": _of_one(Call.DIVIDE, "a", "b"),
+    "chosen": _told_chosen,
     "least": _told_least,
     "blend": _told_blend,
     "sweep": _told_sweep,

@@ -240,6 +240,33 @@ def test_random_places_find_a_table_where_the_program_left_it() -> None:
     assert alone == pytest.approx(100 * first * (1 - first / 20))
 
 
+@pytest.mark.parametrize(("elements", "middle"), [(1000, 0.0), (32_768, 0.0), (32_769, 0.5)])
+def test_only_data_know_whether_masks_are_foreseen(elements: int, middle: float) -> None:
+    rates = {"call_us": 1.0, "element_us": 0.01, "unforeseen_us": 0.1}
+
+    def choice(foreseen: bool | None, count: int | Expr = elements) -> tuple[float, ...]:
+        total = num(count) if isinstance(count, int) else count
+        call = ArrayCall(ArrayOperation.WHERE, "float64", total, foreseen=foreseen)
+        price = price_work(Statement((), num(0), calls=(call,)), machine(where=rates))
+        assert isinstance(price, Priced)
+        found = evaluate_price(price, {"N": elements})
+        return tuple(1e6 * us for us in (found.low, found.mid, found.high))
+
+    foreseen, drawn = 1 + 0.01 * elements, 1 + 0.11 * elements
+    assert choice(True) == pytest.approx((foreseen,) * 3)
+    assert choice(False) == pytest.approx((drawn,) * 3)
+    expected = (foreseen, foreseen + middle * (drawn - foreseen), drawn)
+    assert choice(None) == pytest.approx(expected)
+    assert choice(None, N) == pytest.approx(expected)
+
+
+def test_masks_without_a_pattern_are_told_from_others_in_a_fit() -> None:
+    truth = {("call_us",): 0.4, ("element_us",): 4e-4, ("unforeseen_us",): 3.8e-3}
+    (fitted,), _, _ = fit_classes(made_up_timings(truth, "where float64"), CACHES)
+    for place, value in truth.items():
+        assert fitted.coefficients[place] == pytest.approx(value, rel=1e-3), place
+
+
 def test_the_price_is_a_closed_form_that_grows() -> None:
     price = price_work(Statement((), num(0), calls=(added(dense(N), N),)), machine(binary=BINARY))
     assert isinstance(price, Priced)
@@ -333,10 +360,12 @@ def test_interpreted_iterations_are_priced_by_their_steps() -> None:
     assert 1e6 * evaluate_price(price, {"N": 10}).mid == pytest.approx(10 * (0.5 + 2 + 2 + 12))
 
 
-def made_up_timings(truth: dict[tuple[str, ...], float]) -> list[Timing]:
+def made_up_timings(
+    truth: dict[tuple[str, ...], float], operation: str = "binary float64"
+) -> list[Timing]:
     made = []
     for point in array_points(Effort.FULL):
-        if point.operation != "binary float64":
+        if point.operation != operation:
             continue
         time = sum(
             truth.get(amount.place, 0.0) * float(evaluate(amount.amount, {}))
