@@ -7,6 +7,7 @@ import os
 import random
 import threading
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -93,12 +94,24 @@ def test_threads_have_groups_of_their_own():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_sentinel_takes_microseconds(threads):
+def test_an_interrupt_of_one_block_does_not_count(monkeypatch, threads):
     if threads > 1:
         pytest.importorskip("numba")
-    sentinel = sentinel_of(threads)
-    assert sentinel is sentinel_of(threads)
-    assert 0.1 < min(sentinel() for _ in range(20)) < 10_000
+    # four readings of the clock for two blocks, of 7 and of 9000 us
+    ticks = itertools.cycle([0, 7_000, 10_000, 9_010_000])
+    monkeypatch.setattr("costdb.calibration.sentinel.time.perf_counter_ns", lambda: next(ticks))
+    sentinel = sentinel_of.__wrapped__(threads)
+    assert [sentinel() for _ in range(3)] == [7.0] * 3
+
+
+def test_the_sentinel_of_threads_is_done_by_all():
+    pytest.importorskip("numba")
+    from costdb.calibration.sentinel_threads import _additions
+
+    shares = np.ones((2, 8))
+    _additions(shares, 60)
+    # x / 2 + 1 comes to 2, whose neighbourhood is not reached by fewer passes
+    assert np.allclose(shares, 2.0, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.1, 0.5, 0.9, 1.0])
