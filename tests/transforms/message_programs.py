@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
@@ -130,8 +131,6 @@ class Exchanging:
 def exchanging(draw: st.DrawFn) -> Exchanging:
     """A loop around one idiom, with extents, types, tags and names drawn."""
     idiom = draw(st.sampled_from(sorted(IDIOMS)))
-    code, lines, reordered = IDIOMS[idiom]
-    dtype = draw(st.sampled_from(["float64", "float32", "int64", "int32"]))
     rows = draw(st.integers(4, 12))
     chosen = {
         "n": draw(st.integers(5, 60)),
@@ -141,16 +140,22 @@ def exchanging(draw: st.DrawFn) -> Exchanging:
         "shift": draw(st.integers(1, 9)),
         "tag": draw(st.integers(0, 9)),
         "root": draw(st.integers(0, 1)),
-        "dtype": dtype,
+        "dtype": draw(st.sampled_from(["float64", "float32", "int64", "int32"])),
         "step": draw(st.sampled_from(["step", "it", "turn"])),
         "remark": draw(st.sampled_from(["on", "größer", "it's one more"])),
     }
+    return exchange(idiom, chosen)
+
+
+def exchange(idiom: str, chosen: Mapping[str, int | str]) -> Exchanging:
+    """Return the program of an idiom with extents, types, tags and names."""
+    code, lines, reordered = IDIOMS[idiom]
     head = START.format(**chosen)
     body = textwrap.indent(textwrap.dedent(lines.format(**chosen)), "    ")
     main = f"comm.Barrier()\n{head}{body}\nreturn x, y, u, v, whole, other, total, seen\n"
     source = "import numpy as np\nfrom mpi4py import MPI\n\n\ndef main(comm):\n" + textwrap.indent(
         main, "    "
     )
-    floats = dtype.startswith("f")
-    coarse = 1e-5 if dtype == "float32" else TOLERANCE
+    floats = str(chosen["dtype"]).startswith("f")
+    coarse = 1e-5 if chosen["dtype"] == "float32" else TOLERANCE
     return Exchanging(source, code, idiom, coarse if reordered and floats else 0.0)
