@@ -7,6 +7,7 @@ asked, so a run loads what it uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -118,6 +119,15 @@ def price_process(process: Process, machine: Machine, *, closed: bool = True) ->
     MachineError, ExprError
         As :func:`price_work`; or the process is not well formed.
     """
+    found = price_time(process, machine, closed=closed)
+    return found if isinstance(found, Missing) else with_parts(found, process, machine, closed)
+
+
+def price_time(process: Process, machine: Machine, *, closed: bool = True) -> Priced | Missing:
+    """Price a process as :func:`price_process` does, without named parts and ranges.
+
+    Whoever compares many variants looks at those of a few.
+    """
     prices: dict[Work, Priced] = {}
     lacking: dict[Missing, None] = {}
     for work in dict.fromkeys(_leaves(process)):
@@ -128,14 +138,28 @@ def price_process(process: Process, machine: Machine, *, closed: bool = True) ->
             prices[work] = price
     if lacking:
         return _together(lacking)
-    total = total_over if closed else added_over
-    parts = _parts(process, prices, total)
     return Priced(
-        _time(process, prices, total),
-        parts.terms,
-        merge_coefficients([price.coefficients for price in prices.values()]),
-        parts.domains,
+        _time(process, prices, total_over if closed else added_over),
+        coefficients=merge_coefficients([price.coefficients for price in prices.values()]),
     )
+
+
+def with_parts(priced: Priced, process: Process, machine: Machine, closed: bool) -> Priced:
+    """Return a price from :func:`price_time` with the named parts and ranges of its process.
+
+    Raises
+    ------
+    MachineError, ExprError
+        As :func:`price_process`.
+    """
+    prices: dict[Work, Priced] = {}
+    for work in dict.fromkeys(_leaves(process)):
+        price = price_work(work, machine)
+        # all of it had a price before
+        assert isinstance(price, Priced)
+        prices[work] = price
+    parts = _parts(process, prices, total_over if closed else added_over)
+    return replace(priced, terms=parts.terms, domains=parts.domains)
 
 
 def _together(lacking: Iterable[Missing]) -> Missing:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.ir.content import content_of
 from advisor.ir.kernel import Kernel
+from advisor.source import Span
 from advisor.steps import step
 from costdb.crossovers import PROVED_TO, Crossover, crossover, proved_crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
 from costdb.evaluate import compare, evaluate_price, middle
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
-from costdb.pricing import price_process
+from costdb.pricing import price_time, with_parts
 from costdb.process.terms import Process
 
 Number = int | float
@@ -31,17 +33,33 @@ MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Costed:
-    """A kernel with its work and its price; equal to itself alone."""
+    """A kernel with its work and its price; equal to itself alone.
+
+    Attributes
+    ----------
+    process : Process
+    formula : Priced
+        The price, maybe without its named parts.
+    parts : callable or None
+        Returns the price with them, which takes as long as the formula; None where it has them.
+        Raises `Unpriced` where one of them has no value.
+    """
 
     process: Process
-    priced: Priced
+    formula: Priced
+    parts: Callable[[Priced], Priced] | None = None
+
+    @cached_property
+    def priced(self) -> Priced:
+        """The price with its named parts and the ranges that it relies on."""
+        return self.formula if self.parts is None else self.parts(self.formula)
 
     @property
     def sizes(self) -> frozenset[str]:
         """The size symbols that the price depends on."""
-        return free_symbols(self.priced.microseconds) - self.priced.coefficients.keys()
+        return free_symbols(self.formula.microseconds) - self.formula.coefficients.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +71,9 @@ class Compared:
     ratio: Ratio
 
 
-def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | Missing:
+def cost(
+    kernel: Kernel, machine: Machine, *, closed: bool = True, parts: bool = True
+) -> Costed | Missing:
     """Return the work of a kernel and its price.
 
     Parameters
@@ -62,6 +82,8 @@ def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | M
     machine : Machine
     closed : bool
         Whether the formula is to be shown, and sums in it so need closed forms.
+    parts : bool
+        Whether the parts of the price are certainly asked for.
 
     Raises
     ------
@@ -75,7 +97,20 @@ def cost(kernel: Kernel, machine: Machine, *, closed: bool = True) -> Costed | M
     _costs[key] = known
     while len(_costs) > MOST_REMEMBERED:
         _costs.pop(next(iter(_costs)))
+    if parts and isinstance(known, Costed):
+        in_parts(known)
     return known
+
+
+def in_parts(costed: Costed) -> Priced:
+    """Return a price with its parts.
+
+    Raises
+    ------
+    Unpriced
+        One of them has no value.
+    """
+    return costed.priced
 
 
 _costs: dict[Hashable, Costed | Missing] = {}
@@ -87,15 +122,26 @@ def _cost(kernel: Kernel, machine: Machine, closed: bool) -> Costed | Missing:
     step()
     try:
         process = lower(kernel, reuse=bool(machine.section("arrays")))
-        priced = price_process(process, machine, closed=closed)
+        priced = price_time(process, machine, closed=closed)
     except ExprError as error:
         raise Unpriced(f"its cost has no value: {error}", kernel.span) from error
-    return priced if isinstance(priced, Missing) else Costed(process, priced)
+    if isinstance(priced, Missing):
+        return priced
+    return Costed(process, priced, partial(_with_parts, process, machine, closed, kernel.span))
+
+
+def _with_parts(
+    process: Process, machine: Machine, closed: bool, span: Span, priced: Priced
+) -> Priced:
+    try:
+        return with_parts(priced, process, machine, closed)
+    except ExprError as error:
+        raise Unpriced(f"its cost has no value: {error}", span) from error
 
 
 def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     """Return the predicted time, rounded so that equal formulas written otherwise are equal."""
-    return float(f"{middle(costed.priced, sizes):.12g}")
+    return float(f"{middle(costed.formula, sizes):.12g}")
 
 
 def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:

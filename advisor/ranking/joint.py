@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
@@ -150,7 +151,8 @@ def _grown(
         if tried:
             # intervals take several times as long as times, so only the fastest gets one
             fastest = min(tried, key=lambda applied: applied.time_s)
-            found.append(_followed(state, transform.code, fastest, before, sizes))
+            with suppress(Unpriced):
+                found.append(_followed(state, transform.code, fastest, before, sizes))
     return found
 
 
@@ -164,7 +166,8 @@ def _followed(
 
 def _applied(proposal: Proposal, machine: Machine, sizes: Sizes) -> Candidate[Proposal] | None:
     try:
-        after = cost(at_sizes(proposal.variant, sizes.values), machine, closed=False)
+        variant = at_sizes(proposal.variant, sizes.values)
+        after = cost(variant, machine, closed=False, parts=False)
         if isinstance(after, Missing):
             return None
         return Candidate(proposal, after, time_s(after, sizes.values))

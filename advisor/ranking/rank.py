@@ -12,7 +12,7 @@ from advisor.finding import Alternative, Applicability, Finding, Remark, Untold
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import WORTH, Costed, compared, cost, time_s
+from advisor.ranking.compare import WORTH, Costed, compared, cost, in_parts, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, open_sizes
@@ -143,7 +143,9 @@ def _rank(
     plans: bool,
 ) -> Ranked:
     try:
-        before = cost(kernel, machine, closed=False)
+        before = cost(kernel, machine, closed=False, parts=details)
+        if isinstance(before, Costed) and open_sizes(before, sizes):
+            in_parts(before)
     except Unpriced as unknown:
         message = f"no advice for kernel `{kernel.name}`: {unknown.reason}"
         return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
@@ -179,6 +181,7 @@ def _rank(
                 lost.append(tried)
         # of equally fast ones the one proposed first, which its rule prefers
         candidates.sort(key=lambda candidate: candidate.time_s)
+        _drop_without_parts(candidates, lost)
         if not candidates:
             # where no statement changes, it is the layout that a statement does not allow
             if lost and proposals[0].variant.body != kernel.body:
@@ -188,7 +191,11 @@ def _rank(
         if candidates[0].time_s >= now:
             continue
         for number, chosen in enumerate(_to_tell(candidates, now)):
-            found = compared(here, chosen.costed, sizes.values)
+            try:
+                found = compared(here, chosen.costed, sizes.values)
+            except Unpriced:
+                # it has a time, as a rival of the first one
+                continue
             if found.ratio.mid <= 1:
                 continue
             if found.ratio.mid >= WORTH and not number:
@@ -260,6 +267,18 @@ def _unpriced(
     span = proposals[0].span
     message = f"kernel `{kernel.name}`: {code} could {lost[0].title}: {lost[0].reason}"
     return Remark(path, kernel.name, span, message)
+
+
+def _drop_without_parts(candidates: list[Candidate[Proposal]], lost: list[Alternative]) -> None:
+    """Let the first candidate be one whose price can be told in parts."""
+    while candidates:
+        try:
+            in_parts(candidates[0].costed)
+        except Unpriced as unknown:
+            title = candidates.pop(0).proposal.title
+            lost.append(Alternative(title, None, f"no prediction: {unknown.reason}"))
+        else:
+            return
 
 
 def _to_tell(
@@ -341,7 +360,8 @@ def _tried(
     sizes: Sizes,
 ) -> Candidate[Proposal] | Alternative:
     try:
-        after = cost(at_sizes(proposal.variant, sizes.values), machine, closed=False)
+        variant = at_sizes(proposal.variant, sizes.values)
+        after = cost(variant, machine, closed=False, parts=False)
     except Unpriced as unknown:
         return Alternative(proposal.title, None, f"no prediction: {unknown.reason}")
     if isinstance(after, Missing):

@@ -54,7 +54,7 @@ def _later(
     """Return the members that are not among the first."""
     assert members[0].family is not None
     try:
-        common = cost(at_sizes(members[0].family.kernel, sizes), machine, closed=False)
+        common = cost(at_sizes(members[0].family.kernel, sizes), machine, closed=False, parts=False)
     except Unpriced:
         return []
     if isinstance(common, Missing):
