@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from costdb.calibration.section import Action, Effort, Point, Section, World
@@ -29,12 +29,15 @@ class Pace:
     Attributes
     ----------
     rounds : int
-        How often each point is visited, in another order each time: what drifts, what others do
-        for seconds, and what one point leaves behind for the next, then falls on all alike.
+        How often each point is visited where time allows, in another order each time: what
+        drifts, what others do for seconds, and what one point leaves behind for the next, then
+        falls on all alike.
     slow_rounds : int
-        How often a point is whose visit takes more than its even share of the time.
-    samples, least : int
-        Samples of a visit where time allows, and however slow the point is.
+        How often at least, and how often a point whose visit takes more than its even share.
+    samples : int
+        Of a point in a launch where time allows, divided among its visits.
+    least : int
+        Samples of a visit, however slow the point is.
     """
 
     rounds: int
@@ -50,8 +53,28 @@ class Pace:
         """Return how often a point is visited after a round."""
         return sum(self.visited(one, slow=slow) for one in range(number + 1, self.rounds))
 
+    def samples_of(self, *, slow: bool) -> int:
+        """Return how many samples a visit has where time allows."""
+        return max(self.least, self.samples // (self.slow_rounds if slow else self.rounds))
 
-PACES = {Effort.QUICK: Pace(4, 2, 5, 2), Effort.FULL: Pace(8, 3, 4, 2)}
+    def within(self, left_s: float, fast_s: float, slow_s: float) -> Pace:
+        """Return the pace after the first round, with as many rounds as the time allows.
+
+        Parameters
+        ----------
+        left_s : float
+            What time is left.
+        fast_s, slow_s : float
+            What the first round took of points that are visited in all rounds, and of others.
+        """
+        rounds = self.rounds
+        slow_s *= self.slow_rounds - 1
+        while rounds > self.slow_rounds and (rounds - 1) * fast_s + slow_s > left_s:
+            rounds -= 1
+        return replace(self, rounds=rounds)
+
+
+PACES = {Effort.QUICK: Pace(4, 2, 20, 2), Effort.FULL: Pace(8, 3, 32, 2)}
 
 
 def measure(
@@ -82,9 +105,11 @@ def measure(
     source = random.Random(seed)
     # ranks begin at different times, but must come to the same visits
     even_s = _agreed(world, seconds / max(1, len(points) * pace.rounds))
+    taken_s: dict[int, float] = {}
     slow: set[int] = set()
+    number = 0
     with _no_collections():
-        for number in range(pace.rounds):
+        while number < pace.rounds:
             every = source.sample(range(len(points)), len(points))
             order = [index for index in every if pace.visited(number, slow=index in slow)]
             left = len(order) + sum(pace.left(number, slow=index in slow) for index in every)
@@ -93,19 +118,26 @@ def measure(
                 share = _agreed(world, (deadline - begun) / (left - done))
                 if share <= 0:
                     return
+                samples = range(pace.least, pace.samples_of(slow=index in slow) + 1)
                 action = section.action(points[index], world)
                 try:
-                    taken, beside = _visit(action, world, pace, share)
+                    taken, beside = _visit(action, world, samples, share)
                 finally:
                     action.close()
-                if number == 0 and _agreed(world, time.monotonic() - begun) > even_s:
-                    slow.add(index)
+                if number == 0:
+                    taken_s[index] = _agreed(world, time.monotonic() - begun)
                 if world.rank == 0:
                     emit(index, taken, beside)
+            if number == 0:
+                slow = {index for index, passed_s in taken_s.items() if passed_s > even_s}
+                slow_s = sum(taken_s[index] for index in slow)
+                left_s = _agreed(world, deadline - time.monotonic())
+                pace = pace.within(left_s, sum(taken_s.values()) - slow_s, slow_s)
+            number += 1
 
 
 def _visit(
-    action: Action, world: World, pace: Pace, share_s: float
+    action: Action, world: World, samples: range, share_s: float
 ) -> tuple[tuple[float, ...], Beside]:
     # The last warm-up tells how many samples the time allows; all ranks find the same number.
     sentinel = sentinel_of(action.threads)
@@ -118,7 +150,7 @@ def _visit(
         if passed_s > share_s:
             break
     fitting = int(share_s / max(passed_s, 1e-9)) - _WARM_UPS
-    count = min(max(fitting, pace.least), pace.samples)
+    count = min(max(fitting, samples[0]), samples[-1])
     taken, beside = [], [sentinel()]
     for _ in range(count):
         taken.append(_once(action, world))

@@ -127,7 +127,7 @@ def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
     pace = PACES[Effort.QUICK]
     for timing in section.timings:
         assert [[len(visit) for visit in launch] for launch in timing.launches_us] == [
-            [pace.samples] * pace.rounds
+            [pace.samples_of(slow=False)] * pace.rounds
         ] * 2
         assert timing.point.features["ranks"] == len(os.sched_getaffinity(0))
 

@@ -9,6 +9,8 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from costdb.calibration.measure import PACES, Pace, measure
 from costdb.calibration.section import Action, Effort, Fitted, Point, World
@@ -61,12 +63,12 @@ def measured(pace: Pace, seconds: float, seed: int = 1, section: Waits | None = 
 
 
 def test_every_round_visits_every_point_once_in_another_order():
-    found = measured(Pace(20, 3, 3, 2), seconds=30)
+    found = measured(Pace(20, 3, 60, 2), seconds=30)
     rounds = [[index for index, _ in found[at : at + 3]] for at in range(0, 60, 3)]
     assert all(sorted(visited) == [0, 1, 2] for visited in rounds)
     assert len({tuple(visited) for visited in rounds}) > 3
-    assert [index for index, _ in measured(Pace(20, 3, 3, 2), 30)] == [index for index, _ in found]
-    assert [index for index, _ in measured(Pace(20, 3, 3, 2), 30, seed=2)] != [i for i, _ in found]
+    assert [index for index, _ in measured(Pace(20, 3, 60, 2), 30)] == [index for index, _ in found]
+    assert [index for index, _ in measured(Pace(20, 3, 60, 2), 30, seed=2)] != [i for i, _ in found]
 
 
 def test_a_full_calibration_takes_more_than_thirty_samples_of_a_point_in_each_launch():
@@ -78,7 +80,7 @@ def test_a_full_calibration_takes_more_than_thirty_samples_of_a_point_in_each_la
 
 def test_warm_ups_are_no_samples_and_what_was_prepared_is_freed():
     section = Waits()
-    found = measured(Pace(2, 2, 5, 2), seconds=30, section=section)
+    found = measured(Pace(2, 2, 10, 2), seconds=30, section=section)
     assert section.runs > sum(len(taken) for _, taken in found)
     assert section.opened == section.closed
     assert len(section.opened) == len(found)
@@ -89,7 +91,7 @@ def test_time_is_kept_by_taking_fewer_samples():
     found = measured(Pace(3, 3, 100_000, 2), seconds=0.3)
     assert 0.1 < time.monotonic() - begun < 3
     assert {index for index, _ in found} == {0, 1, 2}
-    assert measured(Pace(3, 3, 10, 2), seconds=0.0) == []
+    assert measured(Pace(3, 3, 30, 2), seconds=0.0) == []
 
 
 def test_the_collector_rests_while_measuring_and_comes_back():
@@ -120,7 +122,7 @@ def test_an_action_that_fails_is_closed():
 def test_slow_points_are_visited_less_often_but_all_along(rounds, slow_rounds):
     if slow_rounds > rounds:
         return
-    pace = Pace(rounds, slow_rounds, 4, 2)
+    pace = Pace(rounds, slow_rounds, 44, 2)
     visited = [number for number in range(rounds) if pace.visited(number, slow=True)]
     assert visited[0] == 0
     assert len(visited) == slow_rounds
@@ -129,6 +131,26 @@ def test_slow_points_are_visited_less_often_but_all_along(rounds, slow_rounds):
     assert all(pace.visited(number, slow=False) for number in range(rounds))
     for number in range(rounds):
         assert pace.left(number, slow=True) == sum(one > number for one in visited)
+    assert pace.samples_of(slow=True) == 44 // len(visited)
+
+
+@given(st.floats(0, 100), st.floats(0, 20), st.floats(0, 20))
+def test_there_are_as_many_rounds_as_the_time_allows(left_s, fast_s, slow_s):
+    pace = Pace(8, 3, 32, 2)
+    found = pace.within(left_s, fast_s, slow_s)
+
+    def needed(rounds):
+        return sum(
+            fast_s + slow_s * replace(pace, rounds=rounds).visited(number, slow=True)
+            for number in range(1, rounds)
+        )
+
+    assert 3 <= found.rounds <= 8
+    assert found.rounds == 3 or needed(found.rounds) <= left_s * (1 + 1e-9)
+    assert found.rounds == 8 or needed(found.rounds + 1) >= left_s * (1 - 1e-9)
+    # fewer rounds have more samples in each, as many in all
+    assert found.samples_of(slow=False) >= pace.samples_of(slow=False)
+    assert found.samples_of(slow=False) * found.rounds <= 32
 
 
 def test_what_takes_more_than_its_share_is_visited_less_often():
@@ -140,7 +162,7 @@ def test_what_takes_more_than_its_share_is_visited_less_often():
             return replace(prepared, run=lambda: time.sleep(0.02))
 
     # an even share is 12 ms: ten visits of nine samples are far from it, one of the long is not
-    found = measured(Pace(10, 2, 2, 2), seconds=0.36, section=Long())
+    found = measured(Pace(10, 2, 20, 2), seconds=0.36, section=Long())
     assert Counter(index for index, _ in found) == {0: 10, 1: 10, 2: 2}
 
 
