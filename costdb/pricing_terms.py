@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from math import isfinite
+from math import isfinite, prod
 from typing import TypeAlias
 
 from costdb.estimate import Domain, Term
@@ -16,15 +16,19 @@ from costdb.expr import (
     logical_not,
     maximum,
     maximum_over,
+    minimum,
     num,
     simplify,
     substitute,
     summation,
+    sym,
 )
-from costdb.expr.nodes import add
+from costdb.expr.functions import Sum
+from costdb.expr.nodes import Add, Mul, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 
 SYMBOLIC = "symbolic"
+ZERO = num(0)
 
 Over: TypeAlias = Callable[[str, Expr, Expr, Expr], Expr]
 """What becomes of a formula over a loop: of its index, its ends and the formula."""
@@ -87,6 +91,9 @@ def total_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the sum of `expr` over ``low..high``, in closed form where one is known."""
     if variable not in free_symbols(expr):
         return maximum(0, high - low + 1) * expr
+    turned, rest = turned_over(variable, low, high, expr)
+    if turned != ZERO:
+        return turned + total_over(variable, low, high, rest)
     return simplify(summation(variable, low, high, expr))
 
 
@@ -94,11 +101,56 @@ def added_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:
     """Return the sum of `expr` over ``low..high``, in closed form where that is seen at once."""
     if variable not in free_symbols(expr):
         return maximum(0, high - low + 1) * expr
+    turned, rest = turned_over(variable, low, high, expr)
+    if turned != ZERO:
+        return turned + added_over(variable, low, high, rest)
     # expanding what is no polynomial takes longer than all else that is done to it
     coefficients = coefficients_in(expr, variable) if is_polynomial_in(expr, variable) else None
     if coefficients is None:
         return summation(variable, low, high, expr)
     return sum_below(coefficients, maximum(high + 1, low)) - sum_below(coefficients, low)
+
+
+def turned_over(variable: str, low: Expr, high: Expr, expr: Expr) -> tuple[Expr, Expr]:
+    """Return the sums of an expression's inner sums over triangles, and what is left of it.
+
+    An inner sum whose terms do not depend on the outer index, but one of whose ends moves with
+    it, has each of its terms as often as there are outer indices that reach it: one sum instead
+    of two, one within the other.
+    """
+    turned, rest = ZERO, ZERO
+    for term in (*expr.terms, num(expr.constant)) if isinstance(expr, Add) else (expr,):
+        factors = term.factors if isinstance(term, Mul) else (term,)
+        sums = [factor for factor in factors if isinstance(factor, Sum)]
+        one = _turned(variable, low, high, sums[0]) if len(sums) == 1 else None
+        others = term.coefficient if isinstance(term, Mul) else 1
+        scale = num(others) * prod(factor for factor in factors if factor not in sums)
+        if one is None or variable in free_symbols(scale):
+            rest = rest + term
+        else:
+            turned = turned + scale * one
+    return turned, rest
+
+
+def _turned(variable: str, low: Expr, high: Expr, inner: Sum) -> Expr | None:
+    """Return a sum over ``low..high`` of an inner sum as one sum; None where it is no triangle."""
+    outer, place = sym(variable), sym(inner.index)
+    around = free_symbols(low) | free_symbols(high)
+    if variable in free_symbols(inner.body) or inner.index in around:
+        return None
+    if variable not in free_symbols(inner.high):
+        lag = inner.low - outer
+        times = minimum(high, place - lag) - low + 1
+        first, last = low + lag, inner.high
+    elif variable not in free_symbols(inner.low):
+        lag = inner.high - outer
+        times = high - maximum(low, place - lag) + 1
+        first, last = inner.low, high + lag
+    else:
+        return None
+    if variable in free_symbols(lag) or inner.index in free_symbols(lag):
+        return None
+    return summation(inner.index, first, last, maximum(0, times) * inner.body)
 
 
 def longest_over(variable: str, low: Expr, high: Expr, expr: Expr) -> Expr:

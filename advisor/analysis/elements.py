@@ -91,7 +91,7 @@ class _Traversal:
         if depth == len(self.shares.nest.loops) - 1:
             return self._run(loop, count)
         least = least_index(loop.low, self.shares.facts.minima)
-        with self.shares.facts.within(loop.variable, least, loop.low, loop.high - 1):
+        with self.shares.facts.within(loop.variable, least, loop.high - 1):
             inner = self._looped(depth + 1, trips)
         if loop.variable in self.shares.driven or loop.step != 1:
             return SeqLoop(loop.variable, ONE, count, inner)

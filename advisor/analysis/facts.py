@@ -31,19 +31,14 @@ class Bounds:
         Least values of symbols, where they are not 1.
     maxima : mapping of str to Expr
         Greatest values of the indices of the loops around, outermost first.
-    starts : mapping of str to Expr
-        Least values of the same indices, over those around them.
     """
 
-    __slots__ = ("_hash", "_key", "maxima", "minima", "starts")
+    __slots__ = ("_hash", "_key", "maxima", "minima")
 
-    def __init__(
-        self, minima: Mapping[str, int], maxima: Mapping[str, Expr], starts: Mapping[str, Expr]
-    ) -> None:
+    def __init__(self, minima: Mapping[str, int], maxima: Mapping[str, Expr]) -> None:
         self.minima = minima
         self.maxima = maxima
-        self.starts = starts
-        self._key = tuple(minima.items()), tuple(maxima.items()), tuple(starts.items())
+        self._key = tuple(minima.items()), tuple(maxima.items())
         self._hash = hash(self._key)
 
     def __hash__(self) -> int:
@@ -61,7 +56,7 @@ class Facts:
     """Bounds of symbols while a kernel is gone through; every size is at least 1 by itself."""
 
     def __init__(self, bounds: Bounds | None = None) -> None:
-        self.bounds = bounds or Bounds({}, {}, {})
+        self.bounds = bounds or Bounds({}, {})
 
     @property
     def minima(self) -> Mapping[str, int]:
@@ -74,17 +69,10 @@ class Facts:
         return self.bounds.maxima
 
     @contextmanager
-    def within(self, index: str, least: int, first: Expr, greatest: Expr) -> Iterator[None]:
-        """Know the bounds of a loop's index for as long as its body is looked at.
-
-        `least` bounds `first` where nothing is known of the loops around.
-        """
+    def within(self, index: str, least: int, greatest: Expr) -> Iterator[None]:
+        """Know the bounds of a loop's index for as long as its body is looked at."""
         outside = self.bounds
-        self.bounds = Bounds(
-            {**outside.minima, index: least},
-            {**outside.maxima, index: greatest},
-            {**outside.starts, index: first},
-        )
+        self.bounds = Bounds({**outside.minima, index: least}, {**outside.maxima, index: greatest})
         try:
             yield
         finally:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from advisor.analysis.arrays import Arrays
 from advisor.analysis.facts import Bounds, Facts, NotPriced, Turning
+from advisor.analysis.fixed_places import fetched_before
 from advisor.analysis.halos import Fetch, Halos, common
 from advisor.analysis.least_sizes import least_sizes
 from advisor.analysis.owners import place
@@ -78,7 +79,7 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
         At the first statement that is not understood, or that no rule lowers.
     """
     kernel = replace(kernel, body=unrolled(kernel.body))
-    halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}, {}))
+    halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}))
     placed = place(kernel)
     arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse)
     memory = Memory(arrays.bytes_by_name()) if reuse else None
@@ -178,6 +179,8 @@ class _Lowering:
         piped = self._pipelined(loop)
         if piped is not None:
             return [piped]
+        runs = less(loop.low, loop.high)
+        at_hand, loop = self._fetched_before(loop, runs)
         changed = frozenset().union(*map(written, loop.body))
         before, certain = dict(self.halos.held), self.halos.certain
         self.halos.certain = True
@@ -185,8 +188,7 @@ class _Lowering:
         at_start = dict(self.halos.held)
         outer, self.halos.fetched = self.halos.fetched, []
         body = self._body(loop)
-        runs = less(loop.low, loop.high)
-        first: list[Process] = []
+        first = at_hand
         lasting = [f for f in self.halos.fetched if _outlasts(f, changed, loop.variable)]
         if lasting:
             # what no iteration changes is fetched once, before the first
@@ -199,6 +201,7 @@ class _Lowering:
             body = self._body(loop)
             if runs != ONE:
                 first = [Branch(runs, Sequential(tuple(first)), NOTHING)]
+            first = at_hand + first
         self.halos.certain = certain
         self.halos.fetched = outer
         if certain:
@@ -216,6 +219,18 @@ class _Lowering:
         trips = ceil_div(loop.high - loop.low, num(loop.step))
         return [*first, SeqLoop(loop.variable, ONE, trips, body)]
 
+    def _fetched_before(self, loop: Loop, runs: Expr) -> tuple[list[Process], Loop]:
+        """Return what iterations read at one place of another rank, and the loop with it there."""
+        if loop.step != 1:
+            return [], loop
+        certain = self.halos.certain
+        self.halos.certain = certain and runs == ONE
+        made, loop = fetched_before(loop, self.arrays)
+        self.halos.certain = certain
+        if made and runs != ONE:
+            made = [Branch(runs, Sequential(tuple(made)), NOTHING)]
+        return made, loop
+
     def _pipelined(self, chunks: Loop) -> Process | None:
         """Return chunks of a recurrence that ranks hand on to one another."""
         inner = recurrence_of(chunks, self.arrays)
@@ -225,7 +240,7 @@ class _Lowering:
         self.halos.fetched = []
         self.halos.forget(written(chunks))
         least = least_index(chunks.low, self.facts.minima)
-        with self.facts.within(chunks.variable, least, chunks.low, chunks.high - 1):
+        with self.facts.within(chunks.variable, least, chunks.high - 1):
             body = self._body(inner)
         piped = pipelined(chunks, inner, body, self.arrays)
         self.halos.held, self.halos.fetched = held, fetched
@@ -235,7 +250,7 @@ class _Lowering:
 
     def _body(self, loop: Loop) -> Process:
         least = least_index(loop.low, self.facts.minima)
-        with self.facts.within(loop.variable, least, loop.low, loop.high - 1):
+        with self.facts.within(loop.variable, least, loop.high - 1):
             return Sequential(tuple(self.block(loop.body)))
 
     def _choice(

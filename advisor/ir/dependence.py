@@ -286,11 +286,10 @@ def _overlap(
     With ``v`` the earlier iteration and ``v + d`` the later, ``one(v)`` and ``other(v + d)``
     overlap when each begins before the other ends.
     """
-    variable = loop.variable
     # other.low(v + d) < one.high(v) bounds d from one side, one.low(v) < other.high(v + d)
     # from the other
-    below = _bound(one[1], other[0], variable, minima, strict_upper=True)
-    above = _bound(one[0], other[1], variable, minima, strict_upper=False)
+    below = _bound(one[1], other[0], loop, minima, strict_upper=True)
+    above = _bound(one[0], other[1], loop, minima, strict_upper=False)
     if below is None or above is None:
         return None
     found = below.meet(above)
@@ -300,7 +299,7 @@ def _overlap(
 def _bound(
     fixed: Expr,
     moving: Expr,
-    variable: str,
+    loop: Loop,
     minima: Mapping[str, int],
     *,
     strict_upper: bool,
@@ -309,6 +308,7 @@ def _bound(
 
     None where it cannot hold for any.
     """
+    variable, ends = loop.variable, (loop.low, loop.high - 1)
     slope, own = slope_of(moving, variable), slope_of(fixed, variable)
     anything = _Distances(None, None)
     if slope is None or own is None:
@@ -327,5 +327,11 @@ def _bound(
         if (slope > 0) == strict_upper:
             return _Distances(None, ceil(limit) - 1)
         return _Distances(floor(limit) + 1, None)
-    # regions that move at different speeds: which iterations meet depends on more than distance
-    return anything
+    # regions that move at different speeds: which iterations meet depends on more than distance,
+    # but all of what the one comes to may lie beyond all of the other
+    nearest = _extreme(moving, variable, ends, smallest=strict_upper)
+    reach = _extreme(fixed, variable, ends, smallest=not strict_upper)
+    if nearest is None or reach is None:
+        return anything
+    beyond = nearest - reach if strict_upper else reach - nearest
+    return None if known_non_negative(beyond, minima) else anything

@@ -25,7 +25,7 @@ def linear(names: list[str]) -> st.SearchStrategy[Expr]:
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.data())
 def test_a_sign_within_loops_holds_in_every_iteration(data: st.DataObject) -> None:
     minima: dict[str, int] = {}

@@ -33,7 +33,7 @@ def test_ends_that_move(low: int, high: int, piece: int, ranks: int) -> None:
     bound = {"B": piece, "P": ranks}
     blocks = max(Counter(i // piece for i in range(low, high)).values(), default=0)
     turns = max(Counter(i // piece % ranks for i in range(low, high)).values(), default=0)
-    with facts.within("i", 0, num(0), sym("M")):
+    with facts.within("i", 0, sym("M")):
         for ends, values in (
             ((MOVING, FIXED), {"i": low, "H": high}),
             ((FIXED, MOVING), {"H": low, "i": high}),
@@ -47,7 +47,7 @@ def test_ends_that_move(low: int, high: int, piece: int, ranks: int) -> None:
 @pytest.mark.parametrize("ends", [(MOVING, FIXED), (num(3), MOVING)])
 def test_sums_of_blocks_over_the_moving_end_are_closed(ends: tuple[Expr, Expr]) -> None:
     facts = Facts()
-    with facts.within("i", 0, num(0), FIXED):
+    with facts.within("i", 0, FIXED):
         low, high = ends
         counted = in_blocks(low, high, num(16), facts)
     total = simplify(summation("i", 3, FIXED - 1, counted))
