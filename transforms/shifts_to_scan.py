@@ -58,7 +58,10 @@ Windows that wrap around (`np.roll`) may reach to either side of an element, or 
 
 **Fix safety.** Safe on integers: their sums are associative, also where they wrap around at the
 width of the type, so that results are equal bit for bit. Unsafe on floating-point and complex
-numbers: sums are taken in another order, and a difference of two long sums loses digits.
+numbers: a difference of two long sums loses the digits that the sums are longer than the window,
+so that windows of a million 32-bit numbers are off by per cents and those of 64-bit numbers in the
+eleventh digit; and a NaN or an infinity, which spoils the windows that have it, spoils every later
+one.
 
 **Models used.** Lines (messages, scans, array statements).
 
@@ -116,8 +119,9 @@ def _legality(found: tuple[Window, ...], kernel: Kernel) -> Legality:
     if kinds - {Kind.INTEGER}:
         return Legality(
             Applicability.UNSAFE,
-            "the same terms are summed in another order: floating-point sums are not associative,"
-            f" so results agree only to rounding{unused}",
+            "a window becomes the difference of two sums of all elements before its ends, and is"
+            " off by their rounding, which grows with the axis; a NaN or an infinity reaches every"
+            f" window behind it{unused}",
         )
     return Legality(
         Applicability.SAFE,

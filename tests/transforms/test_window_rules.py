@@ -120,3 +120,32 @@ def test_interleaved_windows_keep_their_own_widths() -> None:
 @given(programs(), st.integers(0, 2**32))
 def test_generated_programs(program: Program, seed: int) -> None:
     check_program(program, seed)
+
+
+def test_what_is_said_of_floating_point_windows_holds() -> None:
+    source = """\
+# advise: kernel N=9 b=3
+# advise: image: f8[N, N]
+def box_sum(image, b):
+    total = image.copy()
+    moved = image.copy()
+    for _ in range(b - 1):
+        moved[:, 1:] = moved[:, :-1]
+        moved[:, 0] = 0
+        total += moved
+    return total
+"""
+    source = f"import numpy as np\n{source}"
+    found = first_rewrite(source, TRANSFORM)
+    assert found is not None
+    assert "a NaN or an infinity reaches every window behind it" in found.proposal.legality.argument
+    image = np.ones((9, 9))
+    image[:, 2] = np.nan
+    spoilt = []
+    for text in (source, found.rewritten):
+        names: dict[str, object] = {}
+        exec(compile(text, "sum.py", "exec"), names)
+        function = names["box_sum"]
+        assert callable(function)
+        spoilt.append(np.isnan(function(image, 3))[0].nonzero()[0].tolist())
+    assert spoilt == [[2, 3, 4], [2, 3, 4, 5, 6, 7, 8]]
