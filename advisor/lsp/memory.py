@@ -301,7 +301,7 @@ def _parses(text: str) -> bool:
 
     try:
         libcst.parse_module(text)
-    except (libcst.ParserSyntaxError, RecursionError):
+    except (libcst.ParserSyntaxError, libcst.CSTValidationError, RecursionError):
         return False
     return True
 

@@ -48,6 +48,7 @@ HOSTILE = {
         "more than 1000 branches",
     ),
     "field.py": ('x = f"{' + "(" * 3000 + "1" + ")" * 3000 + '}"', "2:207", BRACKETS),
+    "joiner.py": ("x = 1\nna\u200dme = 2", "3:3", "does not parse as Python 3"),
     "lambdas.py": ("x = " + "lambda: " * 5000 + "1", "2:8005", CHAINED),
     "latin.py": ("x = '\udce9'", "2:6", "byte 0xe9 is not utf-8"),
     "levels.py": (
@@ -56,6 +57,7 @@ HOSTILE = {
         f"more than {MOST_LEVELS} levels of indentation",
     ),
     "line.py": ("x = [" + "1," * 5_000_000 + "]", "2:200003", "too large to be parsed"),
+    "mixed.py": ("if 1:\n        x = 1\n\ty = 2", "4:1", "inconsistent mixing of tabs and spaces"),
     "negations.py": ("x = " + "-" * 50_000 + "1", "2:1005", CHAINED),
     "null.py": ("x = '\0'", "2:6", "null byte: this is not Python source"),
     "old.py": ('print "hello"', "2:13", "does not parse as Python 3: this looks like Python 2"),

@@ -8,6 +8,11 @@ any other, only findings known from the last text that could, on lines that nobo
 
 Every answer names its version; one about a text that had changed before it was asked for is a
 stale answer. Nothing may be lost: each checked version gets its answer.
+
+Three files are typed at: a kernel, kernels with a plan of several steps, and a program for MPI. The
+editor of every other run can be told to ask again: it gets findings first, and the plan may come
+with a second answer, which must follow where the first one lacks it. What answers must be is asked
+of a fresh engine for every text.
 """
 
 from __future__ import annotations
@@ -23,8 +28,8 @@ from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from advisor.engine import Options, check_source
-from advisor.finding import Finding
-from advisor.source import SourceProblem
+from advisor.finding import Finding, Remark
+from advisor.source import SourceProblem, Span
 from tests.lsp.wire import ProtocolError, Wire
 
 MACHINE = "sp2"
@@ -49,6 +54,72 @@ def smooth(
     above[:, 1:] = 𝑓ä[:, :-1]
     return above
 """
+PLANNED = """\
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(rank=16)
+layers = 3  # 𝑓ä
+
+
+@kernel(N=1000)
+def eliminate(𝑓ä: Annotated[NDArray[np.float64], Dist("N", "N", None, Block("rank"), on=mesh)]):
+    for k in range(𝑓ä.shape[0] - 1):
+        𝑓ä[k + 1 :, k] = 𝑓ä[k + 1 :, k] / 𝑓ä[k, k]
+        𝑓ä[k + 1 :, k + 1 :] -= 𝑓ä[k + 1 :, k, None] * 𝑓ä[k, None, k + 1 :]
+    return 𝑓ä
+
+
+@kernel(N=400)
+def smooth(
+    𝑓ä: Annotated[NDArray[np.float64], Dist("N", "N", None, Block("rank"), on=mesh)],
+) -> NDArray[np.float64]:
+    above = 𝑓ä.copy()  # 👩‍🚀 before
+    above[:, 1:] = 𝑓ä[:, :-1]
+    return above
+"""
+PROGRAM = """\
+import numpy as np
+from mpi4py import MPI
+
+WIDTH = 300
+comm = MPI.COMM_WORLD  # 😀 𝑓ä
+
+
+def beside(comm):
+    rank, size = comm.Get_rank(), comm.Get_size()
+    return (rank - 1) % size, (rank + 1) % size
+
+
+def made(n: int):
+    𝑓ä = np.zeros((n, WIDTH))
+    𝑓ä[0] = 1.0
+    return 𝑓ä
+
+
+def exchanged(𝑓ä, comm, steps):
+    left, right = beside(comm)
+    r = np.empty(WIDTH)
+    for step in range(steps):
+        t = 𝑓ä[1, :].copy()
+        comm.Sendrecv(t, dest=left, recvbuf=r, source=right)  # 👩‍🚀
+        𝑓ä[-1, :] = r
+
+
+def shared(comm, n: int):
+    for k in range(n):
+        table = comm.bcast(made(n), root=0)
+    return table
+
+
+if __name__ == "__main__":
+    field = made(20)
+    exchanged(field, comm, 5)
+"""
+FILES = {"kernel": START, "plan": PLANNED, "program": PROGRAM}
+PLAN = "best plan"
 TYPED = (
     *"abN=(),:.[]\"' #\\0",
     "\n", "\r\n", "\r", "    ", "\t", "#", "pass", "if x:\n", "def f(", '"""', "'''",
@@ -70,13 +141,15 @@ class Editor:
     """
 
     encoding: str
-    text: str = START
+    start: str = START
+    text: str = ""
     version: int = 1
     codec: str = field(init=False)
     width: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.codec, self.width = CODECS[self.encoding]
+        self.text = self.text or self.start
 
     def place(self, offset: int) -> dict[str, int]:
         """The position of a code point, by splitting encoded text at encoded line ends."""
@@ -116,6 +189,7 @@ class Known:
     text: str
     findings: tuple[Finding, ...]
     problem: bool
+    remarks: tuple[Remark, ...] = ()
 
 
 class Reference:
@@ -130,23 +204,32 @@ class Reference:
         if text not in self.memory:
             try:
                 found = check_source("/kernels/typed.py", text, self.options)
-                self.memory[text] = Known(text, found.findings, False)
+                self.memory[text] = Known(text, found.findings, False, found.remarks)
             except SourceProblem:
                 self.memory[text] = Known(text, (), True)
         return self.memory[text]
 
-    def accepts(self, editor: Editor, items: list[dict[str, Any]]) -> bool:
+    def accepts(self, editor: Editor, items: list[dict[str, Any]], *, first: bool = False) -> bool:
         """Return whether an answer may be about the editor's text."""
         good = self.good
         try:
-            self.check(editor, items)
+            self.check(editor, items, first=first)
         except Wrong:
             self.good = good
             return False
         return True
 
-    def check(self, editor: Editor, items: list[dict[str, Any]]) -> bool:
-        """Check an answer about the editor's text; return whether the text could be read."""
+    def lacks(self, editor: Editor, items: list[dict[str, Any]]) -> bool:
+        """Return whether a first answer about the editor's text lacks a plan."""
+        shown = {item["message"] for item in items}
+        plans = [one.message for one in self.knows(editor.text).remarks if PLAN in one.message]
+        return any(plan not in shown for plan in plans)
+
+    def check(self, editor: Editor, items: list[dict[str, Any]], *, first: bool = False) -> bool:
+        """Check an answer about the editor's text; return whether the text could be read.
+
+        A `first` answer may lack plans.
+        """
         known = self.knows(editor.text)
         found = [item for item in items if "code" in item]
         for item in items:
@@ -160,6 +243,7 @@ class Reference:
             wanted = sorted(_expected(editor, finding) for finding in known.findings)
             if shown != wanted:
                 raise Wrong(f"expected {wanted}\ngot {shown}\nfor {editor.text!r}")
+            self._check_remarks(editor, known, items, first)
             return True
         before = {} if self.good is None else _lines_of_findings(self.good)
         now = _lines(editor.text)
@@ -169,6 +253,19 @@ class Reference:
             if lines not in before.get((item["code"], item["message"]), ()):
                 raise Wrong(f"carried {item} to {lines}\nfor {editor.text!r}\nfrom {before}")
         return False
+
+    def _check_remarks(
+        self, editor: Editor, known: Known, items: list[dict[str, Any]], first: bool
+    ) -> None:
+        shown = {
+            (item["message"], editor.covered(*_ends(item)), *_key(item))
+            for item in items
+            if "code" not in item
+        }
+        wanted = {(remark.message, *_place_of(editor, remark.span)) for remark in known.remarks}
+        missing = {one for one in wanted - shown if not (first and PLAN in one[0])}
+        if missing or shown - wanted:
+            raise Wrong(f"expected {wanted}\ngot {shown}\nfor {editor.text!r}")
 
 
 def _lines(text: str) -> list[str]:
@@ -196,7 +293,11 @@ def _key(item: dict[str, Any]) -> tuple[int, int]:
 
 
 def _expected(editor: Editor, finding: Finding) -> tuple[Any, ...]:
-    span = finding.span
+    return finding.code, finding.message, *_place_of(editor, finding.span)
+
+
+def _place_of(editor: Editor, span: Span) -> tuple[str, int, int]:
+    """What a span covers, and where it begins as the editor counts."""
     lines = _lines(editor.text)
     before = lines[span.start_line - 1][: span.start_column]
     if span.start_line == span.end_line:
@@ -210,14 +311,15 @@ def _expected(editor: Editor, finding: Finding) -> tuple[Any, ...]:
             ]
         )
     column = len(before.encode(editor.codec)) // editor.width
-    return finding.code, finding.message, covered, span.start_line - 1, column
+    return covered, span.start_line - 1, column
 
 
-def started(encoding: str, log: IO[bytes]) -> Wire:
+def started(encoding: str, log: IO[bytes], *, staged: bool = False) -> Wire:
     """Return a server that has agreed on the encoding of columns."""
     capabilities = {
         "general": {"positionEncodings": [encoding]},
         "textDocument": {"diagnostic": {}, "hover": {"contentFormat": ["markdown"]}},
+        "workspace": {"diagnostics": {"refreshSupport": staged}},
     }
     server = Wire(MACHINE, log, capabilities, {"minSpeedup": LEAST})
     if server.abilities["positionEncoding"] != encoding:
@@ -245,7 +347,7 @@ def wild(source: random.Random, editor: Editor) -> Iterator[Step]:
         yield here, _boundary(text, min(len(text), here + source.randint(1, 6))), ""
     else:  # paste over a stretch of lines
         end = _boundary(text, min(len(text), here + source.randint(0, 200)))
-        yield here, end, source.choice((START, "", "\n" * 3, "z = '😀'\n", "\t"))
+        yield here, end, source.choice((editor.start, "", "\n" * 3, "z = '😀'\n", "\t"))
 
 
 def gentle(source: random.Random, editor: Editor) -> Iterator[Step]:
@@ -254,10 +356,15 @@ def gentle(source: random.Random, editor: Editor) -> Iterator[Step]:
     here = source.randint(0, len(text))
     end = text.find("\n", here)
     kind = source.random()
-    if kind < 0.2 and end > 0:  # another end of the line
+    if kind < 0.15:  # another number, such as a size: what is known of its kernel is gone
+        places = [*re.finditer(r"(?<![\w.])[1-9]\d*(?![\w.])", text)]
+        if places:
+            chosen = source.choice(places)
+            yield chosen.start(), chosen.end(), str(int(chosen[0]) + source.randint(1, 3))
+    elif kind < 0.3 and end > 0:  # another end of the line
         start = end - (text[end - 1] == "\r")
         yield start, end + 1, source.choice(("\r\n", "\n", "\r"))
-    elif kind < 0.6:  # a blank before a word, behind letters of several units
+    elif kind < 0.7:  # a blank before a word, behind letters of several units
         places = [
             word.start()
             for line in re.finditer(r"𝑓ä.*", text)
@@ -287,6 +394,7 @@ class Tally:
     carried: int = 0
     cancelled: int = 0
     overtaken: int = 0
+    completed: int = 0
     seconds: float = 0.0
 
     def __str__(self) -> str:
@@ -294,11 +402,20 @@ class Tally:
             f"{self.edits} edits, {self.answers} answers checked: {self.readable} of texts that "
             f"can be read, {self.with_findings} of them with findings; {self.carried} with "
             f"findings carried over; {self.cancelled} requests cancelled, "
-            f"{self.overtaken} overtaken; {self.seconds:.0f} s"
+            f"{self.overtaken} overtaken; {self.completed} completed by a second answer; "
+            f"{self.seconds:.0f} s"
         )
 
 
-def run(edits: int, seed: int, encoding: str, burst: int = 10) -> Tally:
+def run(
+    edits: int,
+    seed: int,
+    encoding: str,
+    burst: int = 10,
+    *,
+    start: str = START,
+    staged: bool = False,
+) -> Tally:
     """Edit `edits` times and check an answer after every few edits.
 
     Raises
@@ -307,14 +424,15 @@ def run(edits: int, seed: int, encoding: str, burst: int = 10) -> Tally:
         At the first answer that is not right.
     """
     source = random.Random(seed)
-    reference, editor, tally = Reference(), Editor(encoding), Tally()
+    reference, editor, tally = Reference(), Editor(encoding, start), Tally()
     begun = time.monotonic()
     with tempfile.TemporaryFile() as log:
-        server = started(encoding, log)
+        server = started(encoding, log, staged=staged)
         try:
             server.open(URI, editor.text)
             while tally.edits < edits:
-                _burst(source, reference, editor, server, tally, min(burst, edits - tally.edits))
+                most = min(burst, edits - tally.edits)
+                _burst(source, reference, editor, server, tally, most, staged)
             server.stop()
         except (ProtocolError, OSError) as error:
             log.seek(0)
@@ -333,6 +451,7 @@ def _burst(
     server: Wire,
     tally: Tally,
     most: int,
+    staged: bool,
 ) -> None:
     done = 0
     wanted = source.randint(1, most)
@@ -347,11 +466,11 @@ def _burst(
         if changes:
             _change(server, editor, changes)
     known = reference.knows(editor.text)
-    dull = len(editor.text) > 3 * len(START) or not (known.problem or known.findings)
+    dull = len(editor.text) > 3 * len(editor.start) or not (known.problem or known.findings)
     if (dull and source.random() < 0.7) or (known.problem and source.random() < 0.4):
         # undone, so that most of the texts can be read and have something to say about
         good = reference.good
-        undone = START if dull or good is None else good.text
+        undone = editor.start if dull or good is None else good.text
         _change(server, editor, [editor.edit(0, len(editor.text), undone)])
         done += 1
     tally.edits += done
@@ -362,12 +481,20 @@ def _burst(
         server.answer(serial, refusal=-32800)
         tally.cancelled += 1
     if source.random() < 0.25:
-        _overtake(source, reference, editor, server, tally, document)
+        _overtake(source, reference, editor, server, tally, document, staged)
     report = server.ask("textDocument/diagnostic", document)
     tally.answers += 1
     if report["kind"] != "full":
         raise Wrong(f"no full report: {report}")
-    readable = reference.check(editor, report["items"])
+    readable = reference.check(editor, report["items"], first=staged)
+    if staged and reference.lacks(editor, report["items"]):
+        # the second answer follows by itself, and not before it says more
+        while server.read().get("method") != "workspace/diagnostic/refresh":
+            pass
+        report = server.ask("textDocument/diagnostic", document)
+        tally.answers += 1
+        tally.completed += 1
+        reference.check(editor, report["items"])
     codes = [item for item in report["items"] if "code" in item]
     tally.readable += readable
     tally.with_findings += readable and bool(codes)
@@ -386,6 +513,7 @@ def _overtake(
     server: Wire,
     tally: Tally,
     document: dict[str, Any],
+    staged: bool,
 ) -> None:
     """Ask, type on before the answer comes, and see that it is about one of the two texts."""
     before = replace(editor)
@@ -396,7 +524,7 @@ def _overtake(
     tally.edits += 1
     tally.overtaken += 1
     items = server.answer(serial)["items"]
-    if not (reference.accepts(before, items) or reference.accepts(editor, items)):
+    if not any(reference.accepts(one, items, first=staged) for one in (before, editor)):
         raise Wrong(f"{items} is about neither of\n{before.text!r}\n{editor.text!r}")
 
 
@@ -410,10 +538,23 @@ def main() -> int:
     parser.add_argument("--edits", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=20_261_121)
     parser.add_argument("--burst", type=int, default=10, help="most edits between two checks")
+    parser.add_argument("--file", action="append", choices=FILES, help="only these files")
+    parser.add_argument("--staged", action="store_true", help="findings first in every run")
     given = parser.parse_args()
-    share = -(-given.edits // len(CODECS))
-    for number, encoding in enumerate(CODECS):
-        print(f"{encoding}: {run(share, given.seed + number, encoding, given.burst)}", flush=True)
+    runs = [(name, encoding) for name in given.file or FILES for encoding in CODECS]
+    share = -(-given.edits // len(runs))
+    for number, (name, encoding) in enumerate(runs):
+        staged = given.staged or bool(number % 2)
+        tally = run(
+            share,
+            given.seed + number,
+            encoding,
+            given.burst,
+            start=FILES[name],
+            staged=staged,
+        )
+        way = "findings first" if staged else "all at once"
+        print(f"{name}, {encoding}, {way}: {tally}", flush=True)
     return 0
 
 

@@ -178,7 +178,7 @@ def test_random_edits(name: str) -> None:
     source = random.Random(name)
     trees, bodies = TreeMemory(), BodyMemory()
     text, programs, remembered, everything = TEXTS[name], 0, 0, 0
-    for number in range(30):
+    for number in range(30 if text.startswith(PROGRAM[:200]) else 14):
         found = read(text, trees, bodies)
         everything = everything or len(bodies.followed)
         remembered += isinstance(found, Program) and len(bodies.followed) < everything
@@ -188,7 +188,7 @@ def test_random_edits(name: str) -> None:
         # an edit is often taken back, and what was known is known again
         kept = isinstance(found, Program) and number % 3
         text = edited(text if kept else TEXTS[name], source)
-    assert programs >= 10
+    assert programs >= 6
     assert remembered >= 1
 
 
@@ -235,6 +235,21 @@ def test_a_function_is_followed_again_when_what_it_asked_for_has_changed() -> No
     assert again("import numpy as np", "import cupy as np") >= {"made", "exchange"}
     # how many ranks there are, for those who ask and come later
     assert "alone" in again("== 4", "== 5")
+
+
+def test_files_that_share_a_function_do_not_share_what_is_around_it() -> None:
+    memory = TreeMemory(), BodyMemory()
+    function = "\n\ndef f(link, n: int):\n    u = np.zeros(n)\n    link.send(u, dest=1)\n"
+    # whether a name is a communicator may hang on any line of its file
+    using = "\n\ndef g(link):\n    link.Allreduce(1, 2)\n    MPI.COMM_WORLD.Barrier()\n"
+    one = f"import numpy as np\nfrom mpi4py import MPI\n{function}{using}"
+    other = one.replace("link.Allreduce", "link.Frobnicate")
+    texts = {"/programs/one.py": one, "/programs/other.py": other}
+    assert not alike(*(read(text) for text in texts.values()))
+    for _ in range(2):
+        for path, text in texts.items():
+            assert alike(read_program(path, text, *memory), read_program(path, text))
+    assert not memory[1].followed
 
 
 def test_the_same_sum_written_in_another_order_is_not_the_same() -> None:

@@ -104,7 +104,9 @@ class BodyMemory:
     """What is known of the functions of some files. To be used by one thread at a time."""
 
     _around: dict[str, object] = field(default_factory=dict)
-    _bodies: OrderedDict[int, list[Body]] = field(default_factory=OrderedDict)
+    _bodies: OrderedDict[tuple[str, int], list[Body]] = field(default_factory=OrderedDict)
+    """By file and by the identity of nodes, which files may share."""
+    _path: str = ""
     followed: list[str] = field(default_factory=list)
     """Functions that were not known in the last file, in the order in which they were followed."""
 
@@ -118,11 +120,11 @@ class BodyMemory:
             What every function of the file hangs on, besides what it asks for.
         """
         self.followed.clear()
-        if path in self._around and not alike(self._around[path], around):
-            # of whatever file; another is not open as a rule
-            self._bodies.clear()
-            self._around.clear()
-        self._around[path] = around
+        if not alike(self._around.get(path), around):
+            for key in [key for key in self._bodies if key[0] == path]:
+                del self._bodies[key]
+            self._around[path] = around
+        self._path = path
 
     def recall(
         self, run: Run, defined: Defined, names: dict[str, Value], outer: int
@@ -130,7 +132,8 @@ class BodyMemory:
         """Return a body as it would be followed now, with all that this leaves behind."""
         node = defined.function.node
         running = {frame.function for frame in run.frames}
-        for body in self._bodies.get(id(node), ()):
+        key = self._path, id(node)
+        for body in self._bodies.get(key, ()):
             fits = (
                 body.start.node is node
                 and body.start.function == defined.key
@@ -142,7 +145,7 @@ class BodyMemory:
                 and alike(body.names, names)
             )
             if fits and _holds(body, run):
-                self._bodies.move_to_end(id(node))
+                self._bodies.move_to_end(key)
                 return body
         return None
 
@@ -197,12 +200,13 @@ class BodyMemory:
             steps,
             {key: value for key, value in run.kept.items() if made.kept.get(key) is not value},
         )
-        known = self._bodies.setdefault(id(made.start.node), [])
+        key = self._path, id(made.start.node)
+        known = self._bodies.setdefault(key, [])
         if known and known[0].start.node is not made.start.node:
             known.clear()  # of a node that is gone, at the same place in memory
         known.insert(0, body)
         del known[_MOST_WAYS:]
-        self._bodies.move_to_end(id(made.start.node))
+        self._bodies.move_to_end(key)
         if len(self._bodies) > _MOST_BODIES:
             self._bodies.popitem(last=False)
 
