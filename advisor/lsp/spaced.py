@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from advisor.edits import newline_of, split_lines
+from advisor.edits import split_lines
 from advisor.frontend.outline import TopLevel, top_level
 
 BLOCK = 32
@@ -42,7 +42,8 @@ def spaced(source: str, block: int = BLOCK) -> Spaced | None:
     if statements is None:
         return None
     lines = split_lines(source)
-    newline = newline_of(source)
+    # a line feed behind a carriage return would be no line end of its own
+    newline = "\r\n" if "\r" in source else "\n"
     texts, numbers = list[str](), list[int]()
     begin = 1
     for first in (*_first_lines(statements, lines), len(lines) + 1):

@@ -380,3 +380,18 @@ def test_a_plan_stays_where_only_what_is_around_changes() -> None:
     assert plan_remarks(memory.check("gauss.py", text, other)) == []
     compare._costs.clear()
     assert plan_remarks(memory.check("gauss.py", text, replace(brief, machine="sp2"))) == []
+
+
+def test_room_between_functions_moves_no_line_whatever_ends_it() -> None:
+    from advisor.edits import split_lines
+    from advisor.lsp.spaced import spaced
+
+    for ends in ("\n", "\r\n", "\r", "\n\r"):
+        text = f"x = 1{ends}{ends}def f():{ends}    return x{ends}# g{ends}def g(): ...{ends}"
+        wide = spaced(text)
+        assert wide is not None
+        lines = split_lines(text)
+        found = [
+            wide.in_file(n) for n, one in enumerate(split_lines(wide.source), 1) if one.strip()
+        ]
+        assert found == [n for n, one in enumerate(lines, 1) if one.strip()], ends
