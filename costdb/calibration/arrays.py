@@ -51,7 +51,10 @@ class ArraySection:
         steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
         programs = [timing for timing in timings if SEQUENCE in timing.point.features]
         calls = [t for t in timings if t.point.features.keys().isdisjoint({"step", SEQUENCE})]
-        classes, qualities, fresh = fit_classes(calls, memory)
+        # what computes for itself repeats best on a core of its own; what a program meets besides
+        # is in the factor of whole programs, whose samples are of all states of the machine
+        idle = [timing.on_idle_cores() for timing in calls]
+        classes, qualities, fresh = fit_classes(idle, memory)
         rates: dict[str, Json] = {}
         for one in classes:
             by_type = rates.setdefault(one.key, {})
@@ -74,10 +77,16 @@ class ArraySection:
         whole, judged = fit_sequences(programs, parts, memory.line_bytes)
         if whole is not None:
             arrays[WHOLE] = whole
-        notes = (
+        notes = [
             "Array operations: steady state of a process that has run a while, one BLAS thread.",
-        )
-        return Fitted(parts, (*qualities, *judged), notes)
+        ]
+        chosen = sum(one is not timing for one, timing in zip(idle, calls, strict=True))
+        if chosen:
+            notes.append(
+                f"Array operations: the rates of {chosen} of {len(calls)} points are of samples "
+                "during which no other guest used the core; the factor of whole programs is of all."
+            )
+        return Fitted(parts, (*qualities, *judged), tuple(notes))
 
 
 def caches_document(memory: Hierarchy) -> dict[str, Json]:

@@ -57,7 +57,7 @@ class LoopSection:
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit the innermost loop, as often as it is entered."""
-        runs = [_innermost(timing) for timing in timings if timing.launches_us]
+        runs = [_innermost(timing.on_idle_cores()) for timing in timings if timing.launches_us]
         if not runs:
             return Fitted({}, (), ("Compiled loops: none was measured in the time given.",))
         memory = caches()

@@ -4,8 +4,10 @@ Beside every sample stands how long a short loop in the first cache took right b
 it, the *sentinel* (:mod:`costdb.calibration.sentinel`). Where its times fall into two groups, the
 least of which is what it takes on a core of its own, a sample is taken *alone* or *shared*, or
 neither, if it began in one state and ended in the other or ranks were in different ones. What
-counts is what programs meet, all states in turn (:mod:`costdb.typical`), so no sample is chosen by
-its state; but how much of either a calibration met is told, as another time may meet another mix.
+counts is what programs meet, all states in turn (:mod:`costdb.typical`); how much of either a
+calibration met is told, as another time may meet another mix. Single calls of one process, which
+are compared with one another, are fitted to samples taken alone where these are most: a factor of
+whole programs, whose samples are of all states, makes of them what programs meet.
 """
 
 from __future__ import annotations

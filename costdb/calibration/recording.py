@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from costdb.calibration.neighbours import Sharing, sharing_of
+from costdb.calibration.neighbours import Sharing, State, sharing_of
 from costdb.calibration.section import Feature, Point, Timing
 from costdb.store.records import (
     Beside,
@@ -23,7 +23,11 @@ _HELD_OUT = "held_out"
 _SECTION = "section"
 _UNSTATED = "-"
 
-_Launches = dict[int, list[tuple[float, ...]]]
+_Key = tuple[str, tuple[tuple[str, Feature], ...], bool]
+_Launches = dict[int, list[Sample]]
+
+_MOSTLY = 0.5
+"""Of the samples: a state that is rarer does not tell of enough points."""
 
 
 def record(
@@ -61,7 +65,8 @@ def circumstances(run: Run, setting: Mapping[str, Any], point: Point) -> Circums
 
 def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[Timing, ...]:
     """Return what a run has of a section, in a fixed order, unfinished launches included."""
-    found: dict[tuple[str, tuple[tuple[str, Feature], ...], bool], _Launches] = {}
+    found: dict[_Key, _Launches] = {}
+    every: list[Beside] = []
     for place in recorded(connection, machine=run.machine, date=run.id):
         for sample in samples_of(connection, place):
             stated = dict(sample.point)
@@ -70,14 +75,37 @@ def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[
             held_out = bool(stated.pop(_HELD_OUT))
             key = (place.operation, tuple(sorted(stated.items())), held_out)
             launches = found.setdefault(key, {})
-            launches.setdefault(sample.launch, []).append(sample.microseconds)
+            launches.setdefault(sample.launch, []).append(sample)
+            if sample.beside is not None:
+                every.append(sample.beside)
+    sharing = sharing_of(every)
     return tuple(
-        Timing(
-            Point(operation, dict(features), held_out),
-            tuple(tuple(visits) for _, visits in sorted(launches.items())),
-        )
+        Timing(Point(operation, dict(features), held_out), *_by_visit(launches, sharing))
         for (operation, features, held_out), launches in found.items()
     )
+
+
+_ByVisit = tuple[tuple[tuple[float, ...], ...], ...]
+
+
+def _by_visit(launches: _Launches, sharing: Sharing) -> tuple[_ByVisit, _ByVisit]:
+    """Return all samples of a point, and those on idle cores if they are most."""
+    ordered = [visits for _, visits in sorted(launches.items())]
+    every = tuple(tuple(visit.microseconds for visit in visits) for visits in ordered)
+    if sharing.share(State.ALONE) < _MOSTLY:
+        return every, ()
+    idle = tuple(
+        tuple(kept for visit in visits if (kept := _idle(visit, sharing))) for visits in ordered
+    )
+    return every, idle
+
+
+def _idle(visit: Sample, sharing: Sharing) -> tuple[float, ...]:
+    groups = None if visit.beside is None else sharing.groups.get(visit.beside.threads)
+    if groups is None or visit.beside is None:
+        return ()
+    beside = zip(visit.microseconds, visit.beside.us, strict=True)
+    return tuple(us for us, ends in beside if groups.state(*ends) is State.ALONE)
 
 
 def sharing_in(connection: sqlite3.Connection, machine: str, sections: Iterable[str]) -> Sharing:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Feature = int | float | str
 
+_LEAST_IDLE = 4
+"""Samples on idle cores: fewer say less than all samples do."""
+
 
 class Need(StrEnum):
     """What a section cannot be measured without, besides NumPy."""
@@ -60,10 +63,20 @@ class Timing:
     point : Point
     launches_us : tuple of tuple of tuple of float
         Raw samples in measured order, by launch of a fresh process and by visit.
+    idle_us : tuple of tuple of tuple of float
+        Those of them during which no other guest of the host used the core; empty where nobody
+        can tell, or where that was seldom.
     """
 
     point: Point
     launches_us: tuple[tuple[tuple[float, ...], ...], ...]
+    idle_us: tuple[tuple[tuple[float, ...], ...], ...] = ()
+
+    def on_idle_cores(self) -> Timing:
+        """Return what was taken on cores that no other guest used, if that is enough."""
+        kept = tuple(launch for launch in self.idle_us if launch)
+        enough = sum(len(visit) for launch in kept for visit in launch) >= _LEAST_IDLE
+        return Timing(self.point, kept) if enough else self
 
     @property
     def typical_us(self) -> float:

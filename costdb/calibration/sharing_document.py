@@ -55,10 +55,11 @@ def sharing_told(sharing: Sharing) -> tuple[str, ...]:
     return (
         f"Another guest of the host computed on the same cores for {shared:.0%} of the samples, "
         f"none for {alone:.0%}; for the others that changed, or differed by core. A loop in the "
-        f"first cache then takes {slower}. Rates are means over all samples.",
+        f"first cache then takes {slower}. Rates are means over all samples, unless a section says "
+        "that they are of idle cores.",
     )
 
 
 _SENTINEL = "a short loop in the first cache, timed beside each sample"
 _CORES = "part of the time that a core was shared with another guest"
-_SHARE = "of the samples; rates are means over all"
+_SHARE = "of the samples"
