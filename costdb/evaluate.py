@@ -25,6 +25,7 @@ from costdb.multilinear import (
     reduce_price,
     search,
 )
+from costdb.own_misses import with_own_misses
 from costdb.quantity import Provenance, Quantity
 from costdb.spread import independent_of, spread, spread_of_ratio
 
@@ -111,10 +112,11 @@ def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     above = reduce_price(before.microseconds, bindings, names)
     below = reduce_price(after.microseconds, bindings, names)
     used = sorted(above.coefficients | below.coefficients)
+    residuals = independent_of(merged)
     given = {name: box[name] for name in used}
-    return spread_of_ratio(
-        lambda box: _ratio_over(above, below, box), given, independent_of(merged)
-    )
+    one, other, wider = with_own_misses(above, below, given, residuals)
+    own = wider.keys() - given.keys()
+    return spread_of_ratio(lambda box: _ratio_over(one, other, box), wider, {*residuals, *own})
 
 
 def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:

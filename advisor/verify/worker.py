@@ -12,10 +12,13 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from costdb.calibration.calm_core import on_calm_cores
 
 _SEED = 20_261_121
 _LARGE = 33_000
@@ -30,7 +33,11 @@ def main(arguments: list[str]) -> int:
     function = getattr(_load(Path(job["file"])), job["kernel"])
     import numpy as np
 
-    samples, pages = run(function, job, lambda results: np.savez(job["results"], *results))
+    # compiled kernels have threads of their own, which need all cores
+    with on_calm_cores() if "numba" not in sys.modules else nullcontext(_nothing) as stay:
+        samples, pages = run(
+            function, job, lambda results: np.savez(job["results"], *results), stay
+        )
     found = {"samples_s": samples, "pages": pages}
     Path(job["output"]).write_text(json.dumps(found), "utf-8")
     return 0
@@ -45,12 +52,20 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
+def _nothing() -> None:
+    pass
+
+
 def run(
-    function: Callable[..., Any], job: Mapping[str, Any], keep: Callable[[list[Any]], object]
+    function: Callable[..., Any],
+    job: Mapping[str, Any],
+    keep: Callable[[list[Any]], object],
+    stay: Callable[[], None] = _nothing,
 ) -> tuple[list[float], list[int]]:
     """Return the seconds and the page faults of each repetition.
 
-    `keep` gets what a last one, which is not timed, returns and leaves.
+    `keep` gets what a last one, which is not timed, returns and leaves; `stay` is called before
+    each.
 
     Seconds are those that the process ran, on one thread: what else a shared machine does in the
     meantime is not the kernel's.
@@ -70,6 +85,7 @@ def run(
     pages: list[int] = []
     deadline = time.perf_counter() + float(job["seconds"])
     for number in range(int(job["repetitions"]) + 1):
+        stay()
         for name in changes:
             np.copyto(fresh[name], given[name])
         before = _pages()

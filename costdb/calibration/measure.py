@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from costdb.calibration.calm_core import on_calm_cores
 from costdb.calibration.section import Action, Effort, Point, Section, World
 from costdb.calibration.sentinel import sentinel_of
 from costdb.store.records import Beside
@@ -108,7 +109,7 @@ def measure(
     taken_s: dict[int, float] = {}
     slow: set[int] = set()
     number = 0
-    with _no_collections():
+    with _no_collections(), on_calm_cores() as stay:
         while number < pace.rounds:
             every = source.sample(range(len(points)), len(points))
             order = [index for index in every if pace.visited(number, slow=index in slow)]
@@ -120,6 +121,8 @@ def measure(
                     return
                 samples = range(pace.least, pace.samples_of(slow=index in slow) + 1)
                 action = section.action(points[index], world)
+                if world.communicator is None and action.threads == 1:
+                    stay()
                 try:
                     taken, beside = _visit(action, world, samples, share)
                 finally:

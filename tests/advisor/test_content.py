@@ -15,7 +15,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ir.content import content_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Choice, Loop, Stated, Statement, Store, Unknown
+from advisor.ir.statements import Choice, Loop, Stated, Statement, Store, Unknown, Unrolled
 from advisor.ir.values import Read, Scalar
 from advisor.ranking import compare
 from advisor.source import Span
@@ -68,10 +68,11 @@ SAMPLES: tuple[Statement, ...] = (
     Loop("k", num(0), num(5), 1, (Unknown("why", frozenset(), HERE),), HERE),
     Choice(num(1) / 2, (Unknown("why", frozenset(), HERE),), (), HERE),
     Stated(num(3), frozenset({"a"}), HERE),
+    Unrolled((Unknown("why", frozenset(), HERE),), HERE),
     *(
         kind(*("x" if field.name == "name" else frozenset({"a"}) for field in fields(kind)))
         for kind in get_args(Statement)
-        if kind not in (Store, Loop, Choice, Stated)
+        if kind not in (Store, Loop, Choice, Stated, Unrolled)
     ),
 )
 
