@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from functools import cache
 from itertools import repeat
@@ -13,6 +11,7 @@ from costdb.arrays.amounts import HUGE_BYTES
 from costdb.calibration.allocator import keep_freed_memory
 from costdb.calibration.array_point_calls import UFUNCS, number_of
 from costdb.calibration.array_points import FRESH_SIZES
+from costdb.calibration.one_thread import numpy_on_one_thread
 from costdb.calibration.section import Action, Feature, Point
 
 if TYPE_CHECKING:
@@ -160,14 +159,10 @@ def _elementwise_operation(
 
 
 def numpy() -> Any:
-    """Return NumPy, its matrix products on one thread, as a rank among others has it."""
-    if "numpy" not in sys.modules:
-        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-            os.environ.setdefault(name, "1")
-    import numpy
-
+    """Return NumPy on one thread, in a process that keeps the memory it frees."""
+    found = numpy_on_one_thread()
     keep_freed_memory()
-    return numpy
+    return found
 
 
 def _fresh_memory(elements: int, count: int, given: Feature) -> Action:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 
-import numpy as np
+from costdb.calibration.one_thread import numpy_on_one_thread
 
 Sentinel = Callable[[], float]
 """Takes its time and returns it, in microseconds."""
@@ -36,6 +36,7 @@ def sentinel_of(threads: int) -> Sentinel:
         from costdb.calibration.sentinel_threads import additions_of
 
         return _least_of(additions_of(threads))
+    np = numpy_on_one_thread()
     ones, sums = np.ones(_ELEMENTS), np.zeros(_ELEMENTS)
     add = np.add
 
