@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from costdb.machines import RESIDUAL, Json, Machine, is_residual, quantity_of
+from costdb.machines import RESIDUAL, Json, Machine, MachineError, is_residual, quantity_of
 from costdb.quantity import Provenance, Quantity
 
 SECTION = "arrays"
@@ -39,6 +39,8 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "fft_across": ("fft",),
     "sort_across": ("sort",),
 }
+_GONE = ("rows_element_us",)
+"""Coefficients that only earlier models had."""
 _NAME = re.compile(r"([a-z]+?)(\d+)?$")
 
 
@@ -62,11 +64,22 @@ class Rates:
 
 
 def rates_of(machine: Machine, key: str, dtype: str) -> Rates | None:
-    """Return the rates of a class on an element type, or the nearest ones; None for none."""
+    """Return the rates of a class on an element type, or the nearest ones; None for none.
+
+    Raises
+    ------
+    MachineError
+        They are of an earlier model, whose other coefficients meant something else.
+    """
     for candidate in (key, *_CLASSES.get(key, ())):
         measured = machine.section(SECTION, "rates", candidate)
         for name in _nearest(dtype, measured):
             section = machine.section(SECTION, "rates", candidate, name)
+            if any(key in section for key in _GONE):
+                raise MachineError(
+                    f"{machine.origin}: calibrated for an earlier model of array calls; make it "
+                    f"anew: advise calibrate --name {machine.name}"
+                )
             exact = candidate == key and name in (dtype, "any")
             return Rates((candidate, name), section, not exact)
     return None

@@ -21,7 +21,7 @@ from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, minimum, num, sym
 from costdb.heap_work import IF_GIVEN_BACK, Drain, FreshMemory, Released, Taken
-from costdb.machines import Machine
+from costdb.machines import Machine, MachineError
 from costdb.machines.machine import machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
@@ -97,6 +97,11 @@ def time_us(call: ArrayCall, **rates: dict[str, object]) -> float:
 
 def test_a_call_in_the_nearest_memory_costs_its_call_run_and_elements() -> None:
     assert time_us(added(dense(24), 24)) == pytest.approx(2 + 0.25 + 0.24)
+
+
+def test_rates_of_an_earlier_model_are_refused_with_the_next_step() -> None:
+    with pytest.raises(MachineError, match="anew: advise calibrate --name made-up"):
+        time_us(added(dense(24), 24), binary={**BINARY, "rows_element_us": 0.02})
 
 
 def test_lines_cost_by_how_much_is_touched() -> None:
