@@ -52,13 +52,15 @@ def on_calm_cores(sentinel: Sentinel | None = None) -> Iterator[Callable[[], Non
 
     def stay() -> None:
         nonlocal least
-        pinned = len(os.sched_getaffinity(0)) == 1
-        if pinned and here() <= _CALM * least:
+        now = os.sched_getaffinity(0)
+        if len(now) == 1 and here() <= _CALM * least:
             return
         taken = {core: on(core) for core in cores}
         calmest = min(taken, key=taken.__getitem__)
         least = min(least, taken[calmest])
-        os.sched_setaffinity(0, {calmest})
+        # to move leaves the caches behind, so cores that are alike are no reason to
+        alike = [core for core in now if len(now) == 1 and taken[core] <= _CALM * taken[calmest]]
+        os.sched_setaffinity(0, set(alike) or {calmest})
 
     try:
         yield stay

@@ -48,6 +48,19 @@ def test_the_calmest_core_is_taken_and_left_when_another_is_calmer():
 
 
 @several
+def test_a_core_is_kept_while_no_other_is_calmer_than_by_little():
+    made = Machine()
+    with on_calm_cores(made.sentinel) as stay:
+        stay()
+        kept = os.sched_getaffinity(0)
+        for seen in range(1, 9):  # all are shared now, and each is a little calmer by turns
+            for place, core in enumerate(CORES):
+                made.us[core] = 7.0 + 0.1 * ((place + seen) % 2)
+            stay()
+            assert os.sched_getaffinity(0) == kept
+
+
+@several
 def test_all_cores_are_free_again_after_an_error():
     with pytest.raises(ZeroDivisionError), on_calm_cores(Machine().sentinel) as stay:
         stay()
