@@ -8,7 +8,9 @@ from advisor.frontend.literals import literal_int
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scope import Scope
 from advisor.frontend.written_out import entry_of
-from costdb.expr import Expr, ExprError, floor_div, maximum, minimum, num
+from advisor.ir.shapes import PYTHON_INTEGER
+from advisor.ir.values import Scalar
+from costdb.expr import Expr, ExprError, floor_div, maximum, minimum, num, to_text
 
 
 def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
@@ -38,6 +40,17 @@ def scalar(node: cst.BaseExpression, scope: Scope) -> Expr:
         case cst.Call(func=cst.Name(value=function)):
             return _call(function, node, scope)
     raise NotUnderstood("a whole number was expected here")
+
+
+def bound_to_number(name: str, node: cst.BaseExpression, scope: Scope) -> bool:
+    """Bind a name to a whole-number expression; return whether it is one, as far as can be seen."""
+    try:
+        number = scalar(node, scope)
+    except NotUnderstood:
+        return False
+    scope.bind_scalar(name, number)
+    scope.started[name] = Scalar(to_text(number), PYTHON_INTEGER)
+    return True
 
 
 def _binary(node: cst.BinaryOperation, scope: Scope) -> Expr:

@@ -17,7 +17,7 @@ from advisor.frontend.masks import assigned_place, chosen
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import AUGMENTED
 from advisor.frontend.problems import NotUnderstood
-from advisor.frontend.scalars import scalar
+from advisor.frontend.scalars import bound_to_number, scalar
 from advisor.frontend.scope import Scope
 from advisor.frontend.stores import increment, of_call, place_of, stored
 from advisor.ir.kernel import LocalArray
@@ -35,7 +35,6 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.source import Span
-from costdb.expr import to_text
 
 _WORD = re.compile(r"[^\W\d]\w*")
 
@@ -108,13 +107,7 @@ class SimpleStatements:
             scope.forget(name)
             scope.written_out[name] = node
             return ()
-        try:
-            number = scalar(node, scope)
-        except NotUnderstood:
-            pass
-        else:
-            scope.bind_scalar(name, number)
-            scope.started[name] = Scalar(to_text(number), PYTHON_INTEGER)
+        if bound_to_number(name, node, scope):
             return ()
         value = value_of(node, scope)
         if isinstance(value, Scalar):

@@ -7,11 +7,9 @@ import libcst as cst
 from advisor.frontend.arrays import value_of
 from advisor.frontend.literals import is_of_literals
 from advisor.frontend.problems import NotUnderstood
-from advisor.frontend.scalars import scalar
+from advisor.frontend.scalars import bound_to_number
 from advisor.frontend.scope import Scope
-from advisor.ir.shapes import PYTHON_INTEGER
 from advisor.ir.values import Read, Scalar
-from costdb.expr import to_text
 
 
 def bind_item(name: str, node: cst.BaseExpression, scope: Scope) -> None:
@@ -31,13 +29,7 @@ def bind_item(name: str, node: cst.BaseExpression, scope: Scope) -> None:
     if is_of_literals(node):
         scope.written_out[name] = node
         return
-    try:
-        number = scalar(node, scope)
-    except NotUnderstood:
-        pass
-    else:
-        scope.bind_scalar(name, number)
-        scope.started[name] = Scalar(to_text(number), PYTHON_INTEGER)
+    if bound_to_number(name, node, scope):
         return
     value = value_of(node, scope)
     if isinstance(value, Scalar):
