@@ -19,7 +19,17 @@ from advisor.ranking.compare import Costed, cost
 from advisor.ranking.joint import JointPlan, best_plan
 from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
-from costdb.expr import denominators, facts, pieces, products, scalar, simplify, whole_sums
+from costdb.expr import (
+    denominators,
+    facts,
+    loops,
+    pieces,
+    products,
+    range_sums,
+    scalar,
+    simplify,
+    whole_sums,
+)
 from costdb.machines import load_machine
 from costdb.pricing import price_work
 
@@ -51,8 +61,8 @@ def forget() -> None:
         price_work,
         pieces.pieced,
         products._by_products,
-        scalar._loop,
-        scalar._exactly,
+        loops._loop,
+        range_sums._exactly,
         scalar.compile_exactly,
         denominators.cleared,
         denominators.over_denominator,
@@ -61,7 +71,7 @@ def forget() -> None:
         sys.modules[simplify.__module__]._simplified,
     ):
         remembered.cache_clear()
-    scalar.forget_sums()
+    range_sums.forget_sums()
 
 
 def main() -> int:

@@ -19,7 +19,7 @@ from costdb.expr.evaluate import amounts_in
 from costdb.expr.functions import Conditional, Sum
 from costdb.expr.nodes import ZERO, Add, Mul, Sym, Value
 from costdb.expr.products import by_products
-from costdb.expr.scalar import sums_over
+from costdb.expr.range_sums import sums_over
 
 _MOST_SUMMANDS = 100_000
 _MOST_PRODUCTS = 2_000

@@ -13,9 +13,10 @@ from costdb.envelope.polynomial import Monomial, Polynomial, added, constant
 from costdb.envelope.region import NotBounded, Region
 from costdb.expr import Expr
 from costdb.expr.exact import Rational, exact, magnitude
+from costdb.expr.loops import Scalar
 from costdb.expr.lower import assign, binary, compare, name
 from costdb.expr.lower import constant as literal
-from costdb.expr.scalar import Scalar, nearest
+from costdb.expr.scalar_code import nearest
 
 Least: TypeAlias = Callable[..., int]
 """From sizes to the place of the least formula, `CLOSE` or `ELSEWHERE`."""

@@ -25,7 +25,8 @@ from costdb.expr.functions import (
 )
 from costdb.expr.names import free_symbols
 from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
-from costdb.expr.scalar import compile_exactly, sums_over
+from costdb.expr.range_sums import sums_over
+from costdb.expr.scalar import compile_exactly
 from costdb.expr.whole_sums import whole_products
 
 COMPILED_FROM, COMPILED_PARTS = 8, 4096

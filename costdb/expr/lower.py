@@ -23,6 +23,8 @@ from costdb.expr.nodes import (
     Add,
     Division,
     Expr,
+    FloorDiv,
+    Mod,
     Mul,
     Num,
     Sym,
@@ -257,6 +259,16 @@ class Lowering:
             above.append(self.number(coefficient, exact))
         code = _joined(above)
         return code if not below else self.quotient(code, _joined(below), exact)
+
+    def rounded(self, expr: Division) -> ast.expr:
+        """Return code for a rounded division or a remainder, of exact sides."""
+        above = self.lower(expr.dividend, True)
+        below = self.lower(expr.divisor, True)
+        if isinstance(expr, Mod):
+            return binary(above, ast.Mod(), below)
+        if isinstance(expr, FloorDiv):
+            return binary(above, ast.FloorDiv(), below)
+        return negative(binary(negative(above), ast.FloorDiv(), below))
 
 
 def _joined(parts: list[ast.expr]) -> ast.expr:

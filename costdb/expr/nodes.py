@@ -8,36 +8,23 @@ Removable singularities are removed: ``x*0`` is 0 and ``x/x`` is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, TypeAlias, cast
+from typing import TypeAlias
 
 from costdb.expr.errors import ExprError
 from costdb.expr.exact import MAX_BITS, check_size, exact, rational_power
 from costdb.expr.exact import Rational as Rational
 from costdb.expr.exact import Value as Value
-
-MAX_DEPTH = 100
-"""Levels of nesting: keeps every recursion over a tree clear of Python's limit."""
-
-MAX_SIZE = 200_000
-"""Nodes counted as a tree: keeps a shared subtree from standing for an astronomic one."""
+from costdb.expr.tree import Node, setter
 
 
-_Setter: TypeAlias = Callable[[object, object], None]
-
-
-class Expr:
+class Expr(Node):
     """An immutable, hashable expression; ``==`` compares structure, never values."""
 
-    __slots__ = ("_free", "_hash", "children", "depth", "size")
-    __match_args__: ClassVar[tuple[str, ...]] = ()
-    _free: frozenset[str] | None
-    _hash: int
+    __slots__ = ()
     children: tuple[Expr, ...]
-    depth: int
-    size: int
 
     def rebuild(self, children: tuple[Expr, ...]) -> Expr:
         """Return this node over other children, in canonical form."""
@@ -52,51 +39,6 @@ class Expr:
 
     def _whole(self, whole: frozenset[str]) -> bool:
         return False
-
-    def _seal(self, children: tuple[Expr, ...]) -> None:
-        depth = 0
-        size = 1
-        for child in children:
-            if child.depth > depth:
-                depth = child.depth
-            size += child.size
-        if depth >= MAX_DEPTH:
-            raise ExprError(f"the expression is nested more than {MAX_DEPTH} levels deep")
-        if size > MAX_SIZE:
-            raise ExprError(f"the expression has more than {MAX_SIZE} parts")
-        _set_children(self, children)
-        _set_depth(self, depth + 1)
-        _set_size(self, size)
-        _set_hash(self, hash((type(self).__name__, self._key())))
-        _set_free(self, None)
-
-    def _key(self) -> object:
-        raise NotImplementedError
-
-    def _beside(self) -> object:
-        """Return what else than its children this node is."""
-        return None
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Expr):
-            return NotImplemented
-        if type(self) is not type(other) or self._hash != other._hash or self.size != other.size:
-            return False
-        if self.children and self.children == other.children:
-            # mostly written in the same order, too, which is compared faster than any order; and
-            # equal parts that are one and the same are compared at once the next time
-            _set_children(self, other.children)
-            return self._beside() == other._beside()
-        return self._key() == other._key()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # Hashes of strings differ from process to process, so they are not carried along.
-        return type(self), tuple(getattr(self, name) for name in self.__match_args__)
 
     def __add__(self, other: ExprLike) -> Expr:
         return add((self, as_expr(other)))
@@ -151,14 +93,6 @@ class Expr:
 
 
 ExprLike: TypeAlias = Expr | int | float | Fraction
-
-# Expressions are made by the ten thousand. A slot's own setter takes half the time of
-# object.__setattr__, which the methods that forbid changes leave as the other way.
-_set_children = cast(_Setter, Expr.__dict__["children"].__set__)
-_set_depth = cast(_Setter, Expr.__dict__["depth"].__set__)
-_set_size = cast(_Setter, Expr.__dict__["size"].__set__)
-_set_hash = cast(_Setter, Expr.__dict__["_hash"].__set__)
-_set_free = cast(_Setter, Expr.__dict__["_free"].__set__)
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -312,11 +246,11 @@ class Mod(Division):
         return self.dividend.is_whole(whole) and self.divisor.is_whole(whole)
 
 
-_set_value = cast(_Setter, Num.__dict__["value"].__set__)
-_set_terms = cast(_Setter, Add.__dict__["terms"].__set__)
-_set_constant = cast(_Setter, Add.__dict__["constant"].__set__)
-_set_factors = cast(_Setter, Mul.__dict__["factors"].__set__)
-_set_coefficient = cast(_Setter, Mul.__dict__["coefficient"].__set__)
+_set_value = setter(Num, "value")
+_set_terms = setter(Add, "terms")
+_set_constant = setter(Add, "constant")
+_set_factors = setter(Mul, "factors")
+_set_coefficient = setter(Mul, "coefficient")
 
 
 def num(value: int | float | Fraction) -> Expr:

@@ -27,10 +27,10 @@ from costdb.expr.lower import (
     constant,
     is_exact,
     name,
-    negative,
 )
-from costdb.expr.nodes import Add, Division, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
-from costdb.expr.scalar import ScalarFunction, compile_scalar, nearest
+from costdb.expr.nodes import Add, Division, Expr, Mul, Num, Pow, Sym
+from costdb.expr.scalar import ScalarFunction, compile_scalar
+from costdb.expr.scalar_code import nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -171,7 +171,7 @@ class _Vector(Lowering):
                 base = self.lower(expr.base, False)
                 return binary(base, ast.Pow(), self.lower(expr.exponent, False))
             case Division():
-                return self.division(expr)
+                return self.rounded(expr)
             case Conditional():
                 then = self.lower(expr.then, exact)
                 orelse = self.lower(expr.orelse, exact)
@@ -191,15 +191,6 @@ class _Vector(Lowering):
                 return call("gcd", self.lower(expr.left, True), self.lower(expr.right, True))
             case _:
                 raise NotVectorized
-
-    def division(self, expr: Division) -> ast.expr:
-        above = self.lower(expr.dividend, True)
-        below = self.lower(expr.divisor, True)
-        if isinstance(expr, Mod):
-            return binary(above, ast.Mod(), below)
-        if isinstance(expr, FloorDiv):
-            return binary(above, ast.FloorDiv(), below)
-        return negative(binary(negative(above), ast.FloorDiv(), below))
 
 
 def _helpers() -> dict[str, object]:

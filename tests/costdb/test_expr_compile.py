@@ -17,7 +17,7 @@ from costdb.expr import (
 )
 from costdb.expr.evaluate import COMPILED_FROM
 from costdb.expr.functions import MaxOver, Sum
-from costdb.expr.nodes import MAX_DEPTH
+from costdb.expr.tree import MAX_DEPTH
 
 POINTS = [(n, p, k) for n in (-5, 0, 1, 8) for p in (-2, 1, 3) for k in (0, 4)]
 

@@ -13,7 +13,7 @@ from costdb.expr.exact import Rational, Value
 from costdb.expr.forms import form_of
 from costdb.expr.functions import Reduction, Sum
 from costdb.expr.nodes import Add, Mul, Num, Pow
-from costdb.expr.scalar import forget_sums, sums_over
+from costdb.expr.range_sums import forget_sums, sums_over
 
 RANGE = range(-4, 9)
 
