@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from fuzz import FILES, START, Editor, Reference, Wrong, run
+
+from tests.lsp.fuzz.editor import Editor, Wrong
+from tests.lsp.fuzz.files import FILES, START
+from tests.lsp.fuzz.reference import Reference
+from tests.lsp.fuzz.session import run
 
 RUNS = (
     (500, "kernel", "utf-8", False),
