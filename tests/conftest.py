@@ -1,9 +1,17 @@
-"""No test sees the machines of whoever runs the suite: a calibrated one would be the default."""
+"""What holds for every test.
+
+None sees the machines of whoever runs the suite: a calibrated one would be the default. None has a
+limit of time: how long an example takes says what else the machine is doing.
+"""
 
 import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("timeless", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("timeless")
 
 
 @pytest.fixture(autouse=True, scope="session")
