@@ -3,9 +3,11 @@
 Near accesses follow one another in memory of the processor's own, which stays in its cache from
 one superstep to the next. Far ones are what caches cannot help with: each is on another line, in
 an order that no prefetcher foresees, of memory that is several times the last cache's and that
-another processor used last. They stay apart at any one time: processors that fight for a line
-at the same moment take from once to five times as long from one run to the next, by who comes
-first, which is no function of how many accesses there are.
+another processor used last. What a processor writes are other lines than it has just read: those
+are in its own cache as long as they are few, and the first writes of a superstep then took a third
+of what later ones took. Processors stay apart at any one time: those that fight for a line at the
+same moment take from once to five times as long from one run to the next, by who comes first,
+which is no function of how many accesses there are.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ def _far(
     lines: int,
     hop: int,
     start: int,
+    middle: int,
     turn: int,
     sums: Numbers,
 ) -> None:
@@ -65,7 +68,7 @@ def _far(
         sums[processor * ELEMENTS_IN_LINE] = total
     for processor in prange(reads.size):
         first = (processor + turn) % reads.size * lines
-        line = start
+        line = middle
         for k in range(writes[processor]):
             arena[(first + line) * ELEMENTS_IN_LINE] = k
             line += hop
@@ -101,7 +104,7 @@ class Far:
     """A superstep of the Bad family; parameters are those of `Near`.
 
     A processor's accesses go on where the superstep before ended, in the share of the arena that
-    its neighbour had then.
+    its neighbour had then; the writes go on behind the reads.
     """
 
     def __init__(self, reads: tuple[int, ...], writes: tuple[int, ...]) -> None:
@@ -112,12 +115,17 @@ class Far:
         # Not where the last superstep of another plan began, whose lines may still be near.
         self.start, self.turn = random.randrange(self.lines), 0
         self._hop = _hop(self.lines)
-        self._most = max(*reads, *writes)
+        self._most_reads, self._most_writes = max(reads), max(writes)
         self._reads, self._writes = np.array(reads), np.array(writes)
+
+    @property
+    def middle(self) -> int:
+        """The line behind the last one that any processor reads: there they begin to write."""
+        return (self.start + self._most_reads * self._hop) % self.lines
 
     def move(self) -> None:
         """Go on to lines that were not used lately, and last by another processor."""
-        self.start = (self.start + self._most * self._hop) % self.lines
+        self.start = (self.middle + self._most_writes * self._hop) % self.lines
         self.turn = (self.turn + 1) % self.threads
 
     def __call__(self) -> None:
@@ -130,6 +138,7 @@ class Far:
             self.lines,
             self._hop,
             self.start,
+            self.middle,
             self.turn,
             self.sums,
         )
