@@ -108,12 +108,6 @@ class ArraySpec:
     order: StorageOrder
     halo: tuple[int, ...]
 
-    @property
-    def replicated_axes(self) -> tuple[str, ...]:
-        """Mesh axes along which every rank holds the same part, in the order of the mesh."""
-        used = {axis for dim in self.dims for axis in dim.axes}
-        return tuple(name for name, _ in self.mesh.axes if name not in used)
-
 
 def _axis_map(dim: Block | Cyclic | None) -> AxisMap:
     match dim:

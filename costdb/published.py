@@ -46,9 +46,6 @@ SMP_GREATEST_ERROR = 0.07
 """The greatest mean relative error of the chosen functions on suites that they were not fitted to,
 for which the study prints 1.4 to 7 %."""
 
-UPC_GREATEST_ERROR = 0.216
-"""The worst prediction of the three programs on the four platforms."""
-
 CHOICE_MEAN_ERROR: Mapping[str, float] = MappingProxyType(
     {"MATMUL": 0.05, "ADI": 0.15, "GAUSS": 0.13, "PSRS": 0.12}
 )

@@ -205,7 +205,7 @@ def _for_the_root(
     uses: list[Span],
 ) -> Iterator[ProgramProposal]:
     """Yield a gather to one rank, where no other one uses the field."""
-    for root in _roots(function, step):
+    for root in _roots(function):
         if not all(within(p, root_lines(function, step.communicator, root, program)) for p in uses):
             continue
         value = int(root.value) if isinstance(root, Num) else 0
@@ -234,7 +234,7 @@ def _only_call(program: Program, step: Communicate, call: str) -> tuple[Edit, ..
     return (statement_edit(step, [call], program),)
 
 
-def _roots(function: SpmdFunction, step: Communicate) -> list[Expr]:
+def _roots(function: SpmdFunction) -> list[Expr]:
     """Return the ranks that branches single out."""
     found: dict[Expr, None] = {}
     for visit in function.visits():

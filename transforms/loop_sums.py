@@ -72,7 +72,7 @@ def _summed(nest: Nest, outer: int, kernel: Kernel) -> Summed | None:
     known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
     for clamped in (frozenset[str](), frozenset(inner)):
         sliced = Sliced(nest, outer, kernel, known, set(clamped))
-        found = _over_slices(sliced, store, operation, term, kernel)
+        found = _over_slices(sliced, store, operation, term)
         if found is None or not sliced.clamped - clamped:
             return found
     return None
@@ -93,9 +93,7 @@ def _combined(store: Store) -> tuple[str, Value] | None:
     return value.operation, two
 
 
-def _over_slices(
-    sliced: Sliced, store: Store, operation: str, term: Value, kernel: Kernel
-) -> Summed | None:
+def _over_slices(sliced: Sliced, store: Store, operation: str, term: Value) -> Summed | None:
     kept = sliced.axes(store.region)
     region = () if is_total(store) else sliced.region(store.array, store.region)
     if kept is None or region is None or len(kept) == len(sliced.inner):

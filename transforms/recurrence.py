@@ -102,7 +102,7 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
         return None
     if not carried(loop):
         return None
-    accesses = [part for s in stores for part in _accesses(s, kernel)]
+    accesses = [part for s in stores for part in _accesses(s)]
     first = stores[0]
     spec = kernel.arrays[first.array].spec
     along = [d for d, part in enumerate(first.region) if _spread(spec, d) and _moves(part, loop)]
@@ -124,7 +124,7 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
     return None
 
 
-def _accesses(store: Store, kernel: Kernel) -> list[tuple[str, tuple[Subscript, ...]]]:
+def _accesses(store: Store) -> list[tuple[str, tuple[Subscript, ...]]]:
     used = [(read.array, read.region) for read in reads(store.value)]
     return [(store.array, store.region), *((a, r) for a, r in used if len(r) > 0)]
 

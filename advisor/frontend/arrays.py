@@ -147,7 +147,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
                 raise refused
             return Gather(whole_read(name, scope), place)
         selected: Value = scope.select(name, part)
-        return _expanded(selected, node.slice, scope)
+        return _expanded(selected, node.slice)
     entry = entry_of(node, scope)
     if entry is not None:
         return value_of(entry, scope)
@@ -155,7 +155,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
     inner = value_of(node.value, scope)
     if node.slice and all(_is_plain_or_new(element) for element in node.slice):
-        return _expanded(inner, node.slice, scope)
+        return _expanded(inner, node.slice)
     axis = reversed_axis(node.slice, len(scope.type_of(inner).extents))
     if axis is None:
         raise NotUnderstood("a subscript of an expression")
@@ -216,7 +216,7 @@ def _is_plain_or_new(element: cst.SubscriptElement) -> bool:
     return plain or is_new_axis(element)
 
 
-def _expanded(value: Value, elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value:
+def _expanded(value: Value, elements: Sequence[cst.SubscriptElement]) -> Value:
     """Put in the new axes of a subscript, by their places among the dimensions that remain."""
     if not any(map(is_new_axis, elements)):
         return value

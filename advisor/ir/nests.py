@@ -298,8 +298,3 @@ def gathers(value: Value) -> list[Gather]:
     """Return the elements that a value needs at places that only the data know."""
     inner = [found for part in operands(value) for found in gathers(part)]
     return [value, *inner] if isinstance(value, Gather) else inner
-
-
-def trips_of(loop: Loop) -> Expr:
-    """Return the extent of a loop's range, which is negative where it is empty."""
-    return loop.high - loop.low

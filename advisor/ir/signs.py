@@ -157,11 +157,6 @@ def _counted_non_negative(
     return False
 
 
-def known_non_positive(expr: Expr, minima: Mapping[str, int]) -> bool:
-    """Return whether `expr` is surely at most 0."""
-    return sign(expr, minima) in (Sign.ZERO, Sign.NEGATIVE, Sign.NON_POSITIVE)
-
-
 def largest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
     """Return the maximum of values, without those that are surely not above another."""
     kept = list(values)

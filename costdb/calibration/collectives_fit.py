@@ -32,7 +32,6 @@ KIB, MIB = 1 << 10, 1 << 20
 # Just above the sizes where short messages end there are steps, which steep grades take up.
 LIMITS = (8 * KIB, 12 * KIB, 16 * KIB, 20 * KIB, 64 * KIB, 512 * KIB)
 _BLOCK_LIMITS = (32 * KIB, 256 * KIB, MIB)
-_COUNTED = ("loop_us", "element_us")
 _DIRECTIONS = ("along", "across")
 _COMBINING = frozenset(("prefix", CollectiveKind.REDUCE, CollectiveKind.ALLREDUCE))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -197,8 +196,3 @@ def is_named(name: str) -> bool:
 
 def _exact(value: Value) -> Rational:
     return Fraction(value) if isinstance(value, float) else value
-
-
-def region_around(point: Mapping[str, int], box: Mapping[str, tuple[int, int]]) -> Region:
-    """Return a box as a region around one of its points."""
-    return Region(dict(point), dict(box))

@@ -213,7 +213,7 @@ def _sum_where_equal(span: Span, test: Equal, body: Expr, closing: Closing) -> E
     if line is not None and line[0] == ZERO:
         return conditional(equal(ZERO, line[1]), _sum(span, body, closing), ZERO)
     if line is not None:
-        return _single(span, line, body, closing)
+        return _single(span, line, body)
     for side, other in ((test.left, test.right), (test.right, test.left)):
         if span.index in free_symbols(other):
             continue
@@ -224,7 +224,7 @@ def _sum_where_equal(span: Span, test: Equal, body: Expr, closing: Closing) -> E
     raise NotClosed
 
 
-def _single(span: Span, line: tuple[Expr, Expr], body: Expr, closing: Closing) -> Expr:
+def _single(span: Span, line: tuple[Expr, Expr], body: Expr) -> Expr:
     slope, rest = line
     if not isinstance(slope, Num):
         raise NotClosed

@@ -324,9 +324,8 @@ def test_specification_of_an_annotation() -> None:
     assert spec_of_dist("x", Dist("N", None)).mesh == MeshSpec()
 
 
-def test_ranks_along_axes_and_replicated_axes() -> None:
+def test_ranks_along_axes() -> None:
     spec = spec_of_dist("x", Dist("N", "col", on=Mesh(row=4, col="P", layer=2)))
-    assert spec.replicated_axes == ("row", "layer")
     assert spec.mesh.ranks_along(("row", "col")) == "4*P"
     assert spec.mesh.ranks_along(()) == "1"
 

@@ -23,7 +23,7 @@ from costdb.envelope.polynomial import (
     value_at,
     variable,
 )
-from costdb.envelope.region import NotBounded, Region, region_around
+from costdb.envelope.region import NotBounded, Region
 from costdb.expr import (
     Expr,
     ExprError,
@@ -70,7 +70,7 @@ def test_bounds_hold_a_formula_wherever_their_region_is(
 ) -> None:
     point = {name: value for name, (value, _, _) in around.items()}
     box = {n: (max(1, v - below), v + above) for n, (v, below, above) in around.items()}
-    region = region_around(point, box)
+    region = Region(dict(point), dict(box))
     try:
         bounds = bounds_of(expr, region)
     except NotBounded:

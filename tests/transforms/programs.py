@@ -178,7 +178,7 @@ class Writer:
         return form + self.remark()
 
     def moved_by_slices(self, moved: str, axis: int, side: int) -> list[str]:
-        n = f"{moved}.shape[{axis}]" if False else f"image.shape[{axis}]"
+        n = f"image.shape[{axis}]"
         later = self.pick(("1:", f"1 : {n}", "1::1"))
         sooner = self.pick((":-1", f"0 : {n} - 1", f": {n} - 1", "0:-1"))
         first, last = ("0", "0:1", ":1"), ("-1", "-1:", f"{n} - 1", f"{n} - 1 :")

@@ -125,13 +125,13 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
     result = None
     if step.target is not None:
         result = Visit(visited_region(step.target), step.target.buffer.name)
-    elements = _elements(step, stores or loads)
+    elements = _elements(stores or loads)
     fresh = step.target is not None and step.target not in step.reads and step.what != "fill"
     match step.what:
         case "fill":
             return ArrayCall(ArrayOperation.FILL, dtype, elements, result)
         case "reduction":
-            count = _elements(step, loads)
+            count = _elements(loads)
             return ArrayCall(
                 ArrayOperation.REDUCE,
                 dtype,
@@ -153,7 +153,7 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
     return ArrayCall(operation, dtype, elements, result, operands, fresh)
 
 
-def _elements(step: Compute, accesses: list[Access]) -> Expr:
+def _elements(accesses: list[Access]) -> Expr:
     if not accesses:
         return num(1)
     region = accesses[0].region

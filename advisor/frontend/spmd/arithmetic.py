@@ -57,7 +57,7 @@ def combine(operator: str, left: Value, right: Value, run: Run, span: Span) -> V
         case (Number(), Number()):
             return _numbers(operator, left, right, run)
         case (Sequence(), Sequence()) if operator == "Add":
-            return _concatenated(left, right, run)
+            return _concatenated(left, right)
         case (Sequence(), Number()) if operator == "Multiply":
             return _repeated(left, right, run)
         case (Number(), Sequence()) if operator == "Multiply":
@@ -200,7 +200,7 @@ def negate(operator: str, operand: Value, run: Run, span: Span) -> Value:
     return Opaque("the operand is not known", minus, varies=varies)
 
 
-def _concatenated(left: Sequence, right: Sequence, run: Run) -> Sequence:
+def _concatenated(left: Sequence, right: Sequence) -> Sequence:
     if left.items is not None and right.items is not None:
         return Sequence(left.items + right.items, is_list=left.is_list)
     return Sequence(None, left.element or right.element, None, left.is_list)

@@ -22,9 +22,7 @@ def copied_array(
     return Array(made)
 
 
-def reshape(
-    view: View, given: list[Value], run: Run, span: Span, order: Value | None = None
-) -> Value:
+def reshape(view: View, given: list[Value], run: Run, span: Span) -> Value:
     """Return an array under another shape: the same memory where that is contiguous."""
     wanted = given[0] if len(given) == 1 else Sequence(tuple(given), is_list=False)
     shape = run.numbers(wanted, "shape")

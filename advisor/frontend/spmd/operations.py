@@ -189,7 +189,7 @@ def _operation(
     blocking: bool,
 ) -> Communicate:
     op = form.op
-    send, receive, in_place = _payloads(op, named, run, pickled, communicator)
+    send, receive, in_place = _payloads(op, named, run, pickled)
     places = {name: argument.place for name, argument in named.items()}
     bare = method.lower()
     mode = ""
@@ -211,8 +211,8 @@ def _operation(
         send=send,
         receive=receive,
         in_place=in_place,
-        dest=_partner(named, "dest", op in (Op.SEND, Op.SENDRECV), run),
-        source=_partner(named, "source", op in (Op.RECV, Op.SENDRECV, Op.PROBE), run),
+        dest=_partner(named, "dest", op in (Op.SEND, Op.SENDRECV)),
+        source=_partner(named, "source", op in (Op.RECV, Op.SENDRECV, Op.PROBE)),
         tag=_tag(named, run),
         root=_root(op, named, run),
         operation=_combining(op, named),
@@ -224,7 +224,7 @@ def _operation(
 
 
 def _payloads(
-    op: Op, named: dict[str, Argument], run: Run, pickled: bool, communicator: Communicator
+    op: Op, named: dict[str, Argument], run: Run, pickled: bool
 ) -> tuple[Payload | None, Payload | None, bool]:
     sending = named.get("sendobj") or named.get("sendbuf") or named.get("obj")
     receiving = named.get("recvbuf")
@@ -246,12 +246,12 @@ def _payloads(
     return send, receive, in_place
 
 
-def _partner(named: dict[str, Argument], name: str, wanted: bool, run: Run) -> Partner | None:
+def _partner(named: dict[str, Argument], name: str, wanted: bool) -> Partner | None:
     if not wanted:
         return None
     if name not in named:
         return Partner(PartnerKind.ANY if name == "source" else PartnerKind.UNKNOWN, "")
-    return partner_of(named[name], run)
+    return partner_of(named[name])
 
 
 def _tag(named: dict[str, Argument], run: Run) -> Expr | None:

@@ -139,7 +139,7 @@ def _described(items: tuple[Value, ...], text: str, span: Span, run: Run) -> Pay
     return Payload(PayloadKind.ARRAY, text, span, view, dtype, count, True, derived)
 
 
-def partner_of(argument: Argument | None, run: Run) -> Partner | None:
+def partner_of(argument: Argument | None) -> Partner | None:
     """Return whom an argument names."""
     if argument is None:
         return None

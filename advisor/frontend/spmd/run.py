@@ -450,7 +450,7 @@ class Run:
     ) -> View:
         """Return a view of all of a new array."""
         name = self.targets[0] if self.targets else text
-        allocation = Allocation(origin, text, span, self.frame.depth, copied, sources)
+        allocation = Allocation(origin, text, span, copied, sources)
         number = span.start_line * 1000 + span.start_column
         if extents is not None and len(extents) <= 1:
             order = Order.C
@@ -467,7 +467,7 @@ class Run:
             extents = tuple(
                 self.symbols.unknown(f"{text}.n{axis}", why, None) for axis in range(rank)
             )
-        allocation = Allocation(Origin.PARAMETER, text, span, 0)
+        allocation = Allocation(Origin.PARAMETER, text, span)
         order = Order.C if rank == 1 else Order.UNKNOWN
         buffer = Buffer(text, 0, dtype, extents, order, allocation)
         region = None if extents is None else tuple(Whole(extent) for extent in extents)

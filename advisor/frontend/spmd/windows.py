@@ -103,7 +103,7 @@ def window_method(window: Window, name: str, given: list[Argument], run: Run, sp
             blocking=blocking,
             send=payload if op is not Op.GET else None,
             receive=payload if op is Op.GET else received,
-            dest=partner_of(partner, run),
+            dest=partner_of(partner),
             request=None if blocking else request,
             places={keyword: argument.place for keyword, argument in named.items()},
             receiver=window.name,
@@ -115,7 +115,7 @@ def window_method(window: Window, name: str, given: list[Argument], run: Run, sp
 
 def _window_memory(window: Window, name: str, run: Run, span: Span) -> Value:
     if name in ("tomemory", "Shared_query"):
-        allocation = Allocation(Origin.SHARED, run.text_of(span), span, run.frame.depth)
+        allocation = Allocation(Origin.SHARED, run.text_of(span), span)
         buffer = Buffer(window.name, span.start_line, None, None, Order.UNKNOWN, allocation)
         shared = Array(View(buffer, None, run.text_of(span), span))
         if name == "tomemory":

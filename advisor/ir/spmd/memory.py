@@ -92,8 +92,6 @@ class Allocation:
     text : str
         The expression, as in the source.
     span : Span
-    loop_depth : int
-        Loops around it within its function; above 0 it happens again and again.
     copied : View or None
         Of what it is a copy: the staging of a message.
     sources : tuple of View
@@ -103,7 +101,6 @@ class Allocation:
     origin: Origin
     text: str
     span: Span
-    loop_depth: int = 0
     copied: View | None = None
     sources: tuple[View, ...] = ()
 

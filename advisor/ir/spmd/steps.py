@@ -48,7 +48,6 @@ class Op(StrEnum):
 
 POINT_TO_POINT = frozenset({Op.SEND, Op.RECV, Op.SENDRECV, Op.PROBE})
 ONE_SIDED = frozenset({Op.GET, Op.PUT, Op.ACCUMULATE, Op.FENCE, Op.LOCK, Op.UNLOCK, Op.FLUSH})
-COLLECTIVE = frozenset(Op) - POINT_TO_POINT - ONE_SIDED
 
 
 @dataclass(frozen=True, slots=True)
