@@ -7,7 +7,7 @@ from pathlib import Path
 
 from costdb.machines import Machine
 from costdb.phases.application import Application, ApplicationError
-from costdb.phases.document import LARGEST_BYTES, Node, read_toml
+from costdb.phases.document import Node, read_content, read_toml
 from costdb.phases.reading import PHASES
 from costdb.phases.subject import DescribedSubject, Price
 from costdb.subject import SubjectError
@@ -37,13 +37,7 @@ def load_description(path: str | Path) -> Description:
         and the place.
     """
     try:
-        with Path(path).open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise SubjectError(f"{path}: {reason}") from error
-    try:
-        return _description(read_toml(content, str(path)), str(path))
+        return _description(read_toml(read_content(path), str(path)), str(path))
     except ApplicationError as error:
         raise SubjectError(str(error)) from error
 

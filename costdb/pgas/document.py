@@ -38,10 +38,9 @@ from costdb.phases.reading import (
     read_head,
     read_when,
 )
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.process.terms import Leaf, Process, Sequential, repeated
 
 KIND: Final = "references"
-_PASS: Final = "pass"
 _NOT_AFFINE: Final = "a subscript is a sum of whole multiples of loop indices"
 _NOTHING: Final[frozenset[str]] = frozenset()
 _T = TypeVar("_T")
@@ -113,7 +112,7 @@ class ReferenceProgram:
         repeat = written_out(
             self.head, self.head.repeat, derived_quantities(self.head, words), "/repeat"
         )
-        return groups if repeat == num(1) else SeqLoop(_PASS, num(1), repeat, groups)
+        return repeated(repeat, groups)
 
 
 def program_of(document: dict[str, object], origin: str) -> ReferenceProgram:

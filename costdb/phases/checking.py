@@ -14,7 +14,7 @@ import jsonschema
 
 from costdb.machines.documents import place_of
 from costdb.phases.application import Application, ApplicationError, Word
-from costdb.phases.document import read_toml
+from costdb.phases.document import read_content, read_toml
 from costdb.phases.pricing import derived_quantities, written_out
 from costdb.phases.reading import parse_application
 
@@ -35,11 +35,7 @@ def application_problems(path: str | Path) -> tuple[str, ...]:
     ApplicationError
         The file cannot be read at all.
     """
-    try:
-        content = Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ApplicationError(f"cannot read application {path}: {reason}") from error
+    content = read_content(path)
     document = read_toml(content, str(path))
     broken = tuple(f"{path}: {problem}" for problem in _schema_problems(document))
     if broken:

@@ -5,13 +5,30 @@ from __future__ import annotations
 import math
 import tomllib
 from fractions import Fraction
+from pathlib import Path
 from typing import Final
 
 from costdb.expr import Expr, ExprError, num, parse, sym
 from costdb.phases.application import ApplicationError
 
-LARGEST_BYTES: Final = 1_000_000
+_LARGEST_BYTES: Final = 1_000_000
 _LARGEST_NUMBER: Final = 10**15
+
+
+def read_content(path: str | Path) -> bytes:
+    """Return what a file holds; of one that is too large to be a document, no more than shows it.
+
+    Raises
+    ------
+    ApplicationError
+        The file cannot be read.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            return file.read(_LARGEST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ApplicationError(f"{path}: {reason}") from error
 
 
 def read_toml(content: bytes, origin: str) -> dict[str, object]:
@@ -22,8 +39,8 @@ def read_toml(content: bytes, origin: str) -> dict[str, object]:
     ApplicationError
         Too large, not UTF-8, not TOML, or nested too deeply.
     """
-    if len(content) > LARGEST_BYTES:
-        raise ApplicationError(f"{origin}: larger than {LARGEST_BYTES} bytes")
+    if len(content) > _LARGEST_BYTES:
+        raise ApplicationError(f"{origin}: larger than {_LARGEST_BYTES} bytes")
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:

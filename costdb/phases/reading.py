@@ -26,7 +26,7 @@ from costdb.phases.application import (
     Word,
     WordParameter,
 )
-from costdb.phases.document import LARGEST_BYTES, Node, read_toml
+from costdb.phases.document import Node, read_content, read_toml
 from costdb.quantity import Provenance, Quantity
 
 APPLICATION_SCHEMA_VERSION: Final = 1
@@ -43,13 +43,7 @@ def load_application(path: str | Path) -> Application:
         The file cannot be read or says something that cannot be used: one line with the file
         and the place.
     """
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(LARGEST_BYTES + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ApplicationError(f"cannot read application {path}: {reason}") from error
-    return parse_application(content, str(path))
+    return parse_application(read_content(path), str(path))
 
 
 def parse_application(content: bytes, origin: str) -> Application:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from costdb.expr import Expr, free_symbols
+from costdb.expr import Expr, free_symbols, num
 from costdb.work import Work
 
 
@@ -105,6 +105,11 @@ Process: TypeAlias = Delay | Use | Sequential | Parallel | SeqLoop | ParLoop | B
 
 NOTHING = Sequential(())
 """The process that takes no time."""
+
+
+def repeated(times: Expr, body: Process) -> Process:
+    """Return `body` so many times in order."""
+    return body if times == num(1) else SeqLoop("pass", num(1), times, body)
 
 
 def names_of_sizes(term: Process) -> frozenset[str]:

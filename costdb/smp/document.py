@@ -23,11 +23,10 @@ from costdb.phases.reading import (
     read_head,
     read_when,
 )
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.process.terms import Leaf, Process, Sequential, repeated
 from costdb.work import Superstep
 
 KIND: Final = "supersteps"
-_PASS: Final = "pass"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +68,10 @@ class SuperstepProgram:
                 whole(step.total, place),
                 step.label,
             )
-            return _repeated(whole(stated.times, place), Leaf(work))
+            return repeated(whole(stated.times, place), Leaf(work))
 
         steps = tuple(leaf(stated) for stated in self.supersteps if stated.when.holds(words))
-        return _repeated(whole(self.head.repeat, "/repeat"), Sequential(steps))
+        return repeated(whole(self.head.repeat, "/repeat"), Sequential(steps))
 
 
 def program_of(document: dict[str, object], origin: str) -> SuperstepProgram:
@@ -119,7 +118,3 @@ def _expressions(
         step = stated.superstep
         for expr in (step.reads, step.writes, step.total, stated.times):
             yield stated.place, expr, nothing
-
-
-def _repeated(times: Expr, body: Process) -> Process:
-    return body if times == num(1) else SeqLoop(_PASS, num(1), times, body)

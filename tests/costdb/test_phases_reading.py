@@ -209,11 +209,14 @@ def test_hostile_documents_are_refused() -> None:
 
 
 def test_an_unreadable_path_is_named(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.toml", tmp_path):
-        with pytest.raises(ApplicationError, match="cannot read application"):
-            load_application(path)
-        with pytest.raises(ApplicationError, match="cannot read application"):
-            application_problems(path)
+    for path, reason in (
+        (tmp_path / "none.toml", "No such file or directory"),
+        (tmp_path, "Is a directory"),
+    ):
+        for read in (load_application, application_problems):
+            with pytest.raises(ApplicationError) as refusal:
+                read(path)
+            assert str(refusal.value) == f"{path}: {reason}"
 
 
 def test_the_full_check_names_every_breach_of_the_schema(tmp_path: Path) -> None:

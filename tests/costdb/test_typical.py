@@ -44,6 +44,15 @@ def test_of_five_no_single_one_can_carry_it_away(times: list[float], far: float)
     assert typical([us] for us in (far, *others)) <= max(others) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("count", "out"), [(1, 0), (4, 0), (5, 1), (12, 1), (13, 2), (20, 2), (21, 3)]
+)
+def test_one_in_eight_is_left_out_at_either_end(count: int, out: int) -> None:
+    visits = [[10.0**place] for place in range(count)]
+    kept = [one for (one,) in visits][out : count - out]
+    assert typical(visits) == pytest.approx(fmean(kept), rel=1e-12)
+
+
 @pytest.mark.parametrize("share", [0.3, 0.45, 0.55, 0.7])
 def test_two_speeds_count_by_their_shares(share: float) -> None:
     source = random.Random(7)
