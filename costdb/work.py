@@ -168,6 +168,8 @@ class ArrayOperation(StrEnum):
     TRANSCENDENTAL = "transcendental"
     BINARY = "binary"
     DIVIDE = "divide"
+    DIVIDE_BY_ONE = "divide_by_one"
+    REMAINDER = "remainder"
     COMPARE = "compare"
     WHERE = "where"
     SCAN = "scan"

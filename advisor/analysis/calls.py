@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.placement import pitches_bytes
 from advisor.distribution import StorageOrder
-from advisor.dtypes import itemsize_of
+from advisor.dtypes import Kind, itemsize_of, kind_of
 from advisor.ir.shapes import (
     COMPARISONS,
     PYTHON_FLOAT,
@@ -60,7 +60,8 @@ _CLASSES: Mapping[str, ArrayOperation] = {
         ),
         ArrayOperation.TRANSCENDENTAL,
     ),
-    **dict.fromkeys(("divide", "floor_divide", "remainder"), ArrayOperation.DIVIDE),
+    "divide": ArrayOperation.DIVIDE,
+    **dict.fromkeys(("floor_divide", "remainder"), ArrayOperation.REMAINDER),
     **dict.fromkeys(COMPARISONS, ArrayOperation.COMPARE),
     "where": ArrayOperation.WHERE,
 }
@@ -68,8 +69,25 @@ _OPERATORS = frozenset({"add", "subtract", "multiply", "divide", "bitwise_and", 
 _COMMUTE = frozenset({"add", "multiply", "bitwise_and", "bitwise_or"})
 
 
-def operation_class(name: str, operands: int) -> ArrayOperation:
-    """Return the class of an elementwise operation, by NumPy's name and its array operands."""
+def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> ArrayOperation:
+    """Return the class of an elementwise operation.
+
+    Whole numbers are divided as the processor does it, and by one number for all by multiplying.
+    Of other types ``//`` needs the remainder, which is a call of a function for each element.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's.
+    dtype : str
+        Element type that is computed in.
+    operands : int
+        Arrays among the operands.
+    by_one : bool
+        Whether the last operand is one number.
+    """
+    if name == "floor_divide" and kind_of(dtype) in (Kind.INTEGER, Kind.BOOLEAN):
+        return ArrayOperation.DIVIDE_BY_ONE if by_one else ArrayOperation.DIVIDE
     plain = ArrayOperation.UNARY if operands < 2 else ArrayOperation.BINARY
     return _CLASSES.get(name, plain)
 
@@ -286,14 +304,16 @@ class Evaluation:
                 return None
 
     def _elementwise(self, value: Elementwise, place: Visit | None) -> Visit:
-        operation = _CLASSES.get(value.operation, ArrayOperation.BINARY)
         parts = [self._evaluated(part) for part in value.operands]
         dtype = self._dtype(value)
         result = place or self._made(value, dtype)
         loop_dtype = dtype
-        if operation is ArrayOperation.COMPARE:
+        if value.operation in COMPARISONS:
             found = [describe(part, self.types).dtype for part in value.operands]
             loop_dtype = strong(promote(found[0], found[1]))
+        operation = operation_class(
+            value.operation, loop_dtype, len(parts), by_one=parts[-1] is None
+        )
         operands = tuple(part for part in parts if part is not None)
         self.calls.append(
             ArrayCall(

@@ -27,6 +27,8 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "compare": ("binary",),
     "where": ("binary",),
     "divide": ("root", "binary"),
+    "divide_by_one": ("divide",),
+    "remainder": ("transcendental", "divide"),
     "matvec": ("reduce",),
     "add_at": ("add_at_cast",),
     "add_at_cast": ("add_at",),

@@ -24,6 +24,7 @@ _ELEMENTS, _RANDOM = 5_000_000, 99_991
 _AWAY_SLOT, _AWAY_ELEMENTS = 4, 15_000_000
 _PATTERN = 512
 """So many elements of a mask are alike, and then as many of the other kind."""
+_DIVISOR = 7
 _GROWING_SLOT = 3
 """What adds to itself has memory of its own: exponentials of values that grew took longer."""
 
@@ -152,6 +153,8 @@ def _elementwise_operation(
         name = "floor_divide"
     function = getattr(np, name)
     operands = (first, block(dtype, 1))[:count]
+    if operation == "divide_by_one":
+        operands = first, first.dtype.type(_DIVISOR)
     if form == "fresh":
         return lambda: function(*operands)
     out = first if form == "in_place" else target

@@ -13,6 +13,8 @@ from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 UFUNCS: Mapping[str, tuple[str, int]] = {
     "binary": ("add", 2),
     "divide": ("divide", 2),
+    "divide_by_one": ("floor_divide", 1),
+    "remainder": ("remainder", 2),
     "compare": ("less", 2),
     "unary": ("absolute", 1),
     "root": ("sqrt", 1),

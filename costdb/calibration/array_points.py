@@ -250,6 +250,8 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "cast": ("float64",),
     "binary": ("float64", "float32", "int32", "int64", "complex128"),
     "divide": ("float64", "int64"),
+    "divide_by_one": ("int64", "int32"),
+    "remainder": ("float64", "int64"),
     "compare": ("float64", "int64"),
     "unary": ("float64", "int32"),
     "root": ("float64",),
@@ -282,6 +284,7 @@ _QUICK = frozenset(
         "root float64",
     )
     + ("transcendental float64", "pad float64", "cast float64", "binary complex128")
+    + ("divide_by_one int64", "remainder float64")
 )
 FORMS = ("fresh", "out", "in_place")
 FRESH_SIZES = {"small": (490_000, 5), "huge": (1_500_000, 2), "beyond": (5_000_000, 1)}

@@ -203,6 +203,30 @@ def test_sums_in_a_wider_type_cast_what_they_sum(
             assert evaluate(cast.elements, SIZES) == evaluate(then.elements, SIZES) == 108
 
 
+@pytest.mark.parametrize(
+    ("value", "dtype", "call"),
+    [
+        ("u // 7", "i8", ("divide_by_one", "int64")),
+        ("u // w[0, 0]", "i4", ("divide_by_one", "int32")),
+        ("u // w", "i4", ("divide", "int32")),
+        ("7 // u", "i8", ("divide", "int64")),
+        ("u // w[0, None, :]", "i8", ("divide", "int64")),
+        ("u // 2.0", "f8", ("remainder", "float64")),
+        ("u % 7", "i8", ("remainder", "int64")),
+        ("u % w", "f8", ("remainder", "float64")),
+        ("u / 7.0", "f8", ("divide", "float64")),
+    ],
+)
+def test_what_divides_is_told_apart_by_type_and_divisor(
+    value: str, dtype: str, call: tuple[str, str]
+) -> None:
+    lines = ["# advise: kernel N=12 M=9", *(f"# advise: {n}: {dtype}[N, M]" for n in "uw")]
+    lines += ["def program(u, w):", f"    made = {value}"]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    found = [(str(one.operation), one.dtype) for one in calls_of(lower(kernel))]
+    assert found[-1] == call
+
+
 def test_interpreted_loops_make_no_array_calls() -> None:
     body = ["for i in range(N):", "    for j in range(M):", "        w[i, j] = u[i, j] + 1.0"]
     assert told(body) == []

@@ -149,7 +149,8 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
                 # every element of the matrix is used once: nothing is brought near to stay there
                 made, operation = made * step.length, ArrayOperation.MATVEC
             return ArrayCall(operation, dtype, made, result, operands, fresh, length=step.length)
-    operation = operation_class(step.operation, len(operands))
+    arrays = len(operands)
+    operation = operation_class(step.operation, dtype, arrays, by_one=arrays < 2)
     return ArrayCall(operation, dtype, elements, result, operands, fresh)
 
 
