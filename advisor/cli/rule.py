@@ -11,7 +11,8 @@ import typer
 from advisor.cli import completing, options
 from advisor.cli.common import write_out, wrong_use
 from advisor.cli.formats import JSON, TEXT, require_format
-from advisor.cli.rules import Rule, installed_rules
+from advisor.cli.rules import installed_rules
+from advisor.ir.rule import Rule
 from costdb.wording import nearest
 
 

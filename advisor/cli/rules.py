@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from advisor.cli.common import wrong_use
+from advisor.ir.rule import Rule
 from costdb.wording import nearest
-
-
-class Rule(Protocol):
-    """What the command line needs to know of a transform."""
-
-    @property
-    def code(self) -> str:
-        """``ADV201``."""
-
-    @property
-    def name(self) -> str:
-        """``repeated-shifts``."""
-
-    @property
-    def documentation(self) -> str:
-        """The page of the rule, in Markdown."""
 
 
 def installed_rules() -> tuple[Rule, ...]:

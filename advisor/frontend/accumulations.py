@@ -94,20 +94,9 @@ def _is_initial(argument: cst.Arg, name: str) -> bool:
 def _conditional(node: cst.If, resolve: Resolve) -> Combination | None:
     """Read ``if value > name: name = value``, and a combination under a condition."""
     only = _only_statement(node.body)
-    match only, node.test:
-        case (
-            cst.Assign(targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value),
-            cst.Comparison(left=left, comparisons=[cst.ComparisonTarget() as other]),
-        ):
-            operation = OPERATORS.get(type(other.operator), "")
-            one, two = left, other.comparator
-            if operation.startswith("less"):
-                one, two, operation = two, one, operation.replace("less", "greater")
-            if operation in ("greater", "greater_equal"):
-                if _is_name(two, name) and one.deep_equals(value):
-                    return Combination(name, "maximum", value)
-                if _is_name(one, name) and two.deep_equals(value):
-                    return Combination(name, "minimum", value)
+    match _kept_extreme(only, node.test):
+        case cst.Name(value=name), operation, value:
+            return Combination(name, operation, value)
     inner = None if only is None else combination(only, resolve)
     if inner is None or inner.condition is not None or inner.name in names_in(node.test):
         return None
@@ -120,9 +109,19 @@ def extreme_of(node: cst.If) -> tuple[cst.Subscript, str, cst.BaseExpression] | 
     None for any other condition.
     """
     only = _only_statement(node.body) if node.orelse is None else None
-    match only, node.test:
+    match _kept_extreme(only, node.test):
+        case cst.Subscript() as target, operation, value:
+            return target, operation, value
+    return None
+
+
+def _kept_extreme(
+    only: cst.BaseSmallStatement | None, test: cst.BaseExpression
+) -> tuple[cst.BaseExpression, str, cst.BaseExpression] | None:
+    """Return what a statement changes under a test, the greater or lesser of which, and what to."""
+    match only, test:
         case (
-            cst.Assign(targets=[cst.AssignTarget(target=cst.Subscript() as target)], value=value),
+            cst.Assign(targets=[cst.AssignTarget(target=target)], value=value),
             cst.Comparison(left=left, comparisons=[cst.ComparisonTarget() as other]),
         ):
             operation = OPERATORS.get(type(other.operator), "")
@@ -130,9 +129,9 @@ def extreme_of(node: cst.If) -> tuple[cst.Subscript, str, cst.BaseExpression] | 
             if operation.startswith("less"):
                 one, two, operation = two, one, operation.replace("less", "greater")
             if operation in ("greater", "greater_equal"):
-                if two.deep_equals(target) and one.deep_equals(value):
+                if _is_spelled(two, target) and one.deep_equals(value):
                     return target, "maximum", value
-                if one.deep_equals(target) and two.deep_equals(value):
+                if _is_spelled(one, target) and two.deep_equals(value):
                     return target, "minimum", value
     return None
 
@@ -150,6 +149,11 @@ def _only_statement(body: cst.BaseSuite) -> cst.BaseSmallStatement | None:
 
 def _is_name(node: cst.BaseExpression, name: str) -> bool:
     return isinstance(node, cst.Name) and node.value == name
+
+
+def _is_spelled(node: cst.BaseExpression, other: cst.BaseExpression) -> bool:
+    """Return whether two expressions are spelled alike; parentheses around names do not count."""
+    return _is_name(node, other.value) if isinstance(other, cst.Name) else node.deep_equals(other)
 
 
 class _Counted(NameVisitor):
