@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from costdb.expr import ExprError, parse
-from costdb.machines.checks import cheap_problems
+from costdb.machines.checks import LINE_SIZE_EXPECTED, cheap_problems, is_line_size
 from costdb.machines.documents import Json, place_of
 
 if TYPE_CHECKING:
@@ -116,8 +116,8 @@ def _quantity_problems(leaf: dict[str, Json], path: tuple[str, ...]) -> Iterator
         yield f"{place}: {value:g} {unit} is not plausible, expected {least:g} to {greatest:g}"
     if key in _POSITIVE_KEYS and value <= 0:
         yield f"{place}: expected a positive number, got {value:g}"
-    if key == "cache_line_bytes" and value not in {2.0**power for power in range(3, 13)}:
-        yield f"{place}: expected a power of two from 8 to 4096, got {value:g}"
+    if key == "cache_line_bytes" and not is_line_size(value):
+        yield f"{place}: {LINE_SIZE_EXPECTED}, got {value:g}"
 
 
 def _section_problems(document: dict[str, Json]) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from costdb.estimate import Missing
 from costdb.machines import BUILT_IN, Machine, MachineError
 
+_CALIBRATION = "calibration"  # what numbers that this project measured give as their source
+
 
 def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:
     """Return the numbers in keys like ``p8`` of the object at `path`, ascending.
@@ -26,12 +28,15 @@ def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:
 
 def lacking(machine: Machine, what: str) -> Missing:
     """Return the answer that a profile lacks `what`, with the command that gives it."""
-    remedy = (
-        "advise machine import FILE, with a profile of this machine that states it"
-        if machine.origin == BUILT_IN
-        else "advise calibrate, on this machine"
-    )
-    return Missing(f'machine "{machine.name}" has no {what}', remedy)
+    return Missing(f'machine "{machine.name}" has no {what}', _remedy(machine))
+
+
+def _remedy(machine: Machine) -> str:
+    if machine.origin == BUILT_IN:
+        return "advise machine import FILE, with a profile of this machine that states it"
+    if any(source.startswith(_CALIBRATION) for source in machine.sources):
+        return "advise calibrate, on this machine"
+    return "a profile that states it, as advise calibrate on that machine makes one"
 
 
 def interval_of(machine: Machine, *path: str) -> tuple[float, float] | None:

@@ -11,8 +11,8 @@ from costdb.graded import step_price
 from costdb.lines.graded import amounts, coefficient_at, is_graded, scale_in
 from costdb.lines.regions import bytes_of
 from costdb.lines.symbolic import region_line_bounds
-from costdb.machines import BUILT_IN, Json, Machine, MachineError, quantity_of
-from costdb.profile_parts import interval_of
+from costdb.machines import Json, Machine, MachineError, quantity_of
+from costdb.profile_parts import interval_of, lacking
 from costdb.quantity import Provenance, Quantity
 from costdb.work import Region
 
@@ -146,20 +146,13 @@ class Bill:
     def total(self) -> Priced | Missing:
         """Return the sum of all terms, or what the profile lacks for it."""
         if self.absent:
-            return Missing(
-                f'machine "{self.machine.name}" has no {", ".join(self.absent)}', self._remedy()
-            )
+            return lacking(self.machine, ", ".join(self.absent))
         total = sum((term.microseconds for term in self.terms), num(0))
         return Priced(total, tuple(self.terms), self.coefficients, tuple(self.domains))
 
     def _states_no_line(self) -> bool:
         places = ("hardware", MODEL)
         return all(self.machine.quantity(place, "cache_line_bytes") is None for place in places)
-
-    def _remedy(self) -> str:
-        if self.machine.origin == BUILT_IN:
-            return "advise machine import FILE, with a profile of this machine that states it"
-        return "advise calibrate, on this machine"
 
     def _lacks(self, place: str) -> None:
         if place not in self.absent:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from costdb.machines.documents import Json, escaped, place_of, shown, to_float
+from costdb.machines.units import unit_problem
 from costdb.quantity import Provenance
 
 PROFILE_SCHEMA_VERSION = 1
@@ -13,10 +14,22 @@ _DEEPEST_NESTING = 16
 _LARGEST_NUMBER = 1e300
 
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
+_SECTIONS = (
+    "hardware", "lines", "smp", "phases", "pgas", "python", "pickle", "arrays", "collectives",
+)  # fmt: skip
 _PROVENANCES = frozenset(provenance.value for provenance in Provenance)
 _QUANTITY_KEYS = frozenset(
     ("value", "low", "high", "unit", "provenance", "source", "note", "fitted_to")
 )
+
+
+LINE_SIZE_EXPECTED = "expected a power of two from 8 to 4096"
+_LINE_SIZES = frozenset(2.0**power for power in range(3, 13))
+
+
+def is_line_size(size_bytes: float) -> bool:
+    """Tell whether a cache line can be so large; counting lines takes as long as one is."""
+    return size_bytes in _LINE_SIZES
 
 
 def is_machine_name(name: str) -> bool:
@@ -54,6 +67,9 @@ def cheap_problems(document: Mapping[str, Json]) -> Iterator[str]:
     notes = document.get("notes", [])
     if not isinstance(notes, list) or not all(isinstance(note, str) for note in notes):
         yield "/notes: expected a list of texts"
+    for key in _SECTIONS:
+        if not isinstance(document.get(key, {}), dict):
+            yield f"/{key}: expected an object"
     yield from _value_problems(document, "", sources, 0)
 
 
@@ -94,6 +110,9 @@ def _quantity_problems(
     if not isinstance(unit, str) or not unit:
         yield f"{place}/unit: expected a text"
         return
+    wrong_unit = unit_problem(place, unit)
+    if wrong_unit is not None:
+        yield f"{place}/unit: {wrong_unit}"
     value = to_float(leaf["value"])
     low, high = to_float(leaf.get("low", value)), to_float(leaf.get("high", value))
     if not low <= value <= high:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from costdb.machines.checks import cheap_problems
+from costdb.machines.checks import LINE_SIZE_EXPECTED, cheap_problems, is_line_size
 from costdb.machines.documents import Json, MachineError, place_of, to_float
 from costdb.quantity import Provenance, Quantity
 
@@ -91,15 +91,15 @@ class Machine:
         Raises
         ------
         MachineError
-            The profile does not state one, or not a positive whole number.
+            The profile does not state one, or not a power of two that is the size of a line.
         """
         for section in ("lines", "hardware"):
             stated = self.quantity(section, "cache_line_bytes")
             if stated is not None:
-                if stated.value < 1 or stated.value != int(stated.value):
+                if not is_line_size(stated.value):
                     raise MachineError(
                         f"{self.origin}: {place_of((section, 'cache_line_bytes'))}: "
-                        "expected a positive whole number"
+                        f"{LINE_SIZE_EXPECTED}, got {stated.value:g}"
                     )
                 return int(stated.value)
         raise MachineError(f'machine "{self.name}" states no cache_line_bytes')

@@ -47,7 +47,9 @@ BINARY = {
 def quantities(stated: dict[str, object], unit: str = "us") -> dict[str, object]:
     leaf = {"unit": unit, "provenance": "measured", "source": "calibration"}
     return {
-        key: quantities(value, unit) if isinstance(value, dict) else {"value": value, **leaf}
+        key: quantities(value, unit)
+        if isinstance(value, dict)
+        else {"value": value, **leaf, "unit": "1" if key.endswith("residual") else unit}
         for key, value in stated.items()
     }
 

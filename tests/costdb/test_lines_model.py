@@ -215,7 +215,11 @@ def test_calibrated_ranges_travel_with_the_price() -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "remedy"), [("built-in", "advise machine import"), ("mine.json", "advise calibrate")]
+    ("origin", "remedy"),
+    [
+        ("built-in", "advise machine import"),
+        ("mine.json", "a profile that states it, as advise calibrate on that machine makes one"),
+    ],
 )
 def test_what_a_profile_lacks_is_named_with_its_remedy(origin: str, remedy: str) -> None:
     poor = machine(origin, message={"alpha_us": MESSAGE["alpha_us"]}, statement=None)

@@ -84,8 +84,13 @@ def test_asking_for_the_wrong_shape_names_the_place():
 def test_a_machine_without_a_cache_line_says_so():
     with pytest.raises(MachineError, match="cache_line_bytes"):
         _ = machine_of(document(hardware={}), "here").cache_line_bytes
-    with pytest.raises(MachineError, match="whole number"):
-        odd = document(hardware={"cache_line_bytes": quantity(64.5, unit="byte")})
+
+
+@pytest.mark.parametrize("size_bytes", [64.5, 0, 48, 2**40])
+def test_a_cache_line_of_a_size_that_no_machine_has_is_refused(size_bytes):
+    """Counting lines takes as long as a line is large."""
+    odd = document(hardware={"cache_line_bytes": quantity(size_bytes, unit="byte")})
+    with pytest.raises(MachineError, match="power of two from 8 to 4096, got"):
         _ = machine_of(odd, "here").cache_line_bytes
 
 
@@ -155,10 +160,13 @@ REFUSED = [
     (document(lines={"a_us": quantity(True)}), "/lines/a_us/value: expected a number"),
     (document(lines={"a_us": quantity(10**400)}), "/lines/a_us/value: expected a finite"),
     (document(lines={"a_us": quantity(1, unit="")}), "/lines/a_us/unit"),
+    (document(lines={"a_us": quantity(1, unit="ms")}), "/lines/a_us/unit: expected us, alone"),
     (document(lines={"a_us": quantity(1, provenance="guessed")}), "/lines/a_us/provenance"),
     (document(lines={"a_us": quantity(1, source="x")}), "/lines/a_us/source"),
     (document(lines={"a_us": quantity(1, fitted_to="f")}), "fitted to a figure is estimated"),
     (document(lines={"a_us": quantity(1, vlaue=1)}), 'a quantity has no "vlaue"'),
+    (document(lines=[]), "/lines: expected an object"),
+    (document(smp=3), "/smp: expected an object"),
     (document(lines={"range": [1, float("inf")]}), "/lines/range/1: expected a finite"),
     (document(lines=json.loads('{"a":' * 30 + "1" + "}" * 30)), "nested too deeply"),
 ]
@@ -174,6 +182,41 @@ def test_wrong_profiles_are_refused_in_one_line_with_the_place(tmp_path, text, m
     assert message in str(refusal.value)
     assert str(refusal.value).startswith(str(path))
     assert "\n" not in str(refusal.value)
+
+
+OTHER_UNITS = [
+    ("lines", ("message", "beta_us_per_byte"), "us/byte", "ns/byte"),
+    ("lines", ("message", "gamma_us_per_line"), "us/line", "us/byte"),
+    ("lines", ("message", "staging", "way_bytes"), "byte", "KiB"),
+    ("pgas", ("rates", "vector", "t4", "read"), "double words/s", "MB/s"),
+    ("pgas", ("call_us", "vector", "t4", "read"), "us", "ms"),
+    ("smp", ("good", "HrHwM-c", "p2", "R0", "ghrc"), "us/element", "ns/element"),
+    ("smp", ("bad", "HrHwM", "p2", "L"), "us", "s"),
+    ("arrays", ("rates", "copy", "float64", "line_us", "beyond"), "us/line", "ns/line"),
+    ("arrays", ("rates", "copy", "float64", "rows_residual"), "1", "%"),
+    ("arrays", ("levels", "b32768"), "byte", "KiB"),
+    ("hardware", ("barrier_us",), "us", "ms"),
+    ("pickle", ("dump", "pieces", 0, "us_per_byte"), "us/byte", "us/KiB"),
+]
+
+
+@pytest.mark.parametrize(("section", "path", "read", "other"), OTHER_UNITS)
+def test_a_number_in_a_unit_that_no_model_reads_is_refused(section, path, read, other):
+    def holding(unit):
+        held = quantity(3, unit=unit)
+        for key in reversed(path):
+            held = [held] if isinstance(key, int) else {key: held}
+        return document(**{section: held})
+
+    machine_of(holding(read), "here")
+    place = "/".join(map(str, (section, *path)))
+    with pytest.raises(MachineError, match=f'^here: /{place}/unit: .*got "{other}"$'):
+        machine_of(holding(other), "here")
+
+
+def test_the_rates_of_an_application_keep_their_units_and_names():
+    rates = {"zero_bytes": quantity(3, unit="MByte/s"), "wait_us": quantity(3, unit="MFlop/s")}
+    machine_of(document(phases={"applications": {"mine": {"rates": rates}}}), "here")
 
 
 def test_published_intercepts_may_be_negative():

@@ -189,6 +189,13 @@ def test_pieces_must_grow_and_end_without_limit():
     assert check_profile(document, "here") == []
 
 
+def test_a_function_of_supersteps_that_no_model_reads_is_refused():
+    """The study's own spelling has a dash; what nobody reads must not pass as stated."""
+    good = PROFILES["powerchallenge"]["smp"]["good"]
+    document = changed(PROFILES["powerchallenge"], ("smp", "good"), {"HrHwM-c": good["HrHwM_c"]})
+    assert_refused(document, "/smp/good: 'HrHwM-c' is not one of")
+
+
 @pytest.mark.parametrize("text", ["__import__('os')", "9**9**9**9", "PX*", "(" * 100_000])
 def test_expressions_are_parsed_by_the_grammar_alone(text):
     path = ("phases", "applications", "pstswm", "ranges", "processors", "quantity")

@@ -131,7 +131,10 @@ def test_residuals_of_a_profile_are_independent_and_nothing_else_is() -> None:
         "title": "made up",
         "library": "none",
         "sources": {"calibration": "a test"},
-        "smp": {"residual": {**leaf, "low": 0.5, "high": 2.0}, "element_bytes": leaf},
+        "smp": {
+            "residual": {**leaf, "low": 0.5, "high": 2.0},
+            "element_bytes": {**leaf, "unit": "byte"},
+        },
     }
     machine = machine_of(document, "test")
     stated = machine.quantity("smp", "residual")
