@@ -171,7 +171,7 @@ def _declared_encoding(path: str, data: bytes) -> str:
                 encoding = codecs.lookup(name).name
                 with suppress(UnicodeDecodeError):
                     b" ".decode(name)  # refuses codecs that do not decode to text
-            except LookupError:
+            except (LookupError, UnicodeError):  # the codec `undefined` refuses everything
                 raise SourceProblem(path, number, 0, f"unknown encoding {name!r}") from None
             if marked and encoding != "utf-8":
                 raise SourceProblem(

@@ -101,6 +101,9 @@ def main(arguments: Sequence[str]) -> int:
         complain(f"{PROGRAM}: {_usage_message(error)}; see {_help_command(given)}")
         return WRONG_USE
     except OSError as error:
+        if _folder_is_gone():
+            complain(f"{PROGRAM}: the current folder does not exist any more")
+            return WRONG_USE
         # help, which the library writes; whatever else a command reads or writes, it looks after
         if error.errno != errno.ENOSPC or error.filename is not None:
             raise
@@ -110,6 +113,14 @@ def main(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _folder_is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  # the question is whether the system knows it
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _application(arguments: Sequence[str]) -> typer.Typer:

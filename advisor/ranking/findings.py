@@ -332,4 +332,5 @@ def _fingerprint_of(place: Place, code: str, proposal: Offer) -> str:
     text = " ".join(line.split())
     parts = (lasting_name(place.path), code, place.name, text)
     whole = "\0".join(parts)
-    return hashlib.sha256(whole.encode()).hexdigest()[:24]
+    # the system's file names are bytes, not all of them text
+    return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:24]

@@ -30,6 +30,7 @@ def test_the_declaration_decides(data: bytes, encoding: str, text: str | None) -
     "data, message",
     [
         (b"# coding: klingon\n", "k.py:1:1: unknown encoding 'klingon'"),
+        (b"# coding: undefined\n", "k.py:1:1: unknown encoding 'undefined'"),
         (b"\n# coding: hex\n", "k.py:2:1: unknown encoding 'hex'"),
         (b"\xef\xbb\xbf# coding: latin-1\n", "k.py:1:1: declares 'latin-1'"),
         (b"a\r\nb\r'\xc3\xa9' \xff", "k.py:3:5: byte 0xff is not utf-8"),

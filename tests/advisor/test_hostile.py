@@ -102,6 +102,28 @@ def test_every_hostile_file_costs_its_line_and_no_more(tmp_path: Path) -> None:
     assert {line.partition(":")[0] for line in told} == {"box.py", "folder.py/inside.py"}
 
 
+def test_a_file_whose_name_is_no_text_is_checked_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "box.py").write_text(GOOD)
+    (tmp_path / os.fsdecode(b"b\xffx.py")).write_text(GOOD)
+    code, out, errors = advise(tmp_path, ".", "--output-format", "concise", "-j", "1")
+    odd, plain = sorted(out.splitlines())
+    assert (code, errors) == (1, [])
+    assert plain.partition(":")[2] == odd.partition(":")[2]
+
+
+def test_a_current_folder_that_is_gone_costs_one_line(tmp_path: Path) -> None:
+    (tmp_path / "box.py").write_text(GOOD)
+    (tmp_path / "gone").mkdir()
+    leaving = ["sh", "-c", 'cd gone && rmdir ../gone && exec "$@"', "sh"]
+    done = subprocess.run(
+        [*leaving, sys.executable, "-m", "advisor", str(tmp_path / "box.py"), "--machine", "t3e"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+        capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "advise: the current folder does not exist any more\n"
+
+
 def test_unreadable_files_are_told_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "box.py").write_text(GOOD)
     os.mkfifo(tmp_path / "pipe.py")
