@@ -15,7 +15,7 @@ from costdb.lines.coefficients import Bill
 from costdb.machines import Machine
 from costdb.pgas.model import price_remote_group
 from costdb.quantity import Quantity
-from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup
+from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup, Then
 
 ONE = num(1)
 SECTION, KEY = "python", "element_us"
@@ -34,7 +34,13 @@ def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Mi
     """
     if machine.section("pgas"):
         group = RemoteGroup(
-            work.count, work.threads, work.pattern, work.store, work.mixed, work.label
+            work.count,
+            work.threads,
+            work.pattern,
+            work.store,
+            work.mixed,
+            work.label,
+            then=Then.INTERPRETED,
         )
         return price_remote_group(group, machine)
     bill = Bill(machine)

@@ -19,7 +19,7 @@ from costdb.machines import Machine, load_machine
 from costdb.pgas.model import price_groups
 from costdb.published import UPC
 from costdb.validation.results import CannotValidateError, Row, Section, Verdict, percent
-from costdb.work import Pattern, RemoteGroup
+from costdb.work import Pattern, RemoteGroup, Then
 
 if TYPE_CHECKING:
     from advisor.validation.sections import Context
@@ -112,7 +112,7 @@ def _histograms() -> Iterator[_Case]:
     for count, increments in ((1000, 1000), (20_000, 4000), (100_000, 10_000)):
         far = round(most_of_others(increments, RANKS))
         groups = tuple(
-            RemoteGroup(num(amount), num(RANKS), pattern, store)
+            RemoteGroup(num(amount), num(RANKS), pattern, store, then=Then.INTERPRETED)
             for store in (False, True)
             for amount, pattern in ((far, Pattern.BASELINE), (increments - far, Pattern.LOCAL))
         )
@@ -145,7 +145,14 @@ def _products() -> Iterator[_Case]:
     """Yield products: columns of others are fetched again for every row; own ones are private."""
     for order in (40, 80, 160):
         fetched = order // RANKS * (order - order // RANKS)
-        calls = RemoteGroup(num(fetched * order), num(RANKS), Pattern.VECTOR, calls=num(fetched))
+        # each column that is fetched is multiplied by a row
+        calls = RemoteGroup(
+            num(fetched * order),
+            num(RANKS),
+            Pattern.VECTOR,
+            calls=num(fetched),
+            then=Then.LIBRARY,
+        )
         yield _Case(f"matrix product, {order}", "one-sided matmul", {"N": order}, (calls,))
 
 
@@ -157,6 +164,6 @@ def _edges() -> Iterator[_Case]:
         inner, far = width - 2, 3 * (width - 2)
         groups = (
             RemoteGroup(num(8 * (rows - 1) * inner - far), num(RANKS), Pattern.LOCAL),
-            RemoteGroup(num(far), num(RANKS), Pattern.BASELINE),
+            RemoteGroup(num(far), num(RANKS), Pattern.BASELINE, then=Then.INTERPRETED),
         )
         yield _Case(f"Sobel, {width} x {width}", "one-sided sobel", {"N": width}, groups)

@@ -3,17 +3,18 @@
 Every rank reaches into the window of the next at once. A *baseline* reference is a program's
 scalar access: one ``Get`` (``Put``) of a double word at a random place, and a flush before the
 next. *Coalesced* references are one call with an indexed type of small irregular strides,
-*vector* ones a call of consecutive words, each with its flush; a *local* one is an element of the
-rank's own window, read or written through its NumPy view. *Pipelined* scalars, flushed together,
-are timed beside them. Loops are Python's, as in the programs that are predicted. What private
-statements take longer after each reference is timed as well
-(:mod:`costdb.calibration.remote_private`).
+*vector* ones a call of consecutive words, each call at another place and with its flush; a
+*local* one is an element of the rank's own window, read or written through its NumPy view.
+*Pipelined* scalars, flushed together, are timed beside them. Loops are Python's, as in the
+programs that are predicted. What private statements take longer after each reference is timed as
+well (:mod:`costdb.calibration.remote_private`).
 """
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ _COUNTS = {Effort.QUICK: 8, Effort.FULL: 20}
 # Single references are timed by so many at different places; several points tell the spread.
 _SCALARS = (40, 56, 72, 88)
 _BESIDE = (56, 88)
+_BLOCK_PLACES = 61
 _SEED = 5
 
 
@@ -138,8 +140,8 @@ def _nothing() -> None:
     pass
 
 
-def _places(words: int) -> list[int]:
-    return random.Random(_SEED).choices(range(_WINDOW_WORDS), k=words)
+def _places(count: int, below: int = _WINDOW_WORDS) -> list[int]:
+    return random.Random(_SEED).choices(range(below), k=count)
 
 
 def _scalars(
@@ -214,14 +216,17 @@ def _block(
     cells = np.ones(words)
     if indexed:
         gaps = random.Random(_SEED).choices((1, 2, 3, 4), k=words)
-        there = MPI.DOUBLE.Create_indexed_block(1, np.cumsum(gaps).tolist()).Commit()
-        spot = (0, 1, there)
+        spots = np.cumsum(gaps)
+        there = MPI.DOUBLE.Create_indexed_block(1, spots.tolist()).Commit()
+        reach, count = int(spots[-1]) + 1, 1
     else:
-        there = None
-        spot = (0, words, MPI.DOUBLE)
+        there, reach, count = None, words, words
+    kind = MPI.DOUBLE if there is None else there
+    # programs come to another place each time, and say where in the call
+    places = cycle(_places(_BLOCK_PLACES, _WINDOW_WORDS - reach))
 
     def block() -> None:
-        move(cells, target, spot)
+        move(cells, target, (next(places), count, kind))
         window.Flush(target)
 
     def close() -> None:

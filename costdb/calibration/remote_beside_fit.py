@@ -1,4 +1,8 @@
-"""What private statements take longer after a remote reference than alone."""
+"""What private statements take longer after a remote reference than alone, by who does them.
+
+What the interpreter does by itself is resumed in a tenth of a microsecond. A call of the array
+library comes through many functions, whose code lies elsewhere, and takes several times as long.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,19 @@ from statistics import median
 import numpy as np
 
 from costdb.calibration.fitting import measured, quality
+from costdb.calibration.remote_private import INTERPRETED, LIBRARY, PRIVATE
 from costdb.calibration.section import Quality, Timing
 from costdb.machines.documents import Json
+from costdb.pgas.rates import RESUME_US
+from costdb.work import Then
 
 _OPERATION = "remote.beside."
 _PRIVATE = "remote.private"
+_STATEMENTS = {
+    Then.ANYTHING: PRIVATE,
+    Then.INTERPRETED: INTERPRETED,
+    Then.LIBRARY: LIBRARY,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +46,16 @@ class Beside:
     def words(self) -> float:
         """How many references there are."""
         return float(self.timing.point.features["words"])
+
+    @property
+    def statement(self) -> str:
+        """The private statement."""
+        return _statements(self.timing)[0]
+
+    @property
+    def then(self) -> Then:
+        """Who does it."""
+        return Then.LIBRARY if self.statement in LIBRARY else Then.INTERPRETED
 
     @property
     def longer_us(self) -> float:
@@ -64,23 +86,30 @@ class Resumption:
             for timing in timings
             if timing.point.operation == _OPERATION + kind and _statements(timing) in alone
         ]
-        given = [one.longer_us for one in self._found if not one.timing.point.held_out]
-        # by which statement follows it differs; which one a program has is not known
-        self._resume_us = sorted(max(0.0, each) for each in given)
+        given = [one for one in self._found if not one.timing.point.held_out]
+        self._resume_us: dict[Then, list[float]] = {}
+        for then, statements in _STATEMENTS.items():
+            seen = [max(0.0, one.longer_us) for one in given if one.statement in statements]
+            if seen:
+                # it differs by the statement, and which one a program has is not known
+                self._resume_us[then] = sorted(seen)
 
     def document(self) -> dict[str, Json]:
         """Return what a profile says of it: nothing where nothing was measured."""
-        seen = self._resume_us
-        if not seen:
-            return {}
         note = "ends: the private statements and kinds of reference that it was measured with"
-        return {"resume_us": measured(median(seen), "us", seen[0], seen[-1], note)}
+        return {
+            key: measured(median(seen), "us", seen[0], seen[-1], note)
+            for then, key in RESUME_US.items()
+            for seen in [self._resume_us.get(then, [])]
+            if seen
+        }
 
     def tested(self) -> Iterator[tuple[Timing, float]]:
         """Yield the points kept from the fit with their predicted times."""
         for one in self._found:
-            if self._resume_us and one.timing.point.held_out:
-                yield one.timing, one.apart_us + median(self._resume_us) * one.words
+            seen = self._resume_us.get(one.then)
+            if seen and one.timing.point.held_out:
+                yield one.timing, one.apart_us + median(seen) * one.words
 
     def qualities(self) -> Iterator[Quality]:
         """Yield the errors with it and without."""

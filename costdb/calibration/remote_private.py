@@ -12,8 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-PRIVATE = ("element", "integer", "product")
-"""An element added to, whole numbers divided, two vectors multiplied by the library."""
+INTERPRETED = ("element", "integer")
+"""An element added to, whole numbers divided."""
+LIBRARY = ("product", "sum", "added")
+"""Two vectors multiplied, one summed up, one added to another, all by the library."""
+PRIVATE = (*INTERPRETED, *LIBRARY)
 
 _VECTOR = 64
 _DIVISOR = 7
@@ -21,7 +24,7 @@ _DIVISOR = 7
 
 def private_statement(what: str) -> Callable[[int], object]:
     """Return a statement of one's own variables that takes a place."""
-    cell, left, right = np.ones(1), np.ones(_VECTOR), np.ones(_VECTOR)
+    cell, left, right, made = np.ones(1), np.ones(_VECTOR), np.ones(_VECTOR), np.ones(_VECTOR)
 
     def element(_: int) -> None:
         cell[0] += 1.0
@@ -32,4 +35,13 @@ def private_statement(what: str) -> Callable[[int], object]:
     def product(_: int) -> None:
         cell[0] = left @ right
 
-    return {"element": element, "integer": integer, "product": product}[what]
+    def added(_: int) -> object:
+        return np.add(left, right, out=made)
+
+    return {
+        "element": element,
+        "integer": integer,
+        "product": product,
+        "sum": lambda _: left.sum(),
+        "added": added,
+    }[what]

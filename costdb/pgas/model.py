@@ -51,7 +51,7 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
     label = f"{group.label}: {_described(group, pattern)}"
     terms = [Term(label, MODEL, time_us)]
     share = 1 - num(1) / group.threads if group.mixed else num(1)
-    each_return, operations = resume(machine), _operations(group, pattern)
+    each_return, operations = resume(machine, group.then), _operations(group, pattern)
     returns_us = operations * share * each_return.microseconds
     if returns_us != num(0):
         coefficients |= each_return.coefficients

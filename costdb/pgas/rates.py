@@ -11,14 +11,18 @@ from costdb.interpolation import piecewise_linear
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Quantity
-from costdb.work import Pattern
+from costdb.work import Pattern, Then
 
 SECTION = "pgas"
 
 _BEST_FIRST = (Pattern.VECTOR, Pattern.COALESCE, Pattern.BASELINE)
 _KINDS = {False: "read", True: "write"}
 _MICROSECONDS_PER_SECOND = 1e6
-_RESUME_US = "resume_us"
+RESUME_US = {
+    Then.ANYTHING: "resume_us",
+    Then.INTERPRETED: "resume_interpreted_us",
+    Then.LIBRARY: "resume_library_us",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +78,23 @@ def call(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap:
     return Gap(num(0), {}, (0, 0)) if measured is None else measured
 
 
-def resume(machine: Machine) -> Gap:
+def resume(machine: Machine, then: Then) -> Gap:
     """Return what a program's own work takes longer after each remote operation than without.
 
-    0 where the profile does not state any.
+    Where the profile does not tell what comes then apart from other things, that of anything; 0
+    where it does not state any.
 
     Raises
     ------
     MachineError
         The profile's section is malformed.
     """
-    stated = machine.quantity(SECTION, _RESUME_US)
-    if stated is None:
-        return Gap(num(0), {}, (0, 0))
-    symbol = f"{SECTION}.resume"
-    return Gap(sym(symbol), {symbol: stated}, (0, 0))
+    for kind in (then, Then.ANYTHING):
+        stated = machine.quantity(SECTION, RESUME_US[kind])
+        if stated is not None:
+            symbol = f"{SECTION}.{RESUME_US[kind].removesuffix('_us')}"
+            return Gap(sym(symbol), {symbol: stated}, (0, 0))
+    return Gap(num(0), {}, (0, 0))
 
 
 def _measured(
