@@ -63,6 +63,8 @@ def test_own_misses_are_of_what_the_other_does_not_do(above, below) -> None:
             )
             own = sum(w for p, w in made.weights.items() if name + mark in p)
             assert own == pytest.approx(beyond)
+        # what is not done at all has no part in a price, nor a coefficient that nothing hangs on
+        assert all(made.weights.values())
 
 
 def test_a_ratio_of_equals_is_one_and_of_twice_as_much_is_not_sure() -> None:
@@ -84,6 +86,20 @@ def test_prices_that_are_not_multilinear_share_misses_only_if_they_are_equal() -
     assert first.coefficients == {f"{name}.above"}
     assert second.coefficients == {name}
     assert box[f"{name}.above"] == box[name]
+
+
+@given(amounts, st.floats(0.8, 1.3), st.floats(0.8, 1.3))
+def test_beside_a_price_that_is_not_multilinear_all_misses_are_own(above, first, second) -> None:
+    one, name = price(above), "m.a.residual"
+    other = General(maximum(sym(name), num(0.9)))
+    made, kept, box = with_own_misses(one, other, BOX, CLASSES)
+    assert kept == other
+    shared = name in one.coefficients
+    assert (f"{name}.above" in made.coefficients) is shared
+    assert name not in made.coefficients
+    point = {n: 2.0 if n in RATES else first for n in box} | {"m.b.residual": second}
+    expected = one.at({**dict.fromkeys(RATES, 2.0), name: first, "m.b.residual": second})
+    assert made.at(point) == pytest.approx(expected)
 
 
 @given(st.floats(0.0, 4.0), st.floats(0.0, 4.0))
