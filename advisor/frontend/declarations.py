@@ -14,7 +14,7 @@ import libcst as cst
 from advisor.annotations import Block, Cyclic, Dist, Mesh
 from advisor.distribution import ArraySpec, spec_of_dist
 from advisor.dtypes import UnknownDtype, dtype_of, is_dtype
-from advisor.frontend.literals import literal_int
+from advisor.frontend.literals import constant_int
 from advisor.frontend.names import dotted, resolve
 from advisor.ir.kernel import DeclaredArray, Places
 from advisor.source import SourceProblem, Span
@@ -124,7 +124,7 @@ class Declarations:
             raise self.problem(node, str(error)) from error
 
     def _extent(self, node: cst.BaseExpression) -> int | str:
-        number = literal_int(node)
+        number = constant_int(node)
         if number is not None:
             return number
         if isinstance(node, cst.SimpleString):
@@ -181,7 +181,7 @@ class Declarations:
 
     def _plain(self, node: cst.BaseExpression) -> Any:
         """Return a literal: None, a number, a string, or a tuple of them."""
-        number = literal_int(node)
+        number = constant_int(node)
         if number is not None:
             return number
         match node:

@@ -7,6 +7,7 @@ import libcst as cst
 from advisor.frontend.bindings import NameVisitor
 from advisor.frontend.walking import show
 
+_MOST_BITS = 64
 _ONLY_READ = frozenset({"enumerate", "zip", "reversed", "len", "sum", "min", "max", "tuple"})
 """Functions that leave a list as it is."""
 
@@ -19,6 +20,35 @@ def literal_int(node: cst.BaseExpression) -> int | None:
         inner = literal_int(node.expression)
         return None if inner is None else -inner
     return None
+
+
+def constant_int(node: cst.BaseExpression) -> int | None:
+    """Return the value of arithmetic on literal whole numbers: ``1 << 20``, ``64 * 1024``.
+
+    None where it has none, or where it is larger than any size.
+    """
+    number = literal_int(node)
+    if number is not None or not isinstance(node, cst.BinaryOperation):
+        return number
+    left, right = constant_int(node.left), constant_int(node.right)
+    if left is None or right is None:
+        return None
+    match node.operator:
+        case cst.Add():
+            found = left + right
+        case cst.Subtract():
+            found = left - right
+        case cst.Multiply():
+            found = left * right
+        case cst.FloorDivide() if right:
+            found = left // right
+        case cst.LeftShift() if 0 <= right < _MOST_BITS:
+            found = left << right
+        case cst.Power() if 0 <= right < _MOST_BITS:
+            found = left**right
+        case _:
+            return None
+    return found if found.bit_length() < _MOST_BITS else None
 
 
 def is_of_literals(node: cst.BaseExpression) -> bool:

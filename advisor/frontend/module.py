@@ -11,7 +11,7 @@ from advisor.frontend.bindings import Imports, NameScope, ScopeVisitor
 from advisor.frontend.compiled import Asked, asked_of_numba
 from advisor.frontend.declarations import Declarations
 from advisor.frontend.directives import AnyDirective, KernelComment
-from advisor.frontend.literals import is_kept, is_of_literals, literal_int
+from advisor.frontend.literals import constant_int, is_kept, is_of_literals
 from advisor.frontend.names import dotted, resolve
 from advisor.ir.kernel import SizeBinding
 from advisor.observed import Seen, by_signature
@@ -129,7 +129,7 @@ class FileReader(ScopeVisitor):
             return
         name = target.value
         self.declarations.note(name, value)
-        number = literal_int(value)
+        number = constant_int(value)
         if number is not None and number >= 1:
             self.integers[name] = SizeBinding(number, self.span_of(value))
         elif isinstance(value, cst.Float):
@@ -217,7 +217,7 @@ class FileReader(ScopeVisitor):
             span = self.span_of(argument)
             if argument.keyword is None:
                 raise self.declarations.problem(argument, "sizes are keywords: @kernel(N=1000)")
-            value = literal_int(argument.value)
+            value = constant_int(argument.value)
             name = argument.keyword.value
             if value is None:
                 raise self.declarations.problem(argument, f"size {name} must be a whole number")

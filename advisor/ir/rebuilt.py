@@ -34,3 +34,17 @@ def rebuilt(node: Node, other: Callable[[Expr], Expr]) -> Node:
         if any(after[name] is not before[name] for name in before):
             changed = type(node)(**after)
     return changed  # type: ignore[return-value]  # every branch keeps the type it was given
+
+
+def with_part(node: Node, old: object, new: object) -> Node:
+    """Return a value, or a tuple of them, with another part wherever an equal one stands."""
+    changed: object = node
+    if node == old:
+        changed = new
+    elif isinstance(node, tuple):
+        changed = tuple(with_part(part, old, new) for part in node)
+    elif is_dataclass(node) and not isinstance(node, Span | type):
+        before = {field.name: getattr(node, field.name) for field in fields(node)}
+        after = {name: with_part(part, old, new) for name, part in before.items()}
+        changed = type(node)(**after)
+    return changed  # type: ignore[return-value]  # a value takes the place of a value

@@ -60,12 +60,19 @@ def wrapped(name: str, formula: Expr, width: int, indent: int) -> list[str]:
 
 
 def _taken(formulas: Iterable[Expr]) -> frozenset[str]:
-    return frozenset().union(*map(free_symbols, formulas), *map(_indices, formulas))
+    kept = tuple(formulas)
+    return _indices(kept).union(*map(free_symbols, kept))
 
 
-def _indices(expr: Expr) -> frozenset[str]:
-    own = frozenset({expr.index}) if isinstance(expr, Reduction) else frozenset()
-    return own.union(*map(_indices, expr.children))
+def _indices(formulas: Sequence[Expr]) -> frozenset[str]:
+    """Return the indices of all reductions; each distinct part is looked at once."""
+    seen, pending = set(formulas), list(formulas)
+    while pending:
+        for child in pending.pop().children:
+            if child not in seen:
+                seen.add(child)
+                pending.append(child)
+    return frozenset(part.index for part in seen if isinstance(part, Reduction))
 
 
 @dataclass(slots=True)

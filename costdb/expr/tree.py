@@ -10,8 +10,13 @@ from costdb.expr.errors import ExprError
 MAX_DEPTH = 100
 """Levels of nesting: keeps every recursion over a tree clear of Python's limit."""
 
-MAX_SIZE = 200_000
-"""Nodes counted as a tree: keeps a shared subtree from standing for an astronomic one."""
+MAX_SIZE = 2_000_000
+"""Nodes counted as a tree: keeps a shared subtree from standing for an astronomic one.
+
+Whatever computes with expressions visits a shared part once, so that the work is that of the
+distinct parts: some thousand for a stencil over blocks of three axes whose sizes are all open,
+where the tree has some hundred thousand. Only text is as long as the tree.
+"""
 
 
 Setter: TypeAlias = Callable[[object, object], None]

@@ -347,3 +347,24 @@ def f(x, b: int):
     (kernel,) = read_kernels("k.py", stated)
     reasons = [s.reason for s in walk(kernel.body) if isinstance(s, Unknown)]
     assert reasons[0] == "the sign of a subscript is not known"
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("1 << 20", 1 << 20), ("2**9", 512), ("64 * 1024 + 2", 65538), ("(1 << 4) // 3 - 1", 4)],
+)
+def test_sizes_may_be_computed_from_literals(written: str, value: int) -> None:
+    source = source_of("a", dict.fromkeys(SHAPES, "int32"))
+    said = source.replace("k=2)", f"k=2, Q={written})", 1)
+    (found,) = read_kernels("k.py", said)
+    assert found.sizes["Q"].value == value
+
+
+@pytest.mark.parametrize(
+    "written", ["n << 2", "1 << 64", "9**9999999", "2**-1", "3 // 0", "1.5 * 2"]
+)
+def test_sizes_that_are_no_numbers_of_the_source_are_refused(written: str) -> None:
+    source = source_of("a", dict.fromkeys(SHAPES, "int32"))
+    said = source.replace("k=2)", f"k=2, Q={written})", 1)
+    with pytest.raises(SourceProblem, match="size Q must be a whole number"):
+        read_kernels("k.py", said)

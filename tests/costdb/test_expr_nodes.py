@@ -184,6 +184,17 @@ def test_a_shared_part_cannot_stand_for_an_astronomic_whole() -> None:
             expr = less(expr, expr * P)
 
 
+def test_shared_parts_are_worked_on_once() -> None:
+    expr: Expr = N
+    for level in range(17):
+        # twice as large as a tree, two distinct parts more
+        expr = maximum(expr + level, floor_div(expr, P))
+    assert expr.size > MAX_SIZE / 8
+    assert evaluate(expr, {"N": 3, "P": 2}) == 3 + sum(range(17))
+    assert free_symbols(substitute(expr, {"N": P})) == {"P"}
+    assert simplify(expr, positive=("N", "P")).depth <= expr.depth
+
+
 def test_importing_is_light() -> None:
     code = "import sys, costdb.expr; print({'lark', 'numpy'} & sys.modules.keys())"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

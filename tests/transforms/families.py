@@ -35,6 +35,7 @@ from tests.transforms.message_programs import Exchanging
 from tests.transforms.programs import programs
 from tests.transforms.recurrence_programs import recurrences
 from tests.transforms.running_programs import check_running, running
+from tests.transforms.scan_programs import check_scans, scanning
 from tests.transforms.spmd_running import proposals as program_proposals
 from tests.transforms.spmd_running import rewritten as rewritten_program
 from tests.transforms.spmd_running import run_side_by_side
@@ -193,6 +194,12 @@ def _running(made: Program, seed: int) -> Counter[str]:
     return Counter({"ADV401": rewrites})
 
 
+def _scans(made: Program, seed: int) -> Counter[str]:
+    rewrites = check_scans(made, seed)
+    assume(rewrites)
+    return Counter({"ADV502": rewrites})
+
+
 def _dealt(made: Dealt, seed: int) -> Counter[str]:
     rewrites = check_blocks(made, seed)
     assume(rewrites)
@@ -217,6 +224,7 @@ FAMILIES = (
     Family("counts", counting(), _references("ADV403")),
     Family("distributions", distributed(), _places),
     Family("running sums", running(), _running),
+    Family("scans across rows", scanning(), _scans),
     Family("elements dealt out to threads", dealt(), _dealt),
 )
 
