@@ -16,6 +16,7 @@ from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit
 from advisor.source import Edit
 from costdb.expr import Expr
 from transforms.message_ends import is_shift, only_pairs
+from transforms.pickled_exchanges import exchanged_lists
 from transforms.spmd_calls import (
     INTEGERS,
     argument,
@@ -58,7 +59,8 @@ comm.Allreduce(counts, total, op=MPI.SUM)
 
 **When it stays quiet.** Numbers, text and other objects, which upper-case methods cannot send;
 arrays whose element type or shape the source does not tell; shapes that differ from rank to rank,
-which need counts first; messages whose other end is not found, or may be another; calls outside
+which need counts first; lists for `alltoall` that are not written where they are sent, or whose
+arrays may differ in length; messages whose other end is not found, or may be another; calls outside
 loops, which are set-up or output; loops that only repeat a measurement.
 
 **Fix safety.** Results are the same where elements only move, and where whole numbers are summed.
@@ -101,6 +103,7 @@ class PickledArray:
             for visit, step in function.operations():
                 if not step.pickled or not step.blocking or function.weight(visit) == 0:
                     continue
+                yield from exchanged_lists(program, function, visit, step)
                 view = array_payload(step.send)
                 if view is not None and is_uniform(program, view.shape or ()):
                     yield from _collective(program, function, visit, step, view)

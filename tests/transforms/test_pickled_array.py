@@ -85,6 +85,41 @@ SAID: dict[str, tuple[str, list[str], float]] = {
         ["unsafe", "unsafe"],
         0,
     ),
+    "pieces_for_all": (
+        """
+        size, n = comm.Get_size(), 700
+        x = np.arange(n * size) + comm.Get_rank()
+        seen = []
+        for step in range(3):
+            pieces = comm.alltoall([x[r * n : (r + 1) * n] for r in range(size)])  # keep me
+            seen.append(np.concatenate(pieces))
+        return seen
+        """,
+        ["unsafe"],
+        0,
+    ),
+    "columns_for_all": (
+        """
+        size, n = comm.Get_size(), 6
+        a = np.arange(5.0 * n * size * 4).reshape(5, n * size, 4) * (1 + comm.Get_rank())
+        for step in range(3):
+            blocks = comm.alltoall([a[:, r * n : (r + 1) * n] for r in range(size)])
+            a = np.concatenate(blocks, axis=1) + step
+        return a
+        """,
+        ["unsafe"],
+        0,
+    ),
+    "equal_parts_for_all": (
+        """
+        x = np.arange(600.0)
+        for step in range(3):
+            x = comm.alltoall(np.split(np.ones(600 * comm.Get_size()) * step, comm.Get_size()))
+        return [part + comm.Get_rank() for part in x]
+        """,
+        ["unsafe"],
+        0,
+    ),
     "shift_of_a_column": (
         """
         rank, size = comm.Get_rank(), comm.Get_size()
@@ -165,6 +200,42 @@ QUIET = {
         for i in range(9):
             x = np.flatnonzero(np.arange(100) % (i + 2))
             t = comm.allgather(x)
+        """,
+    "dealt_out_in_turn": """
+        size = comm.Get_size()
+        x = np.zeros(1000)
+        for i in range(9):
+            t = comm.alltoall([x[r::size] for r in range(size)])
+        """,
+    "parts_that_may_differ": """
+        for i in range(9):
+            t = comm.alltoall(np.array_split(np.zeros(1000), comm.Get_size()))
+        """,
+    "pieces_for_some": """
+        size = comm.Get_size()
+        x = np.zeros(1000 * size)
+        for i in range(9):
+            t = comm.alltoall([x[r * 9 : r * 9 + 9] if r else None for r in range(size)])
+        """,
+    "pieces_that_grow": """
+        size = comm.Get_size()
+        x = np.zeros(1000 * size)
+        for i in range(9):
+            t = comm.alltoall([x[: 9 + r] for r in range(size)])
+        """,
+    "pieces_by_rank": """
+        size, n = comm.Get_size(), 10 + comm.Get_rank()
+        x = np.zeros(1000 * size)
+        for i in range(9):
+            t = comm.alltoall([x[r * n : (r + 1) * n] for r in range(size)])
+        """,
+    "pieces_from_elsewhere": """
+        size = comm.Get_size()
+        x = np.zeros(1000 * size)
+        parts = [x[r * 9 : r * 9 + 9] for r in range(size)]
+        for i in range(9):
+            t = comm.alltoall(parts)
+            parts[0] = x[:4]
         """,
     "largest_of_arrays_cannot_run": """
         x = np.zeros(1000)

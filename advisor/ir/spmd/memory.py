@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from advisor.source import Span
-from costdb.expr import Expr, ceil_div, num
+from costdb.expr import Expr, ceil_div, free_symbols, num
 from costdb.expr.nodes import Num
+from costdb.expr.polynomials import expand
 
 
 class Order(StrEnum):
@@ -61,10 +63,22 @@ class Part:
     @property
     def count(self) -> Expr:
         """How many."""
-        extent = self.high - self.low
+        extent = _between(self.low, self.high)
         if self.step == 1:
             return extent
         return ceil_div(extent, num(abs(self.step)))
+
+
+@lru_cache(maxsize=4096)
+def _between(low: Expr, high: Expr) -> Expr:
+    """Return the length of a piece: of ``r*n : (r + 1)*n`` `n`, wherever it begins."""
+    extent = high - low
+    names = free_symbols(extent)
+    if not names & free_symbols(low) & free_symbols(high):
+        return extent
+    # products are not multiplied out by themselves
+    expanded = expand(extent)
+    return expanded if free_symbols(expanded) < names else extent
 
 
 @dataclass(frozen=True, slots=True)
