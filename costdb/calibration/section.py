@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from statistics import fmean
 from typing import TYPE_CHECKING, Protocol
 
 from costdb.machines.documents import Json
-from costdb.typical import typical
+from costdb.typical import typical, typical_of_launches
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -80,8 +79,8 @@ class Timing:
 
     @property
     def typical_us(self) -> float:
-        """What the point takes: the mean over launches."""
-        return fmean(self.each_launch_us)
+        """What the point takes: the mean over launches, but for one that others held up."""
+        return typical_of_launches(self.each_launch_us)
 
     @property
     def each_launch_us(self) -> tuple[float, ...]:

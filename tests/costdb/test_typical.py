@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.typical import typical
+from costdb.typical import typical, typical_of_launches
 
 TIMES = st.floats(0.1, 1e6)
 VISITS = st.lists(st.lists(TIMES, min_size=1, max_size=7), min_size=1, max_size=30)
@@ -64,3 +64,20 @@ def test_two_speeds_count_by_their_shares(share: float) -> None:
 def test_of_nothing_nothing_is_said() -> None:
     with pytest.raises(StatisticsError):
         typical([])
+
+
+@given(st.lists(st.floats(1.0, 2.0), min_size=1, max_size=9))
+def test_launches_at_speeds_of_a_processor_all_count(times: list[float]) -> None:
+    assert typical_of_launches(times) == fmean(times)
+
+
+@given(st.lists(st.floats(1.0, 2.0), min_size=2, max_size=9), st.floats(6.1, 1e6))
+def test_a_launch_that_others_held_up_does_not_count(times: list[float], held_up: float) -> None:
+    # the median of all is one of the others, at most twice the least
+    assert typical_of_launches([held_up, *times]) == pytest.approx(fmean(times))
+
+
+@given(st.lists(TIMES, min_size=1, max_size=9))
+def test_what_launches_say_lies_between_the_least_and_three_medians(times: list[float]) -> None:
+    found = typical_of_launches(times)
+    assert min(times) * (1 - 1e-12) <= found <= 3 * median(times) * (1 + 1e-12)
