@@ -1,15 +1,22 @@
-"""Ranking: prices compared, findings ordered, rivals named, crossovers exact."""
+"""Ranking: prices compared, findings ordered, rivals named."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tally import Tally
+from priced_kernels import (
+    BOX,
+    HALO,
+    MACHINE,
+    PROFILE,
+    kernel_of,
+    priced,
+    sizes_of,
+)
 
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability, Finding
@@ -17,82 +24,15 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.statements import Unknown
-from advisor.ranking.compare import Costed, cost, crossing, pays_for, time_s, where_it_pays
+from advisor.ranking.compare import time_s
 from advisor.ranking.rank import Ranked, rank
-from advisor.ranking.sizes import Sizes, bind_sizes
+from advisor.ranking.sizes import bind_sizes
 from advisor.report.model import Report, renderer
 from advisor.report.style import Style
 from advisor.transform_registry import transforms
-from costdb.crossovers import Crossover
-from costdb.estimate import Missing, Priced
-from costdb.expr import compile_scalar, evaluate, parse
-from costdb.machines import Machine, load_machine
+from costdb.machines import load_machine
 from costdb.machines.machine import machine_of
-from costdb.process.terms import NOTHING
 from transforms.shifts_to_scan import TRANSFORM as SCANS
-
-DATA = Path(__file__).parent.parent / "data"
-PROFILE = DATA / "plain_machine.json"
-MACHINE = load_machine(str(PROFILE))
-
-BOX = """\
-import numpy as np
-# advise: kernel N=1000 b=6
-# advise: image: i4[N, N] over (block(x), none) on mesh(x=4)
-def box(image, N: int, b: int):
-    total = image.copy()
-    moved = image.copy()
-    for _ in range(b - 1):
-        moved[1:, :] = moved[:-1, :]
-        moved[0, :] = 0
-        total += moved
-    return total
-"""
-
-HALO = """\
-import numpy as np
-# advise: kernel N=100 M=50 T=3 w=20
-# advise: u: {dtype}[N, M] over ({dims}) on mesh(x=4) order={order}
-# advise: v: {dtype}[N, M] over ({dims}) on mesh(x=4) order={order}
-def halo(u, v, N: int, M: int, T: int, w: int):
-    for t in range(T):
-        v[{region}] = u[{shifted}]
-        u[:, :] = v
-"""
-
-
-def kernel_of(source: str) -> Kernel:
-    (kernel,) = read_kernels("program.py", source)
-    return kernel
-
-
-def halo(dtype: str = "f8", axis: int = 0, order: str = "C") -> Kernel:
-    """Return a kernel that sends the first `w` elements of one row or column a step."""
-    region, shifted = ("1:, :w", ":-1, :w") if axis == 0 else (":w, 1:", ":w, :-1")
-    dims = "block(x), none" if axis == 0 else "none, block(x)"
-    return kernel_of(
-        HALO.format(dtype=dtype, dims=dims, order=order, region=region, shifted=shifted)
-    )
-
-
-def machine_with(*kept: str) -> Machine:
-    """Return the machine with all message and statement numbers 0 but those named."""
-    document = json.loads(PROFILE.read_text())
-    for section in document["lines"].values():
-        for key, quantity in section.items():
-            if key not in kept:
-                quantity.update(value=0, low=0, high=0)
-    return machine_of(document, "test")
-
-
-def priced(kernel: Kernel, machine: Machine = MACHINE) -> Costed:
-    found = cost(kernel, machine)
-    assert not isinstance(found, Missing)
-    return found
-
-
-def sizes_of(kernel: Kernel, **given: int) -> Sizes:
-    return bind_sizes(kernel, given)
 
 
 def ranked(source: str, rules: Sequence[Any] | None = None, **given: int) -> Ranked:
@@ -292,144 +232,6 @@ def test_which_gains_are_reported(speedup: float, low: float, least: float, told
     assert single.reports("A", speedup, low) is told
 
 
-# crossovers
-
-
-def formula(text: str) -> Costed:
-    return Costed(NOTHING, Priced(parse(text)))
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "flips", "pays"),
-    [
-        ("N", "10", (11,), "N >= 11"),
-        ("10", "N", (10,), "N < 10"),
-        ("100", "(N - 20)**2", (11, 30), "11 <= N < 30"),
-        ("(N - 20)**2", "100", (10, 31), "N < 10 or N >= 31"),
-        ("1", "2*(N - 20)**2", (20, 21), "N = 20"),
-        ("2*(N - 20)**2", "1", (20, 21), "N < 20 or N >= 21"),
-        ("100", "100", None, None),
-        ("N", "2*N", None, None),
-        ("2*N", "N", None, None),
-        ("2*(N - 20)**2*(N - 40)**2", "1", (20, 21, 40, 41), "N < 20 or 21 <= N < 40 or N >= 41"),
-        ("N / 3000", "1", (3001,), "N >= 3001"),
-    ],
-)
-def test_where_a_suggestion_pays_in_words(
-    before: str, after: str, flips: tuple[int, ...] | None, pays: str | None
-) -> None:
-    found = where_it_pays(formula(before), formula(after), "N", {"N": 100})
-    assert found == (None if flips is None else (flips, pays))
-
-
-@pytest.mark.parametrize(
-    ("first", "flips", "pays"),
-    [
-        (False, (2,), "2 <= N < 10"),
-        (False, (9,), "N = 9"),
-        (True, (4,), "N < 4"),
-        (True, (4, 6), "N < 4 or 6 <= N < 10"),
-    ],
-)
-def test_nothing_is_said_of_what_lies_beyond_a_search_that_was_cut_short(
-    first: bool, flips: tuple[int, ...], pays: str
-) -> None:
-    assert pays_for(Crossover("N", flips, first, 1, 9, 9), 4096) == pays
-    assert "<" not in pays_for(Crossover("N", (2,), False, 1, 9, 9), 9)
-
-
-def test_ranges_that_change_at_every_value_are_not_spelled_out() -> None:
-    found = where_it_pays(formula("N % 2"), formula("if(N < 40, 1/2, 9)"), "N", {"N": 100})
-    assert found is not None
-    assert found[1] == "some values of N below 40"
-    found = where_it_pays(formula("if(N < 40, N % 2, 9)"), formula("1/2"), "N", {"N": 100})
-    assert found is not None
-    assert found[1] == "N >= 39, and for some values below"
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.fractions(-9, 9, max_denominator=7),
-    st.fractions(-900, 900, max_denominator=7),
-    st.integers(1, 9),
-    st.integers(-3, 3),
-)
-def test_crossovers_equal_a_dense_scan(slope: Any, shift: Any, block: int, curve: int) -> None:
-    """Also where two prices are equal: compiled floats and exact fractions agree."""
-    before = f"({curve})*N*N + ({slope})*ceil(N/{block})"
-    after = f"({shift}) + N*ceil(N/{block})/3"
-    found = where_it_pays(formula(before), formula(after), "N", {"N": 1})
-    gain = parse(f"({before}) - ({after})")
-    wins = [evaluate(gain, {"N": n}) > 0 for n in range(1, 257)]
-    flips = tuple(n + 1 for n in range(1, 256) if wins[n] != wins[n - 1])
-    assert tuple(f for f in (found[0] if found else ()) if f <= 256) == flips
-
-
-def test_proved_crossovers_of_kernels_equal_a_scan() -> None:
-    """At every value up to 5000 the better of two kernels is the one that the flips tell."""
-    proved = []
-    for source, sizes in (
-        (BOX, {"N": 1000, "b": 4}),
-        (
-            HALO.format(
-                dtype="f8", dims="block(x), none", order="C", region="2:, :", shifted=":-2, :"
-            ),
-            {"N": 100, "M": 50, "T": 3, "w": 20},
-        ),
-    ):
-        kernel = kernel_of(source)
-        before = priced(kernel)
-        variants = [one.variant for rule in transforms() for one in rule.propose(kernel)]
-        for variant in variants[:4]:
-            after = priced(variant)
-            coefficients = {
-                name: quantity.value
-                for costed in (before, after)
-                for name, quantity in costed.priced.coefficients.items()
-            }
-            gain = before.priced.microseconds - after.priced.microseconds
-            for variable in sorted(before.sizes | after.sizes):
-                found = crossing(before, after, variable, sizes, 1, 5000)
-                if not found.proved:
-                    continue
-                proved.append(variable)
-                values = {**sizes, **coefficients}
-                names = tuple(values)
-                at, of = (
-                    compile_scalar(gain, names),
-                    compile_scalar(before.priced.microseconds, names),
-                )
-                after_wins = found.after_wins_first
-                for value in range(1, 5001):
-                    after_wins ^= value in found.flips
-                    point = [value if name == variable else values[name] for name in names]
-                    difference = float(at(*point))
-                    if abs(difference) > 1e-9 * float(of(*point)):
-                        assert (difference > 0) == after_wins, (variable, value)
-    assert len(proved) >= 4
-
-
-def test_crossovers_of_kernels_equal_a_dense_scan() -> None:
-    kernel = kernel_of(BOX)
-    before = priced(kernel)
-    scan = next(rule for rule in transforms() if rule.code == "ADV201")
-    after = priced(next(iter(scan.propose(kernel))).variant)
-    for variable, fixed in (("b", {"N": 1000}), ("N", {"b": 4})):
-        found = where_it_pays(before, after, variable, {"N": 1000, "b": 4})
-        coefficients = {
-            name: quantity.value
-            for costed in (before, after)
-            for name, quantity in costed.priced.coefficients.items()
-        }
-        gain = before.priced.microseconds - after.priced.microseconds
-        wins = [
-            evaluate(gain, {**coefficients, **fixed, variable: value}) > 0
-            for value in range(1, 257)
-        ]
-        flips = tuple(n + 1 for n in range(1, 256) if wins[n] != wins[n - 1])
-        assert tuple(f for f in (found[0] if found else ()) if f <= 256) == flips
-
-
 # what is not known
 
 
@@ -469,74 +271,6 @@ def test_remarks_are_shown(output: str) -> None:
         assert remark["location"]["row"] == 11
     else:
         assert "program.py:11:5:" in shown
-
-
-# prices grow with what they count
-
-
-def test_start_ups_count_messages_and_nothing_else() -> None:
-    kernel = halo()
-    machine = machine_with("alpha_us")
-    sizes = {"N": 100, "M": 50, "T": 7, "w": 20}
-    told = Tally(priced(kernel, machine).process, sizes)
-    assert told.totals["messages"] == 7
-    assert time_s(priced(kernel, machine), sizes) == pytest.approx(7 * 100e-6)
-
-
-def test_bytes_count_payload_and_nothing_else() -> None:
-    machine = machine_with("beta_us_per_byte")
-    sizes = {"N": 100, "M": 50, "T": 7, "w": 20}
-    for dtype, itemsize in (("f4", 4), ("f8", 8), ("c16", 16)):
-        costed = priced(halo(dtype), machine)
-        assert Tally(costed.process, sizes).totals["bytes"] == 7 * 20 * itemsize
-        assert time_s(costed, sizes) == pytest.approx(7 * 20 * itemsize * 0.01e-6)
-
-
-def test_lines_tell_a_row_from_a_column() -> None:
-    machine = machine_with("gamma_us_per_line")
-    sizes = {"N": 1024, "M": 1024, "T": 1, "w": 512}
-    row, column = (time_s(priced(halo("f8", axis), machine), sizes) for axis in (0, 1))
-    assert column == pytest.approx(512 * 0.1e-6)
-    assert row == pytest.approx((64 + 65) / 2 * 0.1e-6)
-    turned = time_s(priced(halo("f8", 1, "F"), machine), sizes)
-    assert turned == pytest.approx(row)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.sampled_from((0, 1)),
-    st.sampled_from("CF"),
-    st.integers(2, 60),
-    st.integers(0, 5),
-    st.data(),
-)
-def test_prices_never_fall(
-    axis: int, order: str, side: int, trips: int, data: st.DataObject
-) -> None:
-    """With more elements a message, more messages, wider elements."""
-    width = data.draw(st.integers(1, side - 1))
-    at: Mapping[str, int] = {"N": side, "M": side, "T": trips, "w": width}
-    costed = PRICED[axis, order, "f4"]
-    base = time_s(costed, at)
-    assert time_s(costed, {**at, "w": width + 1}) >= base
-    assert time_s(costed, {**at, "T": trips + 1}) >= base
-    assert time_s(PRICED[axis, order, "f8"], at) >= base
-
-
-PRICED = {
-    (axis, order, dtype): priced(halo(dtype, axis, order))
-    for axis in (0, 1)
-    for order in "CF"
-    for dtype in ("f4", "f8")
-}
-
-
-def test_a_variant_without_a_statement_is_never_slower() -> None:
-    kernel = kernel_of(BOX)
-    for count in range(1, len(kernel.body)):
-        shorter = replace(kernel, body=kernel.body[:-count])
-        sizes = {"N": 1000, "b": 6}
-        assert time_s(priced(shorter), sizes) <= time_s(priced(kernel), sizes)
 
 
 def test_beside_the_fastest_that_nobody_writes_stands_the_fastest_with_an_edit() -> None:
