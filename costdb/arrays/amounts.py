@@ -60,7 +60,8 @@ ALONE = "alone_line_us"
 LINES = (LINE, APART_LINE, CONFLICT_LINE, CONFLICT_STORED)
 FRESH = "fresh"
 """Not of a class: memory that the system has to give is as dear for every operation."""
-SMALL, HUGE = "small", "huge"
+SMALL, HUGE, FAR = "small", "huge", "_far"
+"""Pages by kind, and what marks those that were given back with much else."""
 _BLOCKED = (ArrayOperation.MATMUL,)
 
 

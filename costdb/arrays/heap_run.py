@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from costdb.arrays.amounts import KEPT_BYTES, SMALL_BYTES
-from costdb.arrays.heap import PADDING_BYTES, Heap, block_bytes
+from costdb.arrays.heap import PADDING_BYTES, Came, Heap, block_bytes
 from costdb.expr import Expr, evaluate, free_symbols, num
 from costdb.expr.nodes import Num
 from costdb.heap_work import FreshMemory, HeapStep, Laps, Released, Renamed, Taken
@@ -29,10 +29,12 @@ Block = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Anew:
-    """Bytes that come anew in one call, in small pages and in huge ones."""
+    """Bytes that come anew in one call, in small pages and in huge ones, and how many are far."""
 
     small_bytes: Expr
     huge_bytes: Expr
+    far_small_bytes: Expr
+    far_huge_bytes: Expr
 
 
 def come_anew(work: FreshMemory) -> tuple[Anew, Anew]:
@@ -79,16 +81,21 @@ class _Run:
     def steady(self, steps: Sequence[HeapStep]) -> Anew:
         """Return what comes anew in a call once calls leave the heap as they find it."""
         before: object = None
-        came = Anew(num(0), num(0))
+        came = Came()
         for _ in range(_MOST_CALLS):
             state = self._state()
             if state == before:
                 break
             before = state
-            small, huge = self._came()
+            start = self.heap.came
             self._through(steps, 0)
-            came = Anew(num(self.heap.small_bytes - small), num(self.heap.huge_bytes - huge))
-        return came
+            came = self.heap.came.plus(start, -1)
+        return Anew(
+            num(came.small_bytes),
+            num(came.huge_bytes),
+            num(came.far_small_bytes),
+            num(came.far_huge_bytes),
+        )
 
     def _through(self, steps: Sequence[HeapStep], depth: int) -> None:
         for step in steps:
@@ -141,10 +148,10 @@ class _Run:
         count = max(0, high - low + 1)
         most = min(count, _MOST_LAPS[min(depth, 1)])
         alike = not _depends(laps.steps, laps.variable)
-        first = self._came()
+        first = self.heap.came
         before: object = None
         for done in range(most):
-            start = self._came()
+            start = self.heap.came
             # evenly over all laps where these differ
             self.bound[laps.variable] = low + (done if alike else done * count // most)
             self._through(laps.steps, depth + 1)
@@ -157,18 +164,15 @@ class _Run:
             self._add(first, (count - most) / max(1, most))
         self.bound.pop(laps.variable, None)
 
-    def _came(self) -> tuple[float, float]:
-        return self.heap.small_bytes, self.heap.huge_bytes
-
-    def _add(self, start: tuple[float, float], times: float) -> None:
+    def _add(self, start: Came, times: float) -> None:
         """Count what came since the start as many times more."""
-        self.heap.small_bytes += (self.heap.small_bytes - start[0]) * times
-        self.heap.huge_bytes += (self.heap.huge_bytes - start[1]) * times
+        self.heap.came = self.heap.came.plus(self.heap.came.plus(start, -1), times)
 
     def _state(self) -> object:
         heap = self.heap
         blocks = tuple(sorted(self.blocks.items()))
-        return heap.threshold, heap.end, heap.limit, heap.touched, tuple(heap.free), blocks
+        ends = heap.threshold, heap.end, heap.limit, heap.touched, heap.given_back
+        return ends, tuple(heap.free), blocks
 
 
 def _depends(steps: Sequence[HeapStep], variable: str) -> bool:

@@ -35,8 +35,8 @@ from costdb.arrays.amounts import (
 )
 from costdb.arrays.hierarchy import Hierarchy
 from costdb.calibration.array_point_calls import call_of
-from costdb.calibration.array_points import FRESH_SIZES
 from costdb.calibration.array_solve import PIECE, Place, System, system_of
+from costdb.calibration.fresh_points import fresh_lines
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
 from costdb.machines import RESIDUAL
@@ -120,28 +120,6 @@ def fit_classes(
         fitted.append(found)
         qualities += judged
     return fitted, qualities, fresh
-
-
-def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, Json]:
-    """Return what a line takes on top where the system gives its memory, by kind of memory."""
-    import numpy as np
-
-    by_kind: dict[str, dict[str, Timing]] = {}
-    for timing in timings:
-        kind = timing.point.features.get("fresh")
-        if kind is not None and timing.launches_us:
-            by_kind.setdefault(str(kind), {})[str(timing.point.features["given"])] = timing
-    found: dict[str, Json] = {}
-    for kind, both in by_kind.items():
-        elements, count = FRESH_SIZES[kind]
-        if len(both) == 2:
-            lines = 8 * elements * count / line_bytes
-            kept = both["kept"].typical_us
-            anew = both["anew"].samples_us
-            low, high = (max(0.0, float(np.quantile(anew, q)) - kept) / lines for q in _QUANTILES)
-            middle = max(0.0, both["anew"].typical_us - kept) / lines
-            found[kind] = measured(middle, "us/line", min(low, middle), max(high, middle))
-    return found
 
 
 def fit_calls(

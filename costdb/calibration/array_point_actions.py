@@ -7,12 +7,11 @@ from functools import cache
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
-from costdb.arrays.amounts import HUGE_BYTES
 from costdb.calibration.allocator import keep_freed_memory
 from costdb.calibration.array_point_calls import UFUNCS, number_of
-from costdb.calibration.array_points import FRESH_SIZES
+from costdb.calibration.fresh_points import FRESH, fresh_action
 from costdb.calibration.one_thread import numpy_on_one_thread
-from costdb.calibration.section import Action, Feature, Point
+from costdb.calibration.section import Action, Point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,8 +30,8 @@ _GROWING_SLOT = 3
 
 def action_of(point: Point) -> Action:
     """Return what is timed at a point, on memory that stays in use between visits."""
-    if "fresh" in point.features:
-        return _fresh_memory(*FRESH_SIZES[str(point.features["fresh"])], point.features["given"])
+    if FRESH in point.features:
+        return fresh_action(point)
     run = _operation(point)
     if "away_bytes" in point.features:
         between = _buffer("float64", _AWAY_SLOT)[: number_of(point, "away_bytes") // 8]
@@ -166,35 +165,6 @@ def numpy() -> Any:
     found = numpy_on_one_thread()
     keep_freed_memory()
     return found
-
-
-def _fresh_memory(elements: int, count: int, given: Feature) -> Action:
-    """Return the filling of arrays whose memory the system gives anew, or that are there."""
-    np = numpy()
-    if given == "kept":
-        there = [np.zeros(elements) for _ in range(count)]
-
-        def fill() -> None:
-            for array in there:
-                array.fill(1.0)
-
-        return Action(fill, alone=True)
-
-    import mmap
-
-    size = elements * 8
-
-    def map_and_fill() -> None:
-        # as the C library gets memory that it does not have, and NumPy asks for huge pages
-        for _ in range(count):
-            with mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as pages:
-                if size >= HUGE_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-                    pages.madvise(mmap.MADV_HUGEPAGE)
-                array = np.frombuffer(pages)
-                array.fill(1.0)
-                del array
-
-    return Action(map_and_fill, alone=True)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from random import Random
 
+from costdb.calibration.fresh_points import fresh_points
 from costdb.calibration.section import Effort, Feature, Point
 
 _HELD_OUT = 0.25
@@ -287,18 +288,12 @@ _QUICK = frozenset(
     + ("divide_by_one int64", "remainder float64")
 )
 FORMS = ("fresh", "out", "in_place")
-FRESH_SIZES = {"small": (490_000, 5), "huge": (1_500_000, 2), "beyond": (5_000_000, 1)}
-"""Elements of 8 bytes and how many arrays, by what the system gives their memory in."""
 
 
 def array_points(effort: Effort) -> list[Point]:
     """Return the points: of each class, every fourth on average is kept from its fit."""
     made: list[Point] = [Point("view", {"operation": "view", "dtype": "any"})]
-    made += [
-        Point(f"fresh memory {kind}", {"fresh": kind, "given": given})
-        for kind in FRESH_SIZES
-        for given in ("anew", "kept")
-    ]
+    made += fresh_points()
     for operation, dtypes in _DTYPES.items():
         for dtype in dtypes:
             if effort is Effort.QUICK and f"{operation} {dtype}" not in _QUICK:

@@ -97,7 +97,9 @@ if gap:
     # something small is taken while a large array lies at the end of the heap
     np.empty(gap, np.uint8)
     large = np.empty(gap, np.uint8)
-    small = [np.empty(2048, np.uint8) for _ in range(500)]
+    small = [np.empty(2048, np.uint8)]
+    while small[-1].ctypes.data < large.ctypes.data:
+        small.append(np.empty(2048, np.uint8))
     del large
 seen = []
 for _ in range(6):

@@ -14,8 +14,9 @@ from costdb.arrays.walks import lines_referred_to
 from costdb.arrays.wholes import in_whole_rows
 from costdb.calibration.array_fit import fit_classes
 from costdb.calibration.array_point_calls import call_of
-from costdb.calibration.array_points import FRESH_SIZES, array_points
+from costdb.calibration.array_points import array_points
 from costdb.calibration.arrays import SECTION
+from costdb.calibration.fresh_points import SIZES
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
@@ -477,7 +478,8 @@ def test_what_is_fitted_makes_a_sound_profile() -> None:
     profile = {**document(), **found.parts}
     assert check_profile(profile, "made-up.json") == []
     assert set(found.parts) == {"arrays", "python"}
-    assert len(FRESH_SIZES) == 3
+    fresh = found.parts["arrays"]["fresh"]
+    assert set(fresh["line_us"]) == set(SIZES)
 
 
 def test_loops_that_were_not_measured_leave_the_profile_as_it_is() -> None:
