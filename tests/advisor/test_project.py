@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -181,6 +182,11 @@ def test_a_baseline_of_an_earlier_release_is_read_or_told(
     capsys.readouterr()
     check = ["src", "--machine", "t3e", "--no-cache", "--baseline", "known.json"]
     assert main(check) == 0
+    assert capsys.readouterr().err == ""
+    # also kept below the root: its paths count from there, and none of them is lost
+    Path("ci").mkdir()
+    shutil.copy("known.json", "ci")
+    assert main([*check[:-1], "ci/known.json"]) == 0
     assert capsys.readouterr().err == ""
     # written below it, they are not
     document["findings"][0].update(path="deep/k.py", fingerprint="0" * 24)

@@ -203,6 +203,8 @@ def test_collectives_take_their_messages_from_the_grades() -> None:
         (("staging", "way_bytes"), quantity(0.5, "byte"), "expected a positive whole number"),
         (("protocols",), {}, "expected a list"),
         (("protocols",), [{}], "above_bytes: expected a number"),
+        (("protocols",), [{"above_bytes": True}], "above_bytes: expected a number"),
+        (("protocols",), [8], "above_bytes: expected a number"),
         (("bytes",), [], "at least one grade"),
     ],
 )
