@@ -13,7 +13,7 @@ from advisor.analysis.placement import (
     low_of,
     region_placement,
 )
-from advisor.distribution import NotDistributed
+from advisor.distribution import MeshSpec, NotDistributed
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import length_of
 from advisor.ir.statements import Bind, Statement, Store, walk
@@ -64,6 +64,9 @@ def place(kernel: Kernel) -> dict[str, Placement]:
         if len(left) == len(pending):
             # an array of constants has no operands to follow
             guess = _guessed(left, statements, kernel, placed)
+            if guess is None and all(map(_is_whole, placed.values())):
+                # where nothing is distributed, neither is what the kernel makes
+                guess = {bind.name: _whole(kernel.extents(bind.name)) for bind in left}
             if guess is None:
                 break
             placed.update(guess)
@@ -97,6 +100,16 @@ def _guessed(
             )
             return {bind.name: replace(found, origin=origin)}
     return None
+
+
+def _is_whole(placement: Placement) -> bool:
+    """Tell whether every rank has all of an array."""
+    return all(isinstance(axis, NotDistributed) for axis in placement.dims)
+
+
+def _whole(extents: tuple[Expr, ...]) -> Placement:
+    origin = tuple(ZERO for _ in extents)
+    return Placement(extents, origin, tuple(NotDistributed() for _ in extents), MeshSpec(()), "C")
 
 
 def value_placement(value: Value, placed: Mapping[str, Placement]) -> Placement | None:

@@ -35,13 +35,22 @@ def hints(
     show(node.body, uses)
     return {
         name: f"{lack}: write "
-        + (_number(name) if name in uses.numbers else _array(name, uses.ranks[name], in_types))
+        + (
+            _count(name)
+            if name in uses.numbers
+            else _array(name, uses.ranks[name], in_types) + _or_number(name, uses.ranks[name])
+        )
         for name, lack in lacks.items()
     }
 
 
-def _number(name: str) -> str:
+def _count(name: str) -> str:
     return f"`{name}: int` for a whole number"
+
+
+def _or_number(name: str, rank: int) -> str:
+    """Return what else may be meant where nothing takes an element of it."""
+    return "" if rank else f"; or, if it is a number, only `{name}: float`"
 
 
 def _array(name: str, rank: int, in_types: bool) -> str:

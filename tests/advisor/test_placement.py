@@ -116,3 +116,24 @@ def test_a_mesh_of_one_rank_spreads_nothing() -> None:
     kernel = kernel_of("w = u.copy()", declared="over (block(x), none) on mesh(x=1)")
     assert not place(kernel)["u"].is_spread(0)
     assert place(kernel)["w"].ranks(0) == num(1)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        ("w = np.zeros((M, M))", "w[:, 0] = 2.0"),
+        ("w = np.ones(d)", "w[1:] = w[:-1]"),
+        ("v = np.zeros((M, M))", "w = v + 1.0"),
+        ("w = np.empty((d, 3))", "w[:, 0] = 1.0"),
+    ],
+)
+def test_where_nothing_is_distributed_neither_is_what_the_kernel_makes(
+    made: tuple[str, ...],
+) -> None:
+    """Every rank has all of it, whatever its shape; where something is, nothing says so."""
+    alone = kernel_of(*made, declared="")
+    placement = place(alone)["w"]
+    assert placement.template == alone.extents("w")
+    assert all(placement.ranks(dimension) == num(1) for dimension in range(len(placement.dims)))
+    lower(alone)
+    assert "w" not in place(kernel_of(*made))
