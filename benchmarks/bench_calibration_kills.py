@@ -1,11 +1,12 @@
 """Kills ``advise calibrate`` at random moments, and looks at what is left each time.
 
-    python benchmarks/bench_calibration_kills.py [--kills 100] [--seed 1] [--section pickled]
+    python benchmarks/bench_calibration_kills.py [--kills 100] [--seed 1] [--section NAME]...
 
-After each kill the store must pass SQLite's integrity check and hold every sample that it held
-before, and ``advise machine list`` must work. In the end the calibration is resumed and its
-profile must load, and no rank of a killed run may be left. Exit code 1 when any of that does not
-hold.
+Sections are calibrated in turn, all of them where none is named. After each kill the store must
+pass SQLite's integrity check and hold every sample that it held before, and ``advise machine
+list`` must work. In the end the last calibration is resumed and its profile must load, of two that
+are begun at once one must be refused, and no rank of a killed run may be left. Exit code 1 when
+any of that does not hold.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 
-LONGEST_S = 6.0
+from costdb.calibration.registry import SECTIONS
+
+LONGEST_S = 9.0
 PATIENCE_S = 45.0
 STORE = "advise.sqlite3"
 
@@ -32,29 +36,35 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--section", default="pickled")
+    parser.add_argument("--section", action="append", choices=SECTIONS)
     given = parser.parse_args()
     source = random.Random(given.seed)
-    failures, rows, landed = 0, 0, 0
+    failures, rows, landed = 0, 0, Counter[str]()
+    sections = given.section or [*SECTIONS]
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "ADVISE_DATA_DIR": folder}
-        command = [sys.executable, "-m", "advisor", "calibrate", "--quick"]
-        command += ["--only", given.section]
+        command = calibration_of(sections[-1])
         for number in range(given.kills):
+            section = sections[number % len(sections)]
+            command = calibration_of(section)
             kill_after(source.uniform(0, LONGEST_S), command, environment)
             problem, found = state(Path(folder) / STORE, environment)
             if not problem and found < rows:
                 problem = f"{rows} samples before, {found} after"
             if problem:
                 failures += 1
-                print(f"kill {number + 1}: {problem}")
-            landed += found > rows
+                print(f"kill {number + 1}, of {section}: {problem}")
+            landed[section] += found > rows
             rows = max(rows, found)
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         resumed = "resuming" in done.stderr
         if done.returncode:
             failures += 1
             print(f"the run after the kills ended with {done.returncode}: {done.stderr}")
+        refused = two_at_once(command, environment)
+        if refused != 1:
+            failures += 1
+            print(f"of two at once {refused} were refused")
         shown = subprocess.run(
             [sys.executable, "-m", "advisor", "machine", "show", "here"],
             env=environment,
@@ -67,10 +77,29 @@ def main() -> int:
             failures += 1
             print(f"still running: {', '.join(map(str, left))}")
     print(
-        f"{given.kills} kills, {landed} of them after new samples; {rows} samples kept; "
+        f"{given.kills} kills, {landed.total()} of them after new samples "
+        f"({', '.join(f'{name} {count}' for name, count in landed.items())}); {rows} samples kept; "
         f"resumed: {'yes' if resumed else 'no'}; failures: {failures}"
     )
     return 1 if failures else 0
+
+
+def calibration_of(section: str) -> list[str]:
+    """Return the command that calibrates a section."""
+    return [sys.executable, "-m", "advisor", "calibrate", "--quick", "--only", section]
+
+
+def two_at_once(command: list[str], environment: dict[str, str]) -> int:
+    """Begin two calibrations into one store, and return how many of them are refused for that."""
+    both = [
+        subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [process.communicate()[1] for process in both]
+    return sum(
+        process.returncode == 2 and "another calibration is running" in text
+        for process, text in zip(both, said, strict=True)
+    )
 
 
 def kill_after(seconds: float, command: list[str], environment: dict[str, str]) -> None:
