@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from advisor.dtypes import dtype_of
 from advisor.frontend.spmd import elementwise
+from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
 from advisor.frontend.spmd.numpy_arithmetic import REDUCTIONS, reduction
 from advisor.frontend.spmd.numpy_rearranged import (
@@ -13,7 +14,7 @@ from advisor.frontend.spmd.numpy_rearranged import (
     reshape,
     transpose,
 )
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
     External,

@@ -6,11 +6,12 @@ import libcst as cst
 
 from advisor.frontend.spmd import array_members, datatypes, numpy_calls, requests, windows
 from advisor.frontend.spmd.entries import as_value, contents, entry, keys
+from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.iteration import range_value
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.numpy_arithmetic import number_function
 from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
     Datatype,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 import libcst as cst
 
 from advisor.frontend.spmd.bodies import BodyMemory
-from advisor.frontend.spmd.functions import Defined
+from advisor.frontend.spmd.definitions import Defined
 from advisor.frontend.spmd.interpreted import is_compiled_as_called
 from advisor.frontend.spmd.reader import followed
 from advisor.frontend.spmd.run import Run

@@ -14,7 +14,8 @@ from advisor.frontend.spmd import (
     numpy_calls,
     operations,
 )
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.frames import Argument
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
     ArrayMethod,

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from advisor.frontend.spmd import numpy_calls
 from advisor.frontend.spmd.datatypes import BASIC_TYPES, derive
+from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.requests import started, waited
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     ANYBODY,
     NOBODY,

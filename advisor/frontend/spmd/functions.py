@@ -1,71 +1,37 @@
-"""Functions and classes of a file: their definition, and entering them."""
+"""The functions of a file: their definition, and entering them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Many
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.names import dotted
 from advisor.frontend.spmd.asked import Added, Site, Way
-from advisor.frontend.spmd.assignments import as_size
-from advisor.frontend.spmd.expressions import arguments, evaluate
+from advisor.frontend.spmd.definitions import Defined, Entered
+from advisor.frontend.spmd.files import FunctionTable
+from advisor.frontend.spmd.frames import Argument, Frame
 from advisor.frontend.spmd.interpreted import compiled, is_compiled, is_sequential
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.moving import moved
-from advisor.frontend.spmd.options import click_options
-from advisor.frontend.spmd.run import Argument, Frame, FunctionTable, Run
+from advisor.frontend.spmd.parameters import given_parameters
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
-    Array,
     Class,
     Comm,
-    External,
     Function,
     Nothing,
-    Number,
     Opaque,
-    Record,
-    Sequence,
-    Text,
     Value,
 )
-from advisor.ir.spmd.memory import Buffer
 from advisor.ir.spmd.program import RANK, CallSite
-from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Call, Step
 from advisor.source import Span
 from costdb.expr import sym
 
 MOST_FRAMES = 12
 """Calls within calls that are followed."""
-
-
-@dataclass(slots=True)
-class Entered:
-    """One way in which a function was entered."""
-
-    names: dict[str, Value]
-    steps: tuple[Step, ...]
-    buffers: tuple[Buffer, ...]
-    communicators: tuple[Communicator, ...]
-    returned: frozenset[str]
-
-
-@dataclass(slots=True)
-class Defined:
-    """A function of the file and what following the file found of it."""
-
-    function: Function
-    owner: Class | None = None
-    shared: dict[str, Value] = field(default_factory=dict)
-    entered: list[Entered] = field(default_factory=list)
-    sites: list[CallSite] = field(default_factory=list)
-    nested: bool = False
-    key: str = ""
-    since: int = 0
-    """Where in the journal of the run it was defined."""
 
 
 class Functions:
@@ -149,7 +115,7 @@ class Functions:
             run.use_beyond()
             run.unknown(f"`{function.name}` calls itself", span)
             return Opaque(f"the result of `{function.name}`", varies=True)
-        names = self._parameters(run, function, given)
+        names = given_parameters(function, given, run)
         depth = run.frame.outer + run.frame.depth
         site = CallSite(run.frame.function, span, depth)
         self.note_site(function.name, site)
@@ -246,82 +212,6 @@ class Functions:
             run.symbols.journal.append(Way(defined.key, way))
         return frame.returned, steps
 
-    def _parameters(self, run: Run, function: Function, given: list[Argument]) -> dict[str, Value]:
-        node = function.node
-        params = [*node.params.posonly_params, *node.params.params]
-        names: dict[str, Value] = {}
-        positional = [a.value for a in given if a.keyword is None and not a.star]
-        starred = any(a.star for a in given)
-        if function.owner is not None and params and not _is_static(node):
-            positional.insert(0, function.owner)
-        for parameter, value in zip(params, positional, strict=False):
-            names[parameter.name.value] = value
-        keywords = {a.keyword: a.value for a in given if a.keyword is not None}
-        options = self._options(node, run)
-        for parameter in (*params, *node.params.kwonly_params):
-            name = parameter.name.value
-            if name in keywords:
-                names[name] = keywords[name]
-            elif name not in names and name in options:
-                names[name] = options[name]
-            elif name not in names and not starred and parameter.default is not None:
-                names[name] = self.default(parameter, run)
-            elif name not in names:
-                names[name] = unknown_parameter(parameter, run)
-        self._rest(node, positional[len(params) :], names)
-        return names
-
-    def _rest(self, node: cst.FunctionDef, rest: list[Value], names: dict[str, Value]) -> None:
-        star = node.params.star_arg
-        if isinstance(star, cst.Param):
-            names[star.name.value] = Sequence(tuple(rest), is_list=False)
-        if node.params.star_kwarg is not None:
-            names[node.params.star_kwarg.name.value] = Opaque("keyword arguments")
-
-    def _options(self, node: cst.FunctionDef, run: Run) -> dict[str, Value]:
-        found = []
-        for decorator in node.decorators:
-            called = decorator.decorator
-            if isinstance(called, cst.Call) and (dotted(called.func) or "").startswith("click."):
-                found.append(arguments(called, run))
-        return click_options(node, found, run) if found else {}
-
-    def default(self, parameter: cst.Param, run: Run) -> Value:
-        """Return a parameter's default; whole numbers are sizes that a caller may change."""
-        assert parameter.default is not None
-        with run.block():
-            found = evaluate(parameter.default, run)
-        if isinstance(found, Number):
-            value = run.integer(found)
-            if value is not None and value >= 3 and found.dtype == "int":
-                span = run.span(parameter)
-                name = parameter.name.value
-                origin = f"default of `{name}`, line {span.start_line}{run.place}"
-                return Number(run.symbols.known(name, value, origin, span))
-        return found
-
-    def unknown(self, defined: Defined, run: Run, owner: Record | None) -> dict[str, Value]:
-        """Return values for the parameters of a function that nothing in the file calls."""
-        node = defined.function.node
-        names: dict[str, Value] = {}
-        params = [*node.params.posonly_params, *node.params.params, *node.params.kwonly_params]
-        options = self._options(node, run)
-        run.frame.of_all_ranks = ""  # each function is given its own
-        for position, parameter in enumerate(params):
-            name = parameter.name.value
-            if position == 0 and owner is not None and not _is_static(node):
-                names[name] = owner
-            elif name in options:
-                names[name] = options[name]
-            elif parameter.default is not None:
-                found = self.default(parameter, run)
-                stated = unknown_parameter(parameter, run)
-                names[name] = stated if isinstance(found, Nothing | Text) else found
-            else:
-                names[name] = unknown_parameter(parameter, run)
-        self._rest(node, [], names)
-        return names
-
     def instantiate(self, run: Run, cls: Class, given: list[Argument], span: Span) -> Value:
         """Return a new instance of a class of the file."""
         if cls.module != self.module:
@@ -375,85 +265,6 @@ def _is_of_all(value: Value) -> bool:
     return isinstance(value, Comm) and value.communicator.rank == sym(RANK)
 
 
-def _is_static(node: cst.FunctionDef) -> bool:
-    return any(
-        isinstance(d.decorator, cst.Name) and d.decorator.value == "staticmethod"
-        for d in node.decorators
-    )
-
-
 def define(node: cst.FunctionDef, run: Run) -> Value:
     """Return a function of the file."""
     return run.functions.add(node.name.value, node, run)
-
-
-def define_class(node: cst.ClassDef, run: Run) -> Value:
-    """Return a class of the file; methods of base classes in the file are its own too."""
-    methods: dict[str, Function] = {}
-    constants: dict[str, Value] = {}
-    for base in node.bases:
-        found = run.plain(base.value)
-        if isinstance(found, Class):
-            methods.update(found.methods)
-            constants.update(found.constants)
-    made: list[str] = []
-    for statement in node.body.body:
-        if isinstance(statement, cst.FunctionDef):
-            name = f"{node.name.value}.{statement.name.value}"
-            function = run.functions.add(name, statement, run)
-            methods[statement.name.value] = function
-            made.append(function.name)
-        elif isinstance(statement, cst.SimpleStatementLine):
-            for small in statement.body:
-                run.statement = run.span(small)
-                _constant(small, constants, run)
-    cls = Class(
-        node.name.value, tuple(methods.items()), tuple(constants.items()), run.functions.module
-    )
-    run.functions.own(cls, made, run)
-    return cls
-
-
-def _constant(node: cst.BaseSmallStatement, constants: dict[str, Value], run: Run) -> None:
-    match node:
-        case cst.Assign(targets=[target], value=value) if isinstance(target.target, cst.Name):
-            name = target.target.value
-            constants[name] = as_size(name, evaluate(value, run), run)
-        case cst.AnnAssign(target=cst.Name(value=name), value=value):
-            if value is None:
-                found = of_annotation(node.annotation.annotation, name, run)
-            else:
-                found = as_size(name, evaluate(value, run), run)
-            constants[name] = found or Opaque(f"`{name}`", text=name)
-
-
-def unknown_parameter(parameter: cst.Param, run: Run) -> Value:
-    """Return what a parameter is that no call gives."""
-    name = parameter.name.value
-    if parameter.annotation is not None:
-        found = of_annotation(parameter.annotation.annotation, name, run)
-        if found is not None:
-            return found
-    return Opaque(f"`{name}` is a parameter that nothing in the file gives", text=name)
-
-
-def of_annotation(node: cst.BaseExpression, name: str, run: Run) -> Value | None:
-    """Return what an annotation says that a name denotes."""
-    text = run.text(node).strip("'\"")
-    bare = text.removeprefix("Optional[").partition("[")[0].partition(" |")[0].rstrip("]")
-    last = bare.rpartition(".")[2]
-    if last in ("Comm", "Intracomm", "Cartcomm", "Intercomm"):
-        module = run.lookup(bare.partition(".")[0])
-        if isinstance(module, External) and module.path.startswith("mpi4py"):
-            kind = CommKind.GIVEN
-            return Comm(run.communicator(kind, name, run.span(node)))
-    if bare == "int":
-        why = f"`{name}` is a parameter that nothing in the file gives"
-        return Number(run.symbols.unknown(name, why, run.span(node)))
-    if bare in ("float", "complex"):
-        return Number(None, bare)
-    if bare == "str":
-        return Text(None)
-    if last in ("ndarray", "NDArray", "ArrayLike"):
-        return Array(run.given_array(name, run.span(node), None, None))
-    return None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from advisor.frontend.spmd.run import BROADCAST, COMMAND_LINE, RECEIVED, Run
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.symbols import BROADCAST, COMMAND_LINE, RECEIVED
 from advisor.frontend.spmd.values import (
     Array,
     Comm,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.names import ARRAY_MODULES
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.frames import Argument
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Text, Value
 from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.steps import Compute

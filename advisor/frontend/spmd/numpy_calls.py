@@ -7,6 +7,7 @@ from functools import partial
 
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.array_members import attribute
+from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name, unknown_function
 from advisor.frontend.spmd.numpy_arithmetic import (
     BINARY,
@@ -42,7 +43,7 @@ from advisor.frontend.spmd.numpy_rearranged import (
     split,
     transpose,
 )
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Value
 from advisor.ir.spmd.memory import Order, Origin
 from advisor.ir.spmd.steps import Compute, Copy

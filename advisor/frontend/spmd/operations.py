@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from advisor.frontend.spmd import communicators
+from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.payload import partner_of, payload_of
-from advisor.frontend.spmd.run import BROADCAST, RECEIVED, Argument, Run
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.symbols import BROADCAST, RECEIVED
 from advisor.frontend.spmd.values import (
     Array,
     External,

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import libcst as cst
 
-from advisor.frontend.spmd.run import COMMAND_LINE, Argument, Run
+from advisor.frontend.spmd.frames import Argument
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.symbols import COMMAND_LINE
 from advisor.frontend.spmd.values import (
     Class,
     External,

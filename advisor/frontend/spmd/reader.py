@@ -19,11 +19,15 @@ from advisor.frontend.directives import AnyDirective, CommentError, KernelCommen
 from advisor.frontend.pragmas import Pragmas, read_pragmas
 from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
 from advisor.frontend.spmd.bodies import BodyMemory
-from advisor.frontend.spmd.functions import Defined, Entered, Functions
+from advisor.frontend.spmd.definitions import Defined, Entered
+from advisor.frontend.spmd.files import Context
+from advisor.frontend.spmd.frames import Frame
+from advisor.frontend.spmd.functions import Functions
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.options import mpirun_ranks
-from advisor.frontend.spmd.run import Context, Frame, Run, TooMuch
+from advisor.frontend.spmd.parameters import unknown_parameters
+from advisor.frontend.spmd.run import Run, TooMuch
 from advisor.frontend.spmd.siblings import Siblings
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
@@ -241,7 +245,7 @@ class _Follower:
         owner = None if defined.owner is None else self._instance(defined, table)
         if defined.entered:
             return
-        names = table.unknown(defined, run, owner)
+        names = unknown_parameters(defined.function.node, owner, run)
         saved = dict(run.frames[0].names)
         try:
             table.follow(run, defined, names, 0)
@@ -259,7 +263,7 @@ class _Follower:
         if initialiser is not None:
             known = table.defined.get(initialiser.name)
             if known is not None and known.function.node is not defined.function.node:
-                names = table.unknown(known, self.run, made)
+                names = unknown_parameters(known.function.node, made, self.run)
                 with self.run.block():
                     table.follow(self.run, known, names, 0)
         return made

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.frontend.spmd.run import RECEIVED, Run
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.symbols import RECEIVED
 from advisor.frontend.spmd.values import Nothing, Opaque, Request, Sequence, Value
 from advisor.ir.spmd.steps import Wait
 from advisor.source import Span

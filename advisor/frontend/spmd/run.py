@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from advisor.frontend.names import dotted
 from advisor.frontend.spmd.asked import Beyond, Contents, Kept, Looked, Recorded
+from advisor.frontend.spmd.files import Context, FunctionTable, ModulesBeside
+from advisor.frontend.spmd.frames import Frame
 from advisor.frontend.spmd.symbols import Symbols
-from advisor.frontend.spmd.values import Class, Function, Number, Opaque, Record, Sequence, Value
+from advisor.frontend.spmd.values import Class, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
 from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Step, Unknown
@@ -23,158 +25,13 @@ from costdb.expr.nodes import Num
 
 if TYPE_CHECKING:
     from advisor.frontend.spmd.bodies import BodyMemory
-    from advisor.frontend.spmd.functions import Entered
-    from advisor.ir.spmd.program import CallSite
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
 
 
-COMMAND_LINE = "an argument of the command line"
-"""Why the value of a symbol is not known."""
-
-
-BROADCAST = "what a broadcast gives to those who sent nothing"
-"""Why an object is not known that the root of a broadcast knows."""
-
-
-RECEIVED = "what a pickled receive gives"
-"""Why an object is not known that another rank sends."""
-
-
 class TooMuch(Exception):
     """A file in which following every call takes too long."""
-
-
-@dataclass(frozen=True, slots=True)
-class Argument:
-    """An evaluated argument of a call."""
-
-    value: Value
-    keyword: str | None
-    span: Span
-    place: Span
-    text: str
-    star: str = ""
-
-
-@dataclass(slots=True)
-class Frame:
-    """The names of one running function.
-
-    Attributes
-    ----------
-    names : dict of str to Value
-    function : str
-    shared : dict of str to Value
-        The names of the module, or of the function that a nested one stands in.
-    given : frozenset of str
-        Names declared ``global`` or ``nonlocal``.
-    depth : int
-        Loops around the present statement within this function.
-    outer : int
-        Loops around the call of this function.
-    of_all_ranks : str
-        The communicator that it is given, and that nothing says more of.
-    key : str
-        What the function is called in the table of all, where others may have its name.
-    nested : bool
-        Whether it is defined within another.
-    """
-
-    names: dict[str, Value]
-    function: str
-    shared: dict[str, Value]
-    given: set[str] = field(default_factory=set)
-    depth: int = 0
-    outer: int = 0
-    returned: list[Value] = field(default_factory=list)
-    returned_names: set[str] = field(default_factory=set)
-    buffers: dict[tuple[str, int], Buffer] = field(default_factory=dict)
-    communicators: dict[Communicator, None] = field(default_factory=dict)
-    module: str = ""
-    of_all_ranks: str = ""
-    key: str = ""
-    nested: bool = False
-
-
-class FunctionTable(Protocol):
-    """The functions and classes of the file, which know how to be entered."""
-
-    module: str
-
-    def add(self, name: str, node: cst.FunctionDef, run: Run) -> Function:
-        """Note a definition."""
-
-    def own(self, cls: Class, names: list[str], run: Run) -> None:
-        """Note the class whose methods some functions are."""
-
-    def enter(self, run: Run, function: Function, given: list[Argument], span: Span) -> Value:
-        """Follow a call."""
-
-    def shared(self, name: str) -> Mapping[str, Value] | None:
-        """Return the names around a function; None where there is no such function."""
-
-    def node(self, name: str) -> cst.FunctionDef | None:
-        """Return the definition of a function."""
-
-    def define(
-        self, name: str, node: cst.FunctionDef, shared: dict[str, Value], nested: bool, run: Run
-    ) -> str:
-        """Note a definition; return under which key."""
-
-    @property
-    def count(self) -> int:
-        """How many functions are defined."""
-
-    def state(self) -> Callable[[], None]:
-        """Return what forgets the definitions that are noted from here on."""
-
-    def note_site(self, name: str, site: CallSite) -> None:
-        """Note where a function is called."""
-
-    def note_way(self, name: str, way: Entered) -> None:
-        """Note a way in which a function was entered."""
-
-    def instantiate(self, run: Run, cls: Class, given: list[Argument], span: Span) -> Value:
-        """Return a new instance."""
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """A file that a pass follows: the program, or a module beside it.
-
-    Attributes
-    ----------
-    span : callable
-        The place of a node.
-    lines : list of str
-        The source, as spans count.
-    path : str
-    communicators : frozenset of str
-        Names on which methods are called that only mpi4py's communicators have.
-    functions : FunctionTable
-        Functions and classes of the file.
-    frame : Frame
-        Its top level.
-    module : str
-        How it is imported; ``""`` for the program itself.
-    """
-
-    span: Callable[[cst.CSTNode], Span]
-    lines: list[str]
-    path: str
-    communicators: frozenset[str]
-    functions: FunctionTable
-    frame: Frame
-    module: str = ""
-
-
-class ModulesBeside(Protocol):
-    """Finds modules beside the program."""
-
-    def context(self, run: Run, module: str) -> Context | None:
-        """Return a module, followed when it is first asked for; None where there is none."""
 
 
 @dataclass(slots=True)

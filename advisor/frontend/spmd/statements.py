@@ -13,6 +13,7 @@ from advisor.frontend.bindings import assigned_names
 from advisor.frontend.names import dotted
 from advisor.frontend.pragmas import Pragmas, spoken_of
 from advisor.frontend.spmd.assignments import assign, augment, named, store
+from advisor.frontend.spmd.classes import define_class
 from advisor.frontend.spmd.conditions import (
     condition_of,
     is_main_guard,
@@ -20,7 +21,7 @@ from advisor.frontend.spmd.conditions import (
     note_ranks_behind,
 )
 from advisor.frontend.spmd.expressions import evaluate
-from advisor.frontend.spmd.functions import define, define_class
+from advisor.frontend.spmd.functions import define
 from advisor.frontend.spmd.imports import imported
 from advisor.frontend.spmd.interpreted import interpreted
 from advisor.frontend.spmd.iteration import iteration, loop_over

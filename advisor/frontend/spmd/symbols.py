@@ -13,6 +13,15 @@ from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
 from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS, name_like
 from costdb.expr.nodes import Num
 
+COMMAND_LINE = "an argument of the command line"
+"""Why the value of a symbol is not known."""
+
+BROADCAST = "what a broadcast gives to those who sent nothing"
+"""Why an object is not known that the root of a broadcast knows."""
+
+RECEIVED = "what a pickled receive gives"
+"""Why an object is not known that another rank sends."""
+
 _RESERVED = frozenset({RANK, RANKS}) | NOT_NUMBERS | OPERATOR_WORDS
 
 

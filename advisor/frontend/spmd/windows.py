@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.payload import partner_of, payload_of
-from advisor.frontend.spmd.run import Argument, Run
+from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
     Comm,
