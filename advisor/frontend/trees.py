@@ -133,16 +133,14 @@ class _Piece:
     lines: int = 0
     moved: dict[int, Span] = field(default_factory=dict)
 
-    def span_of(self, node: int, lines: int) -> Span | None:
-        """Return the place of a node behind some lines; None where it is another piece's."""
+    def span_of(self, node: int, lines: int) -> Span:
+        """Return the place of a node behind some lines."""
         if lines != self.lines:
             self.moved.clear()
             self.lines = lines
         known = self.moved.get(node)
         if known is None:
-            found = self.spans.get(node)
-            if found is None:
-                return None
+            found = self.spans[node]
             known = self.moved[node] = Span(
                 found.start_line + lines,
                 found.start_column,
@@ -258,23 +256,15 @@ def _joined(pieces: list[tuple[int, _Piece]]) -> Tree:
     lines, last = pieces[-1]
     end = last.spans[id(last.module)]
     within = Span(1, 0, lines + end.end_line, end.end_column)
-    recent = pieces[0]
+    places = dict[int, tuple[int, _Piece]]()
+    for before, piece in pieces:
+        places.update(dict.fromkeys(piece.spans, (before, piece)))
 
     def span_of(node: cst.CSTNode) -> Span:
-        nonlocal recent
-        number = id(node)
-        # who asks goes on where he is
-        found = recent[1].span_of(number, recent[0])
-        if found is not None:
-            return found
         if node is whole:
             return within
-        for placed in pieces:
-            found = placed[1].span_of(number, placed[0])
-            if found is not None:
-                recent = placed
-                return found
-        raise KeyError(node)
+        before, piece = places[id(node)]
+        return piece.span_of(id(node), before)
 
     return Tree(whole, span_of)
 

@@ -43,6 +43,9 @@ class KernelMemory:
     _parses: OrderedDict[str, bool] = field(default_factory=OrderedDict)
     _kernels: OrderedDict[object, tuple[Kernel, ...]] = field(default_factory=OrderedDict)
     _ranked: OrderedDict[object, Ranked] = field(default_factory=OrderedDict)
+    _plan_keys: OrderedDict[object, object] = field(default_factory=OrderedDict)
+    """Of what is ranked, what its plan follows from; to work that out for every part of a file
+    takes as long as to rank one."""
     _complete: OrderedDict[object, tuple[Excerpt, Ranked]] = field(default_factory=OrderedDict)
     _programs: ProgramMemory | None = None
 
@@ -69,7 +72,7 @@ class KernelMemory:
             if not parsed and not self._is_readable(layout, frozenset(parts)):
                 return engine.check_source(path, source, options)
             excerpts = [layout.excerpt(part) for part in parts]
-            kernels = [self._read(path, excerpt, observed) for excerpt in excerpts]
+            kernels = [self._read(path, excerpt, observed, parsed) for excerpt in excerpts]
             uses = Counter(
                 one
                 for excerpt, own in zip(excerpts, kernels, strict=True)
@@ -128,7 +131,7 @@ class KernelMemory:
             return
         for part in layout.parts_named(kernel):
             excerpt = layout.excerpt(part)
-            own = self._read(path, excerpt, options.observed)
+            own = self._read(path, excerpt, options.observed, parsed=False)
             yield from self._told(path, excerpt, own, frozenset(), options).findings
 
     def _calls(self, path: str, source: str) -> tuple[Seen, ...]:
@@ -170,8 +173,18 @@ class KernelMemory:
                 return False
         return True
 
-    def _read(self, path: str, excerpt: Excerpt, observed: tuple[Seen, ...]) -> tuple[Kernel, ...]:
+    def _read(
+        self, path: str, excerpt: Excerpt, observed: tuple[Seen, ...], parsed: bool
+    ) -> tuple[Kernel, ...]:
         """Return the kernels of a part, with lines as the excerpt has them.
+
+        Parameters
+        ----------
+        path : str
+        excerpt : Excerpt
+        observed : tuple of Seen
+        parsed : bool
+            Whether the front end's parser is known to take the file.
 
         Raises
         ------
@@ -182,10 +195,13 @@ class KernelMemory:
         from advisor.frontend.parsing import parse
         from advisor.frontend.prefilter import may_hold_kernels
 
+        idle = not observed and not may_hold_kernels(excerpt.source)
+        if idle and parsed:
+            return ()
         key = (excerpt.key, observed)
         if key not in self._kernels:
             step()
-            if not observed and not may_hold_kernels(excerpt.source):
+            if idle:
                 # nothing is read then, but whether the front end could is to be known
                 parse(path, excerpt.source)
             found = read_kernels(path, excerpt.source, observed)
@@ -203,6 +219,8 @@ class KernelMemory:
         options: Options,
     ) -> Ranked:
         """Return what is to be said of a part, with lines as the file has them."""
+        if not kernels:
+            return engine.rank_kernels(path, (), options)
         sharing = tuple(_sharing(excerpt, kernel, shared) for kernel in kernels)
         key = (
             path,
@@ -220,13 +238,17 @@ class KernelMemory:
             fresh = True
         self._ranked.move_to_end(key)
         ranked = self._ranked[key]
+        if ranked.later or fresh:
+            if key not in self._plan_keys:
+                _remember(self._plan_keys, key, _plan_key(path, excerpt, sharing, options))
+            self._plan_keys.move_to_end(key)
+            plan_key = self._plan_keys[key]
         if ranked.later:
             # a plan for the same text with the same sizes stays until it is found anew
-            known = self._complete.get(_plan_key(path, excerpt, sharing, options))
+            known = self._complete.get(plan_key)
             if known is not None:
                 ranked = replace(ranked, remarks=_added(ranked, excerpt, *known))
         elif fresh:
-            plan_key = _plan_key(path, excerpt, sharing, options)
             _remember(self._complete, plan_key, (excerpt, ranked))
             self._complete.move_to_end(plan_key)
         return _moved(ranked, excerpt.in_file)
