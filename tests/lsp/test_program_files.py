@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from fuzz import PLANNED, PROGRAM
 from lsp_session import PATIENCE_S, URI, Session, capabilities, session
 from lsprotocol import types
 
 from advisor.engine import Options, check_source
 from advisor.finding import Finding
+from tests.lsp.fuzz.files import PLANNED, PROGRAM
 
 pytestmark = pytest.mark.asyncio
 
