@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import TypeVar
+from functools import lru_cache
+from operator import is_not
+from typing import TypeVar, cast
 
 from advisor.source import Span
 from costdb.expr import Expr
@@ -27,12 +29,14 @@ def rebuilt(node: Node, other: Callable[[Expr], Expr]) -> Node:
     if isinstance(node, Expr):
         changed = other(node)
     elif isinstance(node, tuple):
-        changed = tuple(rebuilt(part, other) for part in node)
-    elif is_dataclass(node) and not isinstance(node, Span | type):
-        before = {field.name: getattr(node, field.name) for field in fields(node)}
-        after = {name: rebuilt(part, other) for name, part in before.items()}
-        if any(after[name] is not before[name] for name in before):
-            changed = type(node)(**after)
+        parts = [rebuilt(part, other) for part in node]
+        if any(map(is_not, parts, node)):
+            changed = tuple(parts)
+    elif names := _names_of(cast(type, type(node))):
+        before = [getattr(node, name) for name in names]
+        after = [rebuilt(part, other) for part in before]
+        if any(map(is_not, after, before)):
+            changed = type(node)(**dict(zip(names, after, strict=True)))
     return changed  # type: ignore[return-value]  # every branch keeps the type it was given
 
 
@@ -48,3 +52,11 @@ def with_part(node: Node, old: object, new: object) -> Node:
         after = {name: with_part(part, old, new) for name, part in before.items()}
         changed = type(node)(**after)
     return changed  # type: ignore[return-value]  # a value takes the place of a value
+
+
+@lru_cache(maxsize=256)
+def _names_of(kind: type) -> tuple[str, ...]:
+    """Return what of the objects of a type may hold expressions."""
+    if not is_dataclass(kind) or kind is Span:
+        return ()
+    return tuple(field.name for field in fields(kind))

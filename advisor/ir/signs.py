@@ -87,6 +87,11 @@ def _negated(expr: Expr) -> Expr:
 
 def sign(expr: Expr, minima: Mapping[str, int]) -> Sign:
     """Return the sign of `expr`, given a minimum for symbols (1 for those not named)."""
+    if isinstance(expr, Num):
+        # as most are at given sizes
+        if expr.value == 0:
+            return Sign.ZERO
+        return Sign.NON_NEGATIVE if expr.value > 0 else Sign.NEGATIVE
     moved = substitute(expr, {name: sym(name) + minima.get(name, 1) for name in free_symbols(expr)})
     if moved == num(0):
         return Sign.ZERO

@@ -8,7 +8,7 @@ of all constants in them, once, before the formula is compiled.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
@@ -33,6 +33,7 @@ from costdb.expr.nodes import (
     Mul,
     Num,
     Pow,
+    Rational,
     combine,
     multiply,
     num,
@@ -117,16 +118,16 @@ class _Clearing:
                 (then, orelse), below = self._together((expr.then, expr.orelse))
                 return conditional(test, then, orelse), below
             case Extreme():
-                args, below = self._together(expr.args)
-                return expr.rebuild(args), below
+                args, below = self._together(expr.children)
+                return _over(expr, args), below
             case FloorDiv(dividend=Log2()) | CeilDiv(dividend=Log2()):
                 return self._inside(expr), 1
             case Comparison() | FloorDiv() | CeilDiv():
                 sides, _ = self._together(expr.children)
-                return type(expr)(*sides), 1
+                return _over(expr, sides, type(expr)), 1
             case Gcd() | Mod():
                 sides, below = self._together(expr.children)
-                return type(expr)(*sides), below
+                return _over(expr, sides, type(expr)), below
             case Pow(exponent=Num(value=int() as exponent)):
                 base, below = self.over(expr.base)
                 if exponent > 0:
@@ -140,26 +141,37 @@ class _Clearing:
                 return self._inside(expr), 1
 
     def _sum(self, expr: Add) -> Over:
-        weighted: list[tuple[Fraction, Expr]] = []
+        if type(expr.constant) is int and all(map(_is_plain, expr.children)):
+            parts = [self.over(term) for term in expr.children]
+            if all(below == 1 for _, below in parts):
+                return _over(expr, [above for above, _ in parts]), 1
+        weighted: list[tuple[int, int, Expr]] = []
         below = expr.constant.denominator
         for term in expr.terms:
             coefficient, rest = split_coefficient(term)
             above, part = self.over(rest)
-            weight = Fraction(coefficient) / part
-            below = math.lcm(below, weight.denominator)
-            weighted.append((weight, above))
+            weight, share = _shortened(coefficient.numerator, coefficient.denominator * part)
+            below = math.lcm(below, share)
+            weighted.append((weight, share, above))
         _checked(below)
-        whole = [(int(weight * below), above) for weight, above in weighted]
+        whole: list[tuple[Rational, Expr]] = [
+            (weight * (below // share), above) for weight, share, above in weighted
+        ]
         return combine([*whole, (int(expr.constant * below), ONE)]), below
 
     def _product(self, expr: Mul) -> Over:
-        parts = [self.over(factor) for factor in expr.factors]
-        weight = Fraction(expr.coefficient) / math.prod(part for _, part in parts)
-        above = multiply((*(part for part, _ in parts), num(weight.numerator)))
-        return above, _checked(weight.denominator)
+        parts = [self.over(factor) for factor in expr.children]
+        if type(expr.coefficient) is int and all(below == 1 for _, below in parts):
+            return _over(expr, [above for above, _ in parts]), 1
+        shares = math.prod([below for _, below in parts])
+        own = expr.coefficient
+        weight, below = _shortened(own.numerator, own.denominator * shares)
+        return multiply((*[above for above, _ in parts], num(weight))), _checked(below)
 
     def _together(self, exprs: Sequence[Expr]) -> tuple[tuple[Expr, ...], int]:
         parts = [self.over(expr) for expr in exprs]
+        if all(part == 1 for _, part in parts):
+            return tuple([one for one, _ in parts]), 1
         below = _checked(math.lcm(*(part for _, part in parts)))
         scaled = [one if part == below else num(below // part) * one for one, part in parts]
         return tuple(scaled), below
@@ -178,9 +190,26 @@ class _Clearing:
         if isinstance(expr, Conditional):
             test, _ = self.over(expr.test)
             return conditional(test, self.cleared(expr.then), self.cleared(expr.orelse))
-        children = tuple([self.cleared(child) for child in expr.children])
-        same = all(one is other for one, other in zip(children, expr.children, strict=True))
-        return expr if same else expr.rebuild(children)
+        return _over(expr, [self.cleared(child) for child in expr.children])
+
+
+def _shortened(above: int, below: int) -> tuple[int, int]:
+    """Return a fraction in its lowest terms; Python's own takes ten times as long."""
+    common = math.gcd(above, below)
+    return above // common, below // common
+
+
+def _is_plain(term: Expr) -> bool:
+    """Return whether a term of a sum is multiplied by no fraction."""
+    return not isinstance(term, Mul) or type(term.coefficient) is int
+
+
+def _over(expr: Expr, children: Sequence[Expr], make: Callable[..., Expr] | None = None) -> Expr:
+    """Return a formula over these children, itself where they are its own, as most are."""
+    for one, other in zip(children, expr.children, strict=True):
+        if one is not other:
+            return make(*children) if make is not None else expr.rebuild(tuple(children))
+    return expr
 
 
 def _checked(below: int) -> int:

@@ -7,6 +7,7 @@ and they stay the same when coefficients change, or stand beside others.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -65,13 +66,13 @@ def whole_products(expr: Reduction, factors: frozenset[str]) -> Products | None:
         Symbols in its body that may stand for other numbers than whole ones.
     """
     if not isinstance(expr, Sum):
-        whole = not factors and _stays_exact(expr.body)
+        whole = not factors and _stay_exact((expr.body,))
         return Products((expr,), (ONE,), (), (((), 0, 0),)) if whole else None
     lifting = _Lifting(factors | {expr.index})
     body = lifting.lifted(expr.body)
     reciprocals = {name: part for part, name in lifting.names.items()}
     products = by_products(body, factors.union(reciprocals))
-    if products is None or not all(map(_stays_exact, products.values())):
+    if products is None or not _stay_exact(products.values()):
         return None
     sums: dict[Expr, int] = {}
     weights: dict[Expr, int] = {}
@@ -149,8 +150,10 @@ class _Lifting:
         return expr if same else expr.rebuild(children)
 
 
-def _stays_exact(expr: Expr) -> bool:
-    pending, seen = [expr], {expr}
+def _stay_exact(exprs: Iterable[Expr]) -> bool:
+    """Return whether exact numbers stay exact in all of some formulas, which share many parts."""
+    seen = dict.fromkeys(exprs)
+    pending = list(seen)
     while pending:
         part = pending.pop()
         inner = part.children
@@ -166,6 +169,6 @@ def _stays_exact(expr: Expr) -> bool:
             return False
         for child in inner:
             if child.children and child not in seen:
-                seen.add(child)
+                seen[child] = None
                 pending.append(child)
     return True
