@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.engine import Options, needs_reading, seen_functions
 from advisor.finding import Finding
-from advisor.ranking.rank import Judged
+from advisor.ranking.judged import Judged
 from advisor.report.places import last_line
 
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from advisor.distribution import ArraySpec, MeshSpec
 from advisor.ir.kernel import DeclaredArray, Kernel, LocalArray
 from advisor.ir.rebuilt import rebuilt
-from costdb.expr import Expr, num, substitute
+from advisor.ir.statements import Loop, symbols, walk
+from costdb.expr import Expr, free_symbols, num, substitute
 
 Bindings = Mapping[str, Expr]
 
@@ -31,7 +32,34 @@ def at_sizes(kernel: Kernel, sizes: Mapping[str, int | float]) -> Kernel:
         kernel,
         arrays={name: _declared(array, bindings, whole) for name, array in kernel.arrays.items()},
         locals={name: _local(array, bindings) for name, array in kernel.locals.items()},
-        body=rebuilt(kernel.body, lambda expr: substitute(expr, bindings)),
+        body=rebuilt(
+            kernel.body,
+            lambda expr: (
+                expr if free_symbols(expr).isdisjoint(bindings) else substitute(expr, bindings)
+            ),
+        ),
+    )
+
+
+def symbols_of(kernel: Kernel) -> frozenset[str]:
+    """Return the symbols that the cost of a kernel may depend on.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    extents = [
+        extent for name in (*kernel.arrays, *kernel.locals) for extent in kernel.extents(name)
+    ]
+    ranks = (
+        extent
+        for array in kernel.arrays.values()
+        for _, extent in array.spec.mesh.axes
+        if isinstance(extent, str)
+    )
+    indices = {loop.variable for loop in walk(kernel.body) if isinstance(loop, Loop)}
+    return frozenset(ranks).union(
+        *map(free_symbols, extents), *(symbols(one) - indices for one in kernel.body)
     )
 
 

@@ -13,9 +13,10 @@ from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.ranking.compare import Costed, compared, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
+from advisor.ranking.judged import Judged
 from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_of_opened
 from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
-from advisor.ranking.rank import Judged, Ranked, Worth, always
+from advisor.ranking.rank import Ranked, Worth, always
 from advisor.ranking.sizes import Number, Sizes
 from advisor.source import Span
 from costdb.estimate import Missing

@@ -9,29 +9,21 @@ from itertools import islice
 
 from advisor.analysis.lower import Unpriced
 from advisor.finding import Alternative, Applicability, Finding, Remark, Untold
-from advisor.ir.concrete import at_sizes
+from advisor.ir.concrete import at_sizes, symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import WORTH, Costed, compared, cost, in_parts, time_s
-from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
+from advisor.ranking.findings import Candidate, Place, rivals_of
+from advisor.ranking.judged import Judged, Subject, judged_here, judged_in_full, over_sizes
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, open_sizes
 from advisor.ranking.threads import about_threads
 from advisor.steps import Overtaken, ending_when
-from costdb.estimate import Missing, Priced
+from costdb.estimate import Missing
 from costdb.machines import Machine
 
 Worth = Callable[[str, float, float], bool]
 """Whether to tell of a rule's gain, by its middle and the low end of its interval."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A finding with the two prices that it compares."""
-
-    finding: Finding
-    before: Priced
-    after: Priced
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,27 +134,30 @@ def _rank(
     details: bool,
     plans: bool,
 ) -> Ranked:
-    try:
-        before = cost(kernel, machine, closed=False, parts=details)
-        if isinstance(before, Costed) and open_sizes(before, sizes):
-            in_parts(before)
-    except Unpriced as unknown:
-        message = f"no advice for kernel `{kernel.name}`: {unknown.reason}"
-        return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
-    if isinstance(before, Missing):
-        return Ranked((), (_missing(path, kernel, before),))
     place = Place(path, kernel.name, kernel.context.source)
-    if open_sizes(before, sizes):
-        return _rank_open(place, kernel, machine, sizes, transforms, worth, before, formulas)
     # variants are compared at their sizes, where formulas are short; only what is told of gets
     # its formula in full
+    concrete = at_sizes(kernel, sizes.values)
+    if not symbols_of(concrete) <= sizes.values.keys():
+        before = _as_written(path, kernel, machine)
+        if isinstance(before, Ranked):
+            return before
+        if open_sizes(before, sizes):
+            return _rank_open(place, kernel, machine, sizes, transforms, worth, before, formulas)
     try:
-        here = cost(at_sizes(kernel, sizes.values), machine, closed=False)
+        here = cost(concrete, machine, closed=False)
     except Unpriced as unknown:
+        whole = _as_written(path, kernel, machine)
+        if isinstance(whole, Ranked):
+            return whole
         # as where a shift reaches farther than the values allow
         message = f"no advice for kernel `{kernel.name}` at its sizes: {unknown.reason}"
         return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
-    assert isinstance(here, Costed)
+    if isinstance(here, Missing):
+        whole = _as_written(path, kernel, machine)
+        missing = _missing(path, kernel, here)
+        return whole if isinstance(whole, Ranked) else Ranked((), (missing,))
+    subject = Subject(place, kernel, machine, sizes, here)
     now = time_s(here, sizes.values)
     judged: list[Judged] = []
     unpriced: list[Remark] = []
@@ -203,14 +198,12 @@ def _rank(
             if not worth(transform.code, found.ratio.mid, found.ratio.low):
                 untold.append(Untold(transform.code, chosen.proposal.span))
             else:
-                best = _in_full(chosen, machine) if details else chosen
-                sides = (before if details else here), best.costed
                 others = [chosen, *(one for one in candidates if one is not chosen)]
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
-                finding = finding_of(
-                    place, machine, sizes, transform, sides[0], best, found, rivals, details=details
+                given = subject, transform, chosen, found, rivals
+                judged.append(
+                    judged_in_full(*given, formulas=formulas) if details else judged_here(*given)
                 )
-                judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
     judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
     ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold))
     if gains < 2:
@@ -295,21 +288,6 @@ def _is_written(proposal: Proposal) -> bool:
     return proposal.legality.applicability is not Applicability.DISPLAY and bool(proposal.edits())
 
 
-def _judged(
-    finding: Finding,
-    kernel: Kernel,
-    proposal: Proposal,
-    machine: Machine,
-    sides: tuple[Costed, Costed],
-    formulas: bool,
-) -> Judged:
-    """Return a finding with its prices, in closed form where they are to be shown."""
-    before, after = sides
-    if formulas:
-        before, after = (_costed(one, machine, True) for one in (kernel, proposal.variant))
-    return Judged(finding, before.priced, after.priced)
-
-
 def _rank_open(
     place: Place,
     kernel: Kernel,
@@ -334,7 +312,10 @@ def _rank_open(
             continue
         finding = finding_of_opened(place, machine, transform, before, best)
         sides = before, best.costed
-        judged.append(_judged(finding, kernel, best.proposal, machine, sides, formulas))
+        if formulas:
+            before_closed = over_sizes(kernel, machine, closed=True)
+            sides = before_closed, over_sizes(best.proposal.variant, machine, closed=True)
+        judged.append(Judged(finding, *(one.priced for one in sides)))
     judged.sort(key=lambda one: one.finding.code)
     if judged:
         return Ranked(tuple(judged), (), tuple(untold))
@@ -347,6 +328,18 @@ def _rank_open(
     )
     remark = Remark(place.path, kernel.name, kernel.span, message)
     return Ranked((), (remark,), tuple(untold))
+
+
+def _as_written(path: str, kernel: Kernel, machine: Machine) -> Costed | Ranked:
+    """Return the price of a kernel over all sizes, or what is said where it has none."""
+    try:
+        before = cost(kernel, machine, closed=False)
+    except Unpriced as unknown:
+        message = f"no advice for kernel `{kernel.name}`: {unknown.reason}"
+        return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
+    if isinstance(before, Missing):
+        return Ranked((), (_missing(path, kernel, before),))
+    return before
 
 
 def _missing(path: str, kernel: Kernel, missing: Missing) -> Remark:
@@ -370,16 +363,3 @@ def _tried(
         reason = f"no prediction: nothing binds {', '.join(unbound)}"
         return Alternative(proposal.title, None, reason)
     return Candidate(proposal, after, time_s(after, sizes.values))
-
-
-def _in_full(candidate: Candidate[Proposal], machine: Machine) -> Candidate[Proposal]:
-    """Return a candidate with its formula over all sizes."""
-    costed = _costed(candidate.proposal.variant, machine, False)
-    return Candidate(candidate.proposal, costed, candidate.time_s)
-
-
-def _costed(kernel: Kernel, machine: Machine, closed: bool) -> Costed:
-    costed = cost(kernel, machine, closed=closed)
-    # the same work was priced before, so nothing is missing
-    assert isinstance(costed, Costed)
-    return costed

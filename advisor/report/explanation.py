@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.finding import Crossover, EvidenceTerm, Finding
-from advisor.ranking.rank import Judged
+from advisor.ranking.judged import Judged
 from advisor.report.formula import Shared, share, wrapped
 from advisor.report.full import block, labelled
 from advisor.report.json_report import SCHEMA_VERSION, finding_document

@@ -311,3 +311,42 @@ def window(values, b):
     assert not found.judged
     (remark,) = found.remarks
     assert "no advice for kernel `window` at its sizes" in remark.message
+
+
+BACK = """
+# advise: kernel N=400 b=3
+# advise: x: f8[N, N] over (none, block(rank)) on mesh(rank=16)
+# advise: y: f8[N, N] over (none, block(rank)) on mesh(rank=16)
+def back(x, y, b: int):
+    for i in range(x.shape[0]):
+        for j in range({b}, x.shape[1]):
+            y[i, j] = x[i, j - {b}]
+    return y
+"""
+
+
+@pytest.mark.parametrize("details", [True, False])
+def test_a_kernel_without_a_formula_over_all_sizes_is_ranked_at_its_own(details: bool) -> None:
+    options = Options("t3e", {}, (), (), None, details=details)
+    found = check_source("k.py", BACK.format(b="b"), options)
+    with_number = check_source("k.py", BACK.format(b="3"), options)
+    assert not found.remarks
+    assert found.findings
+    # with the number in its place more rules have something to propose
+    known = {finding.message: finding.prediction for finding in with_number.findings}
+    for finding in found.findings:
+        assert finding.prediction == known[finding.message]
+        assert not finding.crossovers
+        if details:
+            # it says so, and which sizes it holds for
+            assert {a.name: a.value for a in finding.assumptions} == {"N": 400, "b": 3}
+            reason = "for other sizes there is no prediction: a reference at a distance"
+            assert any(remark.startswith(reason) for remark in finding.evidence.remarks)
+
+
+def test_what_nothing_binds_leaves_a_kernel_without_a_formula_without_advice() -> None:
+    source = BACK.format(b="b").replace(" b=3", "")
+    found = check_source("k.py", source, Options("t3e", {}, (), (), None))
+    assert not found.findings
+    (remark,) = found.remarks
+    assert "a reference at a distance that depends on sizes" in remark.message
