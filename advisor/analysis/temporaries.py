@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from costdb.arrays.as_done import ELIDED_BYTES
 from costdb.arrays.reuse import bytes_of
 from costdb.arrays.transform import padded
-from costdb.expr import Expr, less, num
+from costdb.expr import Expr, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num
 from costdb.heap_work import Drain, FreshMemory, HeapStep, Laps, Released, Renamed, Taken
 from costdb.process.terms import (
@@ -240,9 +240,10 @@ class Memory:
         named = tuple(size for name, size in self.arrays.items() if name in names)
         if not named or len(named) + len(self.left) < 2:
             return process
-        before = (Drain(self.left, charged=False),) if self.left else ()
+        left = tuple(_after(process, size) for size in self.left)
+        before = (Drain(left, charged=False),) if left else ()
         others = tuple(size for name, size in self.arrays.items() if name not in names)
-        memory = FreshMemory((*before, Drain(named, self.left)), tuple(dict.fromkeys(others)))
+        memory = FreshMemory((*before, Drain(named, left)), tuple(dict.fromkeys(others)))
         return Sequential((Leaf(memory), process))
 
     def _followed(self, process: Process, names: Collection[str]) -> Process:
@@ -297,6 +298,28 @@ def steps_of(calls: Sequence[ArrayCall], name: str, size: Expr | None) -> tuple[
         steps += (Released(name), Renamed(((name, own),)))
     steps += map(Released, results)
     return tuple(steps)
+
+
+def _after(process: Process, size: Expr) -> Expr:
+    """Return what a size that depends on indices of loops was in their last iterations."""
+    for variable, last in _last_laps(process):
+        if variable in free_symbols(size):
+            size = substitute(size, {variable: last})
+    return size
+
+
+def _last_laps(process: Process) -> Iterator[tuple[str, Expr]]:
+    """Yield the indices of loops with their last values, those of inner loops first."""
+    match process:
+        case Sequential(parts) | Parallel(parts):
+            for part in parts:
+                yield from _last_laps(part)
+        case SeqLoop(variable, _, high, body) | ParLoop(variable, _, high, body):
+            yield from _last_laps(body)
+            yield variable, high
+        case Branch(_, then, orelse):
+            yield from _last_laps(then)
+            yield from _last_laps(orelse)
 
 
 def _marked(steps: tuple[HeapStep, ...]) -> Process:

@@ -11,6 +11,7 @@ import pytest
 
 from advisor.analysis.lower import lower
 from advisor.analysis.temporaries import drains_of
+from advisor.analysis.turns import process_symbols
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.verify.cases import alone
@@ -54,6 +55,24 @@ def test_what_lies_below_is_freed_with_what_lies_at_the_end() -> None:
     # (a + a) is freed first, below the result of the second: both become free with that
     calls = [made(NAMED, NAMED), made(None, NAMED, size=2000)]
     assert drains_of(calls, binds=False, elides=True) == (Drain((OTHER, ONE)),)
+
+
+def test_what_loops_leave_is_what_their_last_iterations_left() -> None:
+    """What a kernel frees at its end stands outside the loops whose indices sizes depend on."""
+    source = (
+        "import numpy as np\n# advise: kernel N=500 M=200\n# advise: data: f8[N, M]\n"
+        "def f(data, N, M):\n    made = np.zeros((M, M))\n    for i in range(M):\n"
+        "        for j in range(i):\n            made[i, i:M] = data[j, i:M] * 2.0 + data[i, i:M]\n"
+        "        made[i, i:M] = data[:, i] @ data[:, i:M]\n    return made\n"
+    )
+    made = lower(read_kernels("f.py", source)[0])
+    assert isinstance(made, Sequential)
+    ended = made.parts[0]
+    assert isinstance(ended, Leaf)
+    assert isinstance(ended.work, FreshMemory)
+    # in the last iteration one element is left of each row
+    assert ended.work.drains[-1].before_bytes[0] == num(8)
+    assert process_symbols(ended) <= {"N", "M"}
 
 
 HEAD = "import numpy as np\n# advise: kernel N={n} T=5\n{arrays}def f({names}):\n"
