@@ -10,6 +10,7 @@ from advisor.analysis.operands import Operand, Pairs, called
 from advisor.analysis.placement import Placement, low_of
 from advisor.analysis.progressions import Progression
 from advisor.analysis.requests import OneRead, Reach
+from advisor.analysis.rescaled import Rescaled, in_steps_of
 from advisor.analysis.stepped_reads import RelativeRead, stepped_messages
 from advisor.ir.shapes import length_of
 from advisor.ir.values import Strided, Subscript, step_of
@@ -36,7 +37,7 @@ def fetched(
             continue
         key = operand.name, None if operand.name else id(operand), *sorted(read.spread.items())
         spread = {d: along for d, along in read.spread.items() if isinstance(along, Along)}
-        if len(spread) < len(read.spread) or read.remainders:
+        if len(spread) < len(read.spread) or read.remainders or read.rescaled:
             stepped.setdefault((*key, *read.remainders), []).append(read)
         else:
             one = OneRead(read.offsets, read.ranges)
@@ -78,6 +79,7 @@ def _relative(
     apart: list[int] = []
     spread: dict[int, Along | Progression] = {}
     starts: dict[int, Expr] = {}
+    rescaled: list[Rescaled] = []
     for own, target in pairs:
         part = operand.region[own]
         if not source.is_spread(own):
@@ -87,7 +89,13 @@ def _relative(
             continue
         computed = region[target]
         if step_of(part) != step_of(computed):
-            raise NotPriced("slices with different steps along a distributed dimension")
+            if length_of(part) != length_of(computed):
+                raise NotPriced(f"{called(operand)} is read across its distributed dimensions")
+            spread[own], starts[own], one = in_steps_of(
+                source, own, part, placement, target, computed
+            )
+            rescaled.append(one)
+            continue
         if not source.along_as(own, placement, target):
             raise NotPriced(
                 f"{called(operand)} is distributed otherwise than the array computed from it"
@@ -100,4 +108,4 @@ def _relative(
             else placement.along(target, computed)
         )
         starts[own] = low_of(part) + source.origin[own]
-    return RelativeRead(operand, spread, starts), apart
+    return RelativeRead(operand, spread, starts, tuple(rescaled)), apart

@@ -118,7 +118,8 @@ def value_placement(value: Value, placed: Mapping[str, Placement]) -> Placement 
     Among operands at different offsets, the result lies in their middle, so that it reaches
     equally far to both sides. One as long as what is distributed lies on the whole of it.
     """
-    candidates = _candidates(value, placed)
+    # slices with a step have blocks of their own, which what lies beside them may not fit
+    candidates = _candidates(value, placed) or _candidates(value, placed, stepped=True)
     if not candidates:
         return None
     most = max(len(candidate.template) for candidate in candidates)
@@ -168,41 +169,45 @@ def _middle(origins: list[Expr], room: Expr | None) -> Expr:
     return base + middle
 
 
-def _candidates(value: Value, placed: Mapping[str, Placement]) -> list[Placement]:
-    """Return the placements that the operands of a value suggest for its result."""
+def _candidates(
+    value: Value, placed: Mapping[str, Placement], *, stepped: bool = False
+) -> list[Placement]:
+    """Return the placements that the operands of a value suggest for its result.
+
+    Slices with a step along a distributed dimension suggest some only where `stepped`.
+    """
+
+    def of(operand: Value) -> list[Placement]:
+        return _candidates(operand, placed, stepped=stepped)
+
     match value:
         case Read(array, region):
             source = placed.get(array)
-            if source is None or is_spread_in_steps(source, region):
+            if source is None or (is_spread_in_steps(source, region) and not stepped):
                 return []
             return [region_placement(source, region)]
         case Scalar() | Fill() | Tally():
             return []
         case Elementwise(_, parts):
-            return [found for part in parts for found in _candidates(part, placed)]
+            return [found for part in parts for found in of(part)]
         case Copy() | Roll() | Scan() | Flip() | Fourier() | Sort():
-            return _candidates(value.operand, placed)
+            return of(value.operand)
         case Gather():
-            return _candidates(value.places, placed)
+            return of(value.places)
         case Expand(operand, axis):
-            return [_with_axis(found, axis) for found in _candidates(operand, placed)]
+            return [_with_axis(found, axis) for found in of(operand)]
         case Transpose(operand, axes):
-            return [_picked(found, axes) for found in _candidates(operand, placed)]
+            return [_picked(found, axes) for found in of(operand)]
         case MatMul(left, right):
-            return [
-                _of_product(rows, columns)
-                for rows in _candidates(left, placed)
-                for columns in _candidates(right, placed)
-            ]
+            return [_of_product(rows, columns) for rows in of(left) for columns in of(right)]
         case PeriodicPad(operand, axis, before, _):
             return [
-                replace(found, origin=_moved(found.origin, axis, -before))
-                for found in _candidates(operand, placed)
+                replace(found, origin=_moved(found.origin, axis, -before)) for found in of(operand)
             ]
         case Reduction(operand, axis, _, _):
             if axis is None:
                 return []
-            return [_without(found, axis) for found in _candidates(operand, placed)]
+            return [_without(found, axis) for found in of(operand)]
 
 
 def _with_axis(source: Placement, axis: int) -> Placement:

@@ -14,9 +14,10 @@ from typing import TypeVar
 from advisor.analysis.along import Along
 from advisor.analysis.facts import Bounds, Facts, NotPriced
 from advisor.analysis.progressions import Progression
-from advisor.distribution import AxisMap, MeshSpec, StorageOrder
+from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
 from advisor.ir.kernel import DeclaredArray
 from advisor.ir.shapes import length_of
+from advisor.ir.steps import ceil_steps, floor_steps
 from advisor.ir.values import (
     Point,
     Range,
@@ -134,23 +135,39 @@ def is_spread_in_steps(source: Placement, region: tuple[Subscript, ...]) -> bool
 def region_placement(source: Placement, region: tuple[Subscript, ...]) -> Placement:
     """Return where a region of an array lives, as an array of its own.
 
+    What is made of every so many elements of a distributed dimension is cut into blocks of its
+    own, which lie beside those of the dimension where these are multiples of the step.
+
     Raises
     ------
     NotPriced
-        Where its elements are not neighbours of one another along a distributed dimension.
+        Where its elements are not neighbours of one another along a dimension that is dealt out.
     """
-    if is_spread_in_steps(source, region):
-        raise NotPriced("an array of its own out of a slice with a step of a distributed dimension")
+    if any(
+        isinstance(part, Strided) and source.is_spread(d) and isinstance(source.dims[d], CyclicDim)
+        for d, part in enumerate(region)
+    ):
+        raise NotPriced("an array of its own out of a slice with a step of a dealt out dimension")
     kept = [(d, part) for d, part in enumerate(region) if not isinstance(part, Point)]
-    # along a dimension that is not distributed, elements that are apart may count as neighbours
-    stepped = {d for d, part in kept if isinstance(part, Strided)}
+    places = [_place(source, d, part) for d, part in kept]
     return Placement(
-        template=tuple(length_of(part) if d in stepped else source.template[d] for d, part in kept),
-        origin=tuple(ZERO if d in stepped else source.origin[d] + low_of(part) for d, part in kept),
+        template=tuple(template for template, _ in places),
+        origin=tuple(origin for _, origin in places),
         dims=tuple(source.dims[d] for d, _ in kept),
         mesh=source.mesh,
         order=source.order,
     )
+
+
+def _place(source: Placement, dimension: int, part: Range | Strided) -> tuple[Expr, Expr]:
+    """Return the extent of what is distributed, and where in it a slice begins."""
+    template, origin = source.template[dimension], source.origin[dimension]
+    if not isinstance(part, Strided):
+        return template, origin + part.low
+    if source.is_spread(dimension):
+        return ceil_steps(template, part.step), floor_steps(origin + part.start, part.step)
+    # along a dimension that is not distributed, elements that are apart may count as neighbours
+    return length_of(part), ZERO
 
 
 def low_of(part: Subscript) -> Expr:

@@ -19,6 +19,7 @@ from advisor.analysis.operands import Operand
 from advisor.analysis.placement import local_step, low_of
 from advisor.analysis.progressions import OTHER_PIECES, Progression
 from advisor.analysis.requests import OneRead, Reach, requests, weaker_sides
+from advisor.analysis.rescaled import Rescaled, drifted
 from advisor.distribution import CyclicDim
 from advisor.ir.shapes import length_of
 from advisor.ir.steps import floor_steps
@@ -38,18 +39,23 @@ class RelativeRead:
         What is computed, along each distributed dimension of the array that is read.
     starts : mapping of int to Expr
         First index that is read along each of these, in the index space that is distributed.
+    rescaled : tuple of Rescaled
+        Those along which it has another step than what is computed; `spread` and `starts` then
+        count in steps.
     """
 
     operand: Operand
     spread: Mapping[int, Along | Progression]
     starts: Mapping[int, Expr]
+    rescaled: tuple[Rescaled, ...] = ()
 
     @property
     def remainders(self) -> tuple[tuple[int, int, Expr], ...]:
         """Dimension, step and remainder of each progression that is read."""
-        found: list[tuple[int, int, Expr]] = []
+        found = [(one.dimension, one.step, one.rest) for one in self.rescaled]
+        others = {one.dimension for one in self.rescaled}
         for dimension, part in enumerate(self.operand.region):
-            if isinstance(part, Strided):
+            if isinstance(part, Strided) and dimension not in others:
                 start = self.starts.get(dimension, part.start)
                 rest = start - floor_steps(start, part.step) * part.step
                 found.append((dimension, part.step, rest))
@@ -104,6 +110,8 @@ def stepped_messages(reads: Sequence[RelativeRead], facts: Facts) -> list[Proces
     NotPriced
         Where indices are dealt out in pieces that are no multiple of the step, or as for ranges.
     """
+    if reads[0].rescaled:
+        return _rescaled(reads, facts)
     if all(offset == ZERO for read in reads for offset in read.offsets.values()):
         return []
     progressions = [p for p in reads[0].spread.values() if isinstance(p, Progression)]
@@ -119,6 +127,35 @@ def stepped_messages(reads: Sequence[RelativeRead], facts: Facts) -> list[Proces
         return together
     apart = _one_by_one(reads, facts)
     return [Branch(fits, Sequential(tuple(together)), Sequential(tuple(apart)))]
+
+
+def _rescaled(reads: Sequence[RelativeRead], facts: Facts) -> list[Process]:
+    """Return the messages of reads with another step than what is computed.
+
+    Exact as those for ranges are where blocks are multiples of the step, and so lie beside one
+    another; an upper bound elsewhere.
+    """
+    if any(isinstance(along, Progression) for along in reads[0].spread.values()):
+        raise NotPriced("slices with a step along two distributed dimensions, in different ways")
+    ones = [OneRead(read.offsets, read.ranges) for read in reads]
+    spread = reads[0].spread
+    fits = ONE
+    for one in reads[0].rescaled:
+        fits = logical_and(fits, one.fits)
+
+    def sent(wanted: Sequence[OneRead]) -> list[Process]:
+        different = [one for place, one in enumerate(wanted) if one not in wanted[:place]]
+        reach = replace(_reach(reads[0], spread), reads=tuple(different))
+        asked = requests(reach, facts)
+        weaker = weaker_sides(asked)
+        return [m for request in asked for m in messages(request, reach, facts, weaker)]
+
+    if fits == ONE:
+        return sent(ones)
+    apart = sent([read for one in ones for read in drifted(one, reads[0].rescaled)])
+    if fits == ZERO:
+        return apart
+    return [Branch(fits, Sequential(tuple(sent(ones))), Sequential(tuple(apart)))]
 
 
 def _together(reads: Sequence[RelativeRead], facts: Facts) -> list[Process] | None:
