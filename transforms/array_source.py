@@ -110,7 +110,9 @@ def edited(span: Span, edits: list[tuple[Span, str]], kernel: Kernel) -> str:
 
 
 def _of_numbers(node: ast.AST, kernel: Kernel) -> bool:
-    """Return whether a call takes numbers only, or may."""
+    """Return whether a call takes numbers only, or may, or a choice needs one."""
+    if isinstance(node, ast.IfExp):
+        return True
     if not isinstance(node, ast.Call):
         return False
     called = node.func

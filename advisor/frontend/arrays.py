@@ -12,7 +12,7 @@ from advisor.frontend.literals import literal_int
 from advisor.frontend.names import dotted, resolve
 from advisor.frontend.operations import ELEMENTWISE, OPERATORS, operands_of
 from advisor.frontend.problems import NotUnderstood
-from advisor.frontend.regions import is_new_axis, region, reversed_axis
+from advisor.frontend.regions import is_new_axis, region, reversed_axis, reversed_region
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
 from advisor.frontend.written_out import entry_of
@@ -60,6 +60,8 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
             return _operation(operation, (node.left, other.comparator), scope)
         case cst.Subscript():
             return _subscripted(node, scope)
+        case cst.IfExp():
+            return _chosen(node, scope)
         case cst.Call():
             return _call(node, scope)
         case cst.Attribute():
@@ -111,6 +113,14 @@ def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], sco
     return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", found.dtype)
 
 
+def _chosen(node: cst.IfExp, scope: Scope) -> Value:
+    """Return one of two numbers, as elements of arrays decide: both count as computed."""
+    made = _operation("where", (node.test, node.body, node.orelse), scope)
+    if isinstance(made, Scalar) or scope.type_of(made).extents or not scope.by_element:
+        raise NotUnderstood("a choice between two values by something other than elements")
+    return made
+
+
 def _has_known_type(
     base: Scalar, exponent: Scalar, base_node: cst.BaseExpression, exponent_node: cst.BaseExpression
 ) -> bool:
@@ -137,6 +147,9 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
         if places is not None and len(extents) == 1:
             return Gather(whole_read(name, scope), places)
         kept = [element for element in node.slice if not is_new_axis(element)]
+        turned = reversed_region(kept, extents, scope) if len(kept) == len(node.slice) else None
+        if turned is not None:
+            return Flip(scope.select(name, turned[0]), turned[1])
         try:
             part = region(kept, extents, scope)
         except NotUnderstood as refused:

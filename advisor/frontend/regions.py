@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from advisor.frontend.literals import literal_int
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
@@ -63,6 +64,38 @@ def reversed_axis(elements: Sequence[cst.SubscriptElement], dimensions: int) -> 
     return axis
 
 
+def reversed_region(
+    elements: Sequence[cst.SubscriptElement], extents: tuple[Expr, ...], scope: Scope
+) -> tuple[tuple[Subscript, ...], int] | None:
+    """Return the region of a subscript such as ``[k:0:-1]``, in order, and the axis it reverses.
+
+    None where it is another kind of subscript.
+    """
+    entries = [element.slice for element in elements]
+    backwards = [
+        place
+        for place, entry in enumerate(entries)
+        if isinstance(entry, cst.Slice) and entry.step is not None and literal_int(entry.step) == -1
+    ]
+    if len(backwards) != 1 or len(entries) > len(extents) or any(map(_is_ellipsis, entries)):
+        return None
+    (place,) = backwards
+    entry = entries[place]
+    assert isinstance(entry, cst.Slice)
+    forwards = cst.SubscriptElement(cst.Slice(lower=None, upper=None))
+    parts = region([*elements[:place], forwards, *elements[place + 1 :]], extents, scope)
+    extent = extents[place]
+    low, high = ZERO, extent
+    if entry.upper is not None:
+        low = _absolute(scalar(entry.upper, scope), extent, scope) + 1
+    if entry.lower is not None:
+        high = _clipped(_absolute(scalar(entry.lower, scope), extent, scope) + 1, extent, scope)
+    if known_non_negative(low - high, scope.minima) and low != high:
+        raise NotUnderstood("a slice that is always empty")
+    axis = sum(not isinstance(part, Point) for part in parts[:place])
+    return (*parts[:place], Range(low, high), *parts[place + 1 :]), axis
+
+
 def is_new_axis(element: cst.SubscriptElement) -> bool:
     """Return whether an entry of a subscript puts in a dimension (``None``, ``np.newaxis``)."""
     entry = element.slice
@@ -117,7 +150,9 @@ def _step(node: cst.BaseExpression | None) -> int:
     if node is None:
         return 1
     if not isinstance(node, cst.Integer) or node.evaluated_value < 1:
-        raise NotUnderstood("a slice with a step that is not written as a positive number")
+        raise NotUnderstood(
+            "a slice with a step that is not written as a positive number, or as -1"
+        )
     return node.evaluated_value
 
 

@@ -50,7 +50,7 @@ def read(text: str, dtypes: dict[str, str]) -> Kernel:
 
 AXES = st.sampled_from(["0", "1", "-1", "-2", "None", "2"])
 BOUNDS = st.sampled_from(["", "0", "1", "2", "-1", "-2", "k", "-k", "-0", "N - k"])
-STEPS = st.sampled_from(["1", "2", "3", "7"])
+STEPS = st.sampled_from(["1", "2", "3", "7", "-1"])
 NAMES = st.sampled_from(list(SHAPES))
 NUMBERS = st.sampled_from(["1", "2", "2.5", "k", "x", "True", "np.pi", "3 / 2", "7 // 2", "-k"])
 UNARY = ("-{0}", "+{0}", "np.abs({0})", "np.sqrt({0})", "np.exp({0})", "np.square({0})")
@@ -328,6 +328,18 @@ def test_a_name_of_two_element_types_is_neither(first: str) -> None:
         return
     with pytest.raises(SourceProblem, match="element type of `a` is not known"):
         read_kernels("k.py", source)
+
+
+@pytest.mark.parametrize(
+    ("text", "extent"),
+    [("v[k:0:-1]", 2), ("v[k - 1 :: -1]", 2), ("v[:k:-1]", 1), ("a[1, -2::-1]", 3), ("v[::-1]", 4)],
+)
+def test_slices_that_run_backwards_are_parts_turned_round(text: str, extent: int) -> None:
+    kernel = read(f"{text} + 0.0", dict.fromkeys(SHAPES, "float64"))
+    (made,) = kernel.body
+    assert isinstance(made, Bind), made
+    (found,) = kernel.extents("r")
+    assert evaluate(found, {**SIZES, "k": 2}) == extent
 
 
 def test_subscripts_that_count_down_with_a_loop_are_read() -> None:

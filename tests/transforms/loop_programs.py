@@ -85,8 +85,13 @@ def equal_bits(one: list[np.ndarray], other: list[np.ndarray]) -> bool:
 
 
 @st.composite
-def nests(draw: st.DrawFn, depth: int, statements: int = 1, dtype: str = "i8") -> Program:
-    """Nests whose statements write and read two arrays at random small distances."""
+def nests(
+    draw: st.DrawFn, depth: int, statements: int = 1, dtype: str = "i8", *, choices: bool = False
+) -> Program:
+    """Nests whose statements write and read two arrays at random small distances.
+
+    With `choices`, elements also decide which of two values is taken.
+    """
     indices = "ijk"[:depth]
     lines: list[str] = []
     for level, index in enumerate(draw(st.permutations(indices))):
@@ -116,8 +121,11 @@ def nests(draw: st.DrawFn, depth: int, statements: int = 1, dtype: str = "i8") -
         lines.append(f"{inside}# element by element")
         terms = [element(draw(st.sampled_from("aabb")), usual) for _ in range(2)]
         sign = draw(st.sampled_from("+-*"))
-        kind = draw(st.integers(0, 2))
-        if kind == 0:
+        kind = draw(st.integers(0, 3 if choices else 2))
+        if kind == 3:
+            chosen = f"{terms[0]} if {terms[0]} > {target} else {draw(st.sampled_from(terms))}"
+            lines.append(f"{inside}{target} = {sign.replace('*', '-')}({chosen})")
+        elif kind == 0:
             lines.append(f"{inside}{target} += {terms[0]}")
         elif kind == 1:
             lines.append(f"{inside}{target} = {terms[0]} {sign} {terms[1]}")

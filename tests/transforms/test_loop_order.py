@@ -23,7 +23,7 @@ SIZE = 8
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(2, 3).flatmap(lambda depth: nests(depth, statements=2)),
+    st.integers(2, 3).flatmap(lambda depth: nests(depth, statements=2, choices=True)),
     st.integers(0, 99),
     st.integers(0, 4),
 )

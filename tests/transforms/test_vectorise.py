@@ -14,6 +14,7 @@ from advisor.analysis.lower import lower
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Proposal
+from advisor.ir.statements import Unknown, walk
 from tests.transforms.loop_programs import Program, equal_bits, nests, program, results, rewritten
 from transforms.vectorise import TRANSFORM
 
@@ -218,3 +219,10 @@ def test_who_may_apply_it(statement: str, dtype: str, applicability: Applicabili
     made = program(["for i in range(N):", f"    {statement}"], (("v", 1), ("w", 1)), dtype)
     (proposal,) = TRANSFORM.propose(made.kernel)
     assert proposal.legality.applicability is applicability
+
+
+def test_a_choice_between_two_numbers_is_left_as_it_is() -> None:
+    lines = ["for i in range(N):", "    v[i] = w[i] if w[i] > 0.0 else -1.0"]
+    made = program(lines, (("v", 1), ("w", 1)), "f8")
+    assert not [s for s in walk(made.kernel.body) if isinstance(s, Unknown)]
+    assert not any(proposal.edits() for proposal in TRANSFORM.propose(made.kernel))
