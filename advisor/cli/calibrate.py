@@ -86,6 +86,18 @@ def _calibrate(
         complain("pip install 'kernel-advisor[calibrate]' brings what is missing")
     use = "it is the default now" if name == CALIBRATED else f"use it with --machine {name}"
     complain(f"stored machine {name} in {store_path()}; {use}")
+    complain(_next_step(name, quick=quick))
+
+
+def _next_step(name: str, *, quick: bool) -> str:
+    from costdb.machines import CALIBRATED
+
+    machine = "" if name == CALIBRATED else f" --machine {name}"
+    told = f"advise validate{machine} tells how far its predictions hold"
+    if not quick:
+        return f"next: {told}"
+    again = "advise calibrate" if name == CALIBRATED else f"advise calibrate --name {name}"
+    return f"next: {told}; {again} in ten minutes measures more sizes and element types"
 
 
 def _calibrated(request: Request, watcher: _Lines) -> Made | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cli_running import Advise, refused
@@ -66,3 +67,23 @@ def test_a_store_that_cannot_be_read_is_one_line(advise: Advise, data: Path) -> 
 
 def test_what_cannot_be_calibrated_is_one_line(advise: Advise) -> None:
     refused(advise("calibrate", "--only", "mesages", machine=None), 'no section "mesages"')
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "next: advise validate tells how far its predictions hold\n"),
+        (("--quick",), "hold; advise calibrate in ten minutes measures more"),
+        (("--quick", "--name", "me"), "--machine me tells how far its predictions hold; advise"),
+    ],
+)
+def test_the_end_says_what_to_do_next(
+    advise: Advise, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
+) -> None:
+    from advisor.cli import calibrate
+
+    nothing_said = SimpleNamespace(sharing=(), sections=(), skipped=())
+    monkeypatch.setattr(calibrate, "_calibrated", lambda request, watcher: nothing_said)
+    found = advise("calibrate", *options, machine=None)
+    assert found.code == 0
+    assert told in found.err
