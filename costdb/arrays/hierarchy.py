@@ -20,9 +20,9 @@ USUAL_WAYS = (4096, 65_536)
 """Bytes of a way of the first level, and of farther ones, where a profile does not say."""
 
 PAGE_BYTES = 4096
-_SEEN = 4
-"""Farther levels mix higher bits of an address into the number of a set: lines that would share
-one by their places in pages spread over so many."""
+SPREADS = 4, 2, 1
+"""Farther levels of some processors mix higher bits of an address into the number of a set: lines
+that would share one by their places in pages spread over so many. The first is the usual one."""
 
 _Steps = tuple[tuple[int, int], ...]
 _AT_ONCE: _Steps = ((1, 1),)
@@ -44,11 +44,15 @@ class Hierarchy:
     line_bytes : int
     ways : tuple of int
         Bytes of one way of each: lines so far apart share a set.
+    spread : int
+        Over how many times as many sets of farther levels lines spread as their places in pages
+        say.
     """
 
     levels: tuple[int, ...]
     line_bytes: int
     ways: tuple[int, ...]
+    spread: int = SPREADS[0]
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -61,7 +65,7 @@ class Hierarchy:
         pages = (num(min(way, PAGE_BYTES)) for way in farther)
         return (
             maximum(1, gcd(pitch, near) / self.line_bytes),
-            *(maximum(1, gcd(pitch, page) / (_SEEN * self.line_bytes)) for page in pages),
+            *(maximum(1, gcd(pitch, page) / (self.spread * self.line_bytes)) for page in pages),
         )
 
     def lost(self, distance: Expr, crowding: Sequence[Expr] = ()) -> tuple[Expr, ...]:

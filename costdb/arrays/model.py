@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from costdb.arrays.amounts import (
@@ -19,7 +19,7 @@ from costdb.arrays.amounts import (
 )
 from costdb.arrays.as_done import taking_over, with_copies
 from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
-from costdb.arrays.rates import SECTION, WHOLE, Rates, quantity_at, rates_of
+from costdb.arrays.rates import SECTION, SPREAD, WHOLE, Rates, quantity_at, rates_of
 from costdb.arrays.together import line_factor, slowed
 from costdb.arrays.wholes import in_whole_rows
 from costdb.estimate import Domain, Missing, Priced, Term
@@ -136,9 +136,9 @@ class _Pricing:
         rates = rates_of(self.machine, key, call.dtype)
         if rates is None or not self.memory.levels:
             return _Charge(label, absent=f"{SECTION}.rates.{key}.{call.dtype}")
-        total = num(0)
+        total, memory = num(0), self._memory_of(rates)
         for share, one in in_ways(call):
-            taken = list(amounts(one, self.memory))
+            taken = list(amounts(one, memory))
             each = add(
                 amount.amount
                 * self._by_data(call, amount, self._coefficient(rates, key, call.dtype, amount))
@@ -154,6 +154,11 @@ class _Pricing:
             domain = Domain("elements of an array call", call.elements, low, high)
             return _Charge(label, total, self.coefficients, domain)
         return _Charge(label, total, self.coefficients)
+
+    def _memory_of(self, rates: Rates) -> Hierarchy:
+        """Return the caches as the rates of a class were found with them."""
+        spread = quantity_at(self.machine, rates, (SPREAD,))
+        return self.memory if spread is None else replace(self.memory, spread=int(spread.value))
 
     def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
         if amount.place[0] == FRESH:

@@ -16,6 +16,8 @@ from costdb.quantity import Provenance, Quantity
 SECTION = "arrays"
 WHOLE = f"sequence_{RESIDUAL}"
 """What calls one after another take beside what each of them takes by itself: one factor."""
+SPREAD = "set_spread"
+"""Over how many times as many sets of farther caches lines spread as their pitch says."""
 WIDENED = 1.5
 """A stand-in's interval reaches so many times further up and down."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from costdb.arrays.amounts import (
     ALONE,
@@ -33,9 +33,17 @@ from costdb.arrays.amounts import (
     residual_key,
     working_set,
 )
-from costdb.arrays.hierarchy import Hierarchy
+from costdb.arrays.hierarchy import SPREADS, Hierarchy
+from costdb.arrays.rates import SPREAD
 from costdb.calibration.array_point_calls import call_of
-from costdb.calibration.array_solve import PIECE, Place, System, system_of
+from costdb.calibration.array_solve import (
+    PIECE,
+    Place,
+    System,
+    best_fit,
+    left_out,
+    system_of,
+)
 from costdb.calibration.fresh_points import fresh_lines
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
@@ -61,6 +69,9 @@ class FittedClass:
     ----------
     key, dtype : str
     coefficients : mapping of place to float
+    spread : int or None
+        Over how many times as many sets lines spread as their pitch says; None where no point
+        tells.
     residuals : mapping of str to (float, float)
         Low and high quantile of measured over predicted at points that were left out of the fit,
         by how their elements lie.
@@ -70,6 +81,7 @@ class FittedClass:
     dtype: str
     coefficients: Mapping[Place, float]
     residuals: Mapping[str, tuple[float, float]]
+    spread: int | None = None
 
     def document(self) -> dict[str, Json]:
         """Return the class as the profile has it."""
@@ -81,6 +93,8 @@ class FittedClass:
                 assert isinstance(following, dict)
                 inner = following
             inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
+        if self.spread is not None:
+            made[SPREAD] = measured(self.spread, "1")
         for key, (low, high) in self.residuals.items():
             made[key] = measured(1.0, "1", min(low, 1.0), max(high, 1.0))
         return made
@@ -131,28 +145,54 @@ def fit_calls(
     calls, timings = [call for call, _ in group], [timing for _, timing in group]
     times = [timing.typical_us for timing in timings]
     rows = [_row(call, memory) for call in calls]
-    by_lines = system_of(rows, times, memory)
-    by_elements = system_of([_standard_row(call, memory) for call in calls], times, memory)
+    spreads = _spreads(calls, rows, memory)
+    by_lines = [system_of(some, times, memory) for some in spreads.values()]
+    standard_rows = [
+        _standard_row(call, row, memory) for call, row in zip(calls, rows, strict=True)
+    ]
+    by_elements = system_of(standard_rows, times, memory)
     kinds = [residual_key(row) for row in rows]
-    tested = _tested(by_lines, kinds, [float(evaluate(call.elements, {})) for call in calls])
+    tested = _tested(by_lines[0], kinds, [float(evaluate(call.elements, {})) for call in calls])
     name = f"{key} {dtype}"
-    predicted = by_lines.left_out(tested, name)
+    predicted = left_out(by_lines, tested, name)
     qualities: list[Quality] = []
     if tested:
-        standard = by_elements.left_out(tested, name)
+        standard = left_out([by_elements], tested, name)
         judged = [timings[number] for number in tested]
         qualities = [
             _quality(name, ELEMENTS_MODEL, standard.tolist(), judged, chosen=False),
             _quality(name, LINES_MODEL, predicted.tolist(), judged, chosen=True),
         ]
-    left_out = {n: us for n, us in zip(tested, predicted.tolist(), strict=True) if us > 0}
+    foretold = {n: us for n, us in zip(tested, predicted.tolist(), strict=True) if us > 0}
     # what is published is fitted to all points; those left out in turn have said how good it is
-    known = by_lines.solve(np.ones(len(times), dtype=bool))
-    found = {place: float(us) for place, us in zip(by_lines.places, known, strict=True)}
+    best = best_fit(by_lines, np.ones(len(times), dtype=bool))
+    spread = next(s for s, one in zip(spreads, by_lines, strict=True) if one is best.system)
+    known = best.coefficients.tolist()
+    found = dict(zip(best.system.places, known, strict=True))
     # a line that was measured to cost nothing is known; of other parts there is nothing to say
     kept = {p: us for p, us in found.items() if us > 0 or p == (CALL,) or p[0] in LINES}
-    residuals = _residuals(left_out, kinds, timings)
-    return FittedClass(key, dtype, _reaching_far(kept, memory), residuals), qualities
+    residuals = _residuals(foretold, kinds, timings)
+    told = spread if len(spreads) > 1 else None
+    return FittedClass(key, dtype, _reaching_far(kept, memory), residuals, told), qualities
+
+
+def _spreads(
+    calls: Sequence[ArrayCall], rows: Sequence[Mapping[Place, float]], memory: Hierarchy
+) -> dict[int, Sequence[Mapping[Place, float]]]:
+    """Return the amounts of calls by how lines may spread over sets, the usual way first.
+
+    There is one way only where no call has lines that crowd.
+    """
+    found = {memory.spread: rows}
+    crowded = [any(place[0] in (CROWDED, CROWDED_STORED) for place in row) for row in rows]
+    for spread in SPREADS:
+        if any(crowded) and spread not in found:
+            other = replace(memory, spread=spread)
+            found[spread] = [
+                _row(call, other) if crowds else row
+                for call, row, crowds in zip(calls, rows, crowded, strict=True)
+            ]
+    return found
 
 
 def _reaching_far(found: Mapping[Place, float], memory: Hierarchy) -> dict[Place, float]:
@@ -177,10 +217,12 @@ def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
     return row
 
 
-def _standard_row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
+def _standard_row(
+    call: ArrayCall, row: Mapping[Place, float], memory: Hierarchy
+) -> dict[Place, float]:
     """Return the amounts of the model that knows calls and elements only, in the same pieces."""
     without = (*LINES, ALONE, CROWDED, CROWDED_STORED, APART_STORED, PAGE, NEAR_PAGE, RUN)
-    kept = {p: amount for p, amount in _row(call, memory).items() if p[0] not in without}
+    kept = {p: amount for p, amount in row.items() if p[0] not in without}
     if call.visits:
         own = working_set(call, memory.line_bytes)
         for key, here in memory.shares(own):
@@ -207,7 +249,7 @@ def _tested(system: System, kinds: Sequence[str], elements: Sequence[float]) -> 
 
 
 def _residuals(
-    left_out: Mapping[int, float], kinds: Sequence[str], timings: Sequence[Timing]
+    foretold: Mapping[int, float], kinds: Sequence[str], timings: Sequence[Timing]
 ) -> dict[str, tuple[float, float]]:
     """Return the ends of measured over predicted time, by how elements lie, and of all.
 
@@ -217,12 +259,12 @@ def _residuals(
     import numpy as np
 
     ratios: dict[str, list[float]] = {RESIDUAL: []}
-    counts = Counter(kinds[place] for place in left_out)
-    for place, predicted in left_out.items():
+    counts = Counter(kinds[place] for place in foretold)
+    for place, predicted in foretold.items():
         kind = kinds[place] if counts[kinds[place]] >= _LEAST_TESTED else RESIDUAL
         launches = timings[place].each_launch_us
         ratios.setdefault(kind, []).extend(launch / predicted for launch in launches)
-    if not left_out:
+    if not foretold:
         # nothing but its own launches says how sure a single point is
         ratios[RESIDUAL] = [
             launch / timing.typical_us for timing in timings for launch in timing.each_launch_us

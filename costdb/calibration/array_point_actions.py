@@ -140,13 +140,7 @@ def _elementwise_operation(
     if operation == "where":
         chosen = block("pattern" if point.features.get("mask") == "pattern" else "bool", 0)
         second = block(dtype, 1)
-        if form == "fresh":
-            return lambda: np.where(chosen, first, second)
-
-        def put() -> None:
-            target[...] = np.where(chosen, first, second)
-
-        return put
+        return lambda: np.where(chosen, first, second)
     name, count = UFUNCS[operation]
     if operation == "divide" and dtype == "int64":
         name = "floor_divide"

@@ -371,17 +371,22 @@ def _elementwise(
     forms: tuple[str, ...] = FORMS if operation == "binary" else ("fresh", "out")
     if operation == "fill":
         forms = ("out",)
+    if operation == "where":
+        # it stores into no array that is there: a program copies its result
+        forms = ("fresh",)
     for form in forms:
         for n in sizes:
             if n * width <= 40_000_000:
                 yield {"rows": 1, "columns": n, "pitch": n, "form": form}
     full = effort is Effort.FULL
     for rows, run in (*_RUNS, *_MORE_RUNS) if full else _RUNS[::2]:
-        yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "out"}
-        if full and operation != "fill":
+        if "out" in forms:
+            yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "out"}
+        if "fresh" in forms and (full or "out" not in forms):
             yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "fresh"}
     columns = _COLUMNS if full or operation in ("copy", "binary") else _COLUMNS[::3]
     for rows, pitch in (*columns, *(_MORE_COLUMNS if full else ())):
-        yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "out"}
-        if operation != "fill" and (full or columns is _COLUMNS):
+        if "out" in forms:
+            yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "out"}
+        if "fresh" in forms and (full or columns is _COLUMNS or "out" not in forms):
             yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "fresh"}

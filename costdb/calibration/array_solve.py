@@ -81,20 +81,57 @@ class System:
         found: NDArray[Any] = self.growing @ (solution * told / scale)
         return found
 
-    def left_out(self, tested: Sequence[int], seed: str) -> NDArray[Any]:
-        """Return what fits without them predict of the points `tested`, in their order."""
+    def missed(self, known: NDArray[Any], solution: NDArray[Any]) -> float:
+        """Return by how much coefficients miss the points `known`, as :meth:`solve` counts it."""
         import numpy as np
 
-        order = Random(seed).sample(range(len(tested)), len(tested))
-        predicted = np.zeros(len(tested))
-        for fold in range(_FOLDS):
-            chosen = order[fold::_FOLDS]
-            if chosen:
-                out = [tested[number] for number in chosen]
-                known = np.ones(len(self.times_us), dtype=bool)
-                known[out] = False
-                predicted[chosen] = self.matrix[out] @ self.solve(known)
-        return predicted
+        predicted = self.matrix[known] @ solution
+        error = np.abs(predicted / self.times_us[known] - 1)
+        near = np.minimum(error, _NEAR_ERROR)
+        return float((near * (2 * error - near)).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The equations that fit best of several, and their coefficients."""
+
+    system: System
+    coefficients: NDArray[Any]
+
+
+def best_fit(systems: Sequence[System], known: NDArray[Any]) -> Fit:
+    """Return which equations fit the points `known` best, the first of equals.
+
+    Parameters
+    ----------
+    systems : sequence of System
+        Of the same points; they differ in what is no coefficient, such as how sets are chosen.
+    known : array, shape (points,) of bool
+    """
+    fits = [Fit(system, system.solve(known)) for system in systems]
+    if len(fits) == 1:
+        return fits[0]
+    return min(fits, key=lambda fit: fit.system.missed(known, fit.coefficients))
+
+
+def left_out(systems: Sequence[System], tested: Sequence[int], seed: str) -> NDArray[Any]:
+    """Return what fits without them predict of the points `tested`, in their order.
+
+    Which equations fit best is found without them, too.
+    """
+    import numpy as np
+
+    order = Random(seed).sample(range(len(tested)), len(tested))
+    predicted = np.zeros(len(tested))
+    for fold in range(_FOLDS):
+        chosen = order[fold::_FOLDS]
+        if chosen:
+            out = [tested[number] for number in chosen]
+            known = np.ones(len(systems[0].times_us), dtype=bool)
+            known[out] = False
+            best = best_fit(systems, known)
+            predicted[chosen] = best.system.matrix[out] @ best.coefficients
+    return predicted
 
 
 def system_of(

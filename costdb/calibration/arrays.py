@@ -24,6 +24,9 @@ _REPEATED = 300
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
+_RATIO, _FARTHEST_BYTES = 4, 64 * 2**20
+"""Of the ends of pieces beyond the second cache; and the farthest, as arrays that are timed are
+not much larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +101,40 @@ def caches_document(memory: Hierarchy) -> dict[str, Json]:
     }
 
 
-def cache_levels() -> tuple[int, ...]:
+def cache_levels(folder: Path = _CACHES) -> tuple[int, ...]:
     """Return the ends of the pieces of shared memory, whose last reaches beyond the caches."""
-    levels = caches().levels
-    return (*levels, 2 * levels[-1])
+    caches_found = _stated(folder)
+    if caches_found is None:
+        return (*_LEVELS, 2 * _LEVELS[-1])
+    # a large cache is shared, so that its far end is slower than its near one
+    (first, _), (second, _), (last, _) = caches_found
+    return first, second, max(last // 4, second + 1), last, 2 * last
 
 
 def caches(folder: Path = _CACHES) -> Hierarchy:
-    """Return up to how many bytes data counts as being in each level; the last cache in two."""
+    """Return up to how many bytes data counts as being in each piece of the memory.
+
+    The first two caches are a process's own. Of the last one nobody states what a process has:
+    others use it too, and pages that lie far apart must be looked up. So times grow step by step
+    from the second cache on, and pieces of equal ratios follow the growth up to the last cache, or
+    to what is measured of a larger one.
+    """
+    found = _stated(folder)
+    if found is None:
+        return hierarchy(_LEVELS, _LINE_BYTES)
+    (first, first_way), (second, second_way), (last, last_way) = found
+    farthest, end = min(last, _FARTHEST_BYTES), 2 * second
+    ends = [first, second]
+    while end < farthest:
+        ends.append(end)
+        end *= _RATIO
+    ends.append(max(farthest, second + 1))
+    ways = first_way, second_way, *(last_way for _ in ends[2:])
+    return hierarchy(ends, _LINE_BYTES, ways if all(ways) else ())
+
+
+def _stated(folder: Path) -> list[tuple[int, int]] | None:
+    """Return the bytes of each cache and of one of its ways, None where they are not all told."""
     found: dict[int, tuple[int, int]] = {}
     for index in sorted(folder.glob("index*")):
         try:
@@ -118,13 +147,7 @@ def caches(folder: Path = _CACHES) -> Hierarchy:
         if kind != "Instruction" and size.endswith("K") and size[:-1].isdecimal():
             way = int(sets) * int(line) if sets.isdecimal() and line.isdecimal() else 0
             found[int(level)] = 1024 * int(size[:-1]), way
-    if sorted(found) != [1, 2, 3]:
-        return hierarchy(_LEVELS, _LINE_BYTES)
-    # a large cache is shared, so that its far end is slower than its near one
-    (first, first_way), (second, second_way), (last, last_way) = (found[n] for n in (1, 2, 3))
-    ways = (first_way, second_way, last_way, last_way)
-    levels = first, second, max(last // 4, second + 1), last
-    return hierarchy(levels, _LINE_BYTES, ways if all(ways) else ())
+    return [found[level] for level in (1, 2, 3)] if sorted(found) == [1, 2, 3] else None
 
 
 def _step(name: str) -> Callable[[], object]:
