@@ -9,6 +9,7 @@ from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.proposal import ProgramProposal
 from transforms.exchange_loops import exchange_loops
 from transforms.rank_chains import chains
+from transforms.ring_loops import ring_loops
 from transforms.root_loops import root_loops
 
 DOCUMENTATION = """\
@@ -16,9 +17,9 @@ DOCUMENTATION = """\
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
-(`Scatter`, `Bcast`), a loop of exchanges with every rank (`Alltoall`), and a chain of blocking
-messages, in which each rank waits for the one before it although what it sends is ready
-(`Sendrecv`).
+(`Scatter`, `Bcast`), a loop of exchanges with every rank (`Alltoall`), a loop in which rows go
+round a ring until every rank has all of them (`Allgather`), and a chain of blocking messages, in
+which each rank waits for the one before it although what it sends is ready (`Sendrecv`).
 
 **Why it costs.** A root that handles its messages one by one needs time in proportion to the
 number of ranks, where a tree needs its logarithm, and each message is a call from Python. In a
@@ -74,6 +75,7 @@ class HandWrittenCollective:
         for function in program.functions:
             yield from root_loops(program, function)
             yield from exchange_loops(program, function)
+            yield from ring_loops(program, function)
             yield from chains(program, function)
 
 

@@ -57,6 +57,24 @@ SAID = {
 """,
         ["unsafe"],
     ),
+    "rows_round_a_circle": (
+        """
+    whole[rank] = x
+    for k in range(size - 1):
+        sent = (rank - k) % size
+        taken = (rank - k - 1) % size
+        comm.Sendrecv(whole[sent], dest=right, recvbuf=whole[taken], source=left)
+""",
+        ["unsafe"],
+    ),
+    "rows_round_a_circle_the_other_way": (
+        """
+    whole[rank, :] = x
+    for k in range(1, size):
+        comm.Sendrecv(whole[(rank + k - 1) % size], left, 0, whole[(rank + k) % size], right)
+""",
+        ["unsafe"],
+    ),
     "scatter_with_a_guard": (
         """
     if rank == 0:
@@ -192,6 +210,32 @@ SHOWN = {
 """,
 }
 QUIET = {
+    "rows_that_are_their_own_only": """
+    whole[rank] = x
+    for k in range(size - 1):
+        comm.Sendrecv(whole[rank], dest=right, recvbuf=whole[(rank - k - 1) % size], source=left)
+""",
+    "rows_one_pass_short": """
+    whole[rank] = x
+    for k in range(size - 2):
+        comm.Sendrecv(whole[(rank - k) % size], right, 0, whole[(rank - k - 1) % size], left)
+""",
+    "rows_of_the_wrong_neighbour": """
+    whole[rank] = x
+    for k in range(size - 1):
+        comm.Sendrecv(whole[(rank - k) % size], left, 0, whole[(rank - k - 1) % size], right)
+""",
+    "rows_into_another_array": """
+    whole[rank] = x
+    for k in range(size - 1):
+        comm.Sendrecv(whole[(rank - k) % size], right, 0, other[(rank - k - 1) % size], left)
+""",
+    "rows_that_are_worked_on": """
+    whole[rank] = x
+    for k in range(size - 1):
+        comm.Sendrecv(whole[(rank - k) % size], right, 0, whole[(rank - k - 1) % size], left)
+        y += whole[(rank - k - 1) % size]
+""",
     "farm": """
     if rank == 0:
         for k in range(1, size):
