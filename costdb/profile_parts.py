@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from costdb.estimate import Missing
-from costdb.machines import BUILT_IN, Machine, MachineError
-
-_CALIBRATION = "calibration"  # what numbers that this project measured give as their source
+from costdb.machines import BUILT_IN, LEFT_OUT, Machine, MachineError
 
 
 def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:
@@ -34,7 +32,9 @@ def lacking(machine: Machine, what: str) -> Missing:
 def _remedy(machine: Machine) -> str:
     if machine.origin == BUILT_IN:
         return "advise machine import FILE, with a profile of this machine that states it"
-    if any(source.startswith(_CALIBRATION) for source in machine.sources):
+    if machine.is_calibrated:
+        if any(LEFT_OUT in note for note in machine.notes):
+            return "pip install 'kernel-advisor[calibrate]', then advise calibrate, on this machine"
         return "advise calibrate, on this machine"
     return "a profile that states it, as advise calibrate on that machine makes one"
 

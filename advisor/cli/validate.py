@@ -54,7 +54,8 @@ def _validate(
             for section in make_sections(names, Context(chosen, bar.show)):
                 bar.clear()
                 made.append(section)
-                _keep(chosen.name, section)
+                if chosen.may_be_here:
+                    _keep(chosen.name, section)
                 if section.skipped:
                     complain(f"advise: {section.name}: skipped: {section.skipped}")
     finally:

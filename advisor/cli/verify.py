@@ -68,6 +68,11 @@ def _verify(
 
     chosen = load_machine(choose_machine(machine))
     paths = _paths(files, everything)
+    if not chosen.may_be_here:
+        complain(
+            f"advise: times are of this machine, predictions of {chosen.name}: "
+            "nothing of this is kept as evidence"
+        )
     complain(f"advise: running the code of {', '.join(paths)}")
     others = Bystanders()
     groups: list[list[Verdict]] = []
@@ -77,7 +82,8 @@ def _verify(
             complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
             measured = measure(case, Effort(launches=repeat))
             group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
-            _keep(group, chosen)
+            if chosen.may_be_here:
+                _keep(group, chosen)
             groups.append(group)
         # a kernel that was asked for is no program
         found = [] if kernel is not None else program_cases(paths, given, ranks or 2, chosen)
@@ -86,7 +92,8 @@ def _verify(
         raise wrong_use("there is no kernel to verify, nor a program that communicates")
     where = _circumstances(chosen, others.busy_cores(), neighbours.cores_shared)
     document = document_of(groups, programs, where)
-    _keep_document(" ".join(files), document)
+    if chosen.may_be_here:
+        _keep_document(" ".join(files), document)
     if output_format == JSON:
         import json
 

@@ -63,7 +63,8 @@ def verify_programs(
             return groups
         rewrites = case.rewrites or (None,)
         group = [ProgramVerdict(case, *pair) for pair in zip(rewrites, measured, strict=True)]
-        _keep(group, machine)
+        if machine.may_be_here:
+            _keep(group, machine)
         groups.append(group)
     return groups
 

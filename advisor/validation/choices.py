@@ -190,7 +190,7 @@ def choices(context: Context) -> Section:
                 case.mids_us, (first, second), case.choice.ways, strict=True
             )
         )
-    keep(context.machine.name, RANKS, (one for one in compared if one.title))
+    keep(context.machine, RANKS, (one for one in compared if one.title))
     rows += [_error_row(program, found) for program, found in errors.items()]
     return Section("choices", TITLE, tuple(rows), (_NOTE, *left_out(every)))
 

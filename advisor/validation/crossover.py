@@ -179,7 +179,7 @@ def _sequential(side: int, machine: Machine) -> Iterator[Pair]:
             Compared("box_sum.py", "box_sum", _CODE, ways[1].title, sizes, predicted, measured)
         )
         yield Pair(b, (times[0], times[1]), (shifts.seconds, scan.seconds))
-    keep(machine.name, 1, kept)
+    keep(machine, 1, kept)
 
 
 def _on_ranks(machine: Machine, every: list[Times]) -> Iterator[tuple[int, list[Pair]]]:
@@ -205,7 +205,7 @@ def _on_ranks(machine: Machine, every: list[Times]) -> Iterator[tuple[int, list[
         )
         told = compare(before.priced, after.priced, sizes)
         kept.append(Compared("box_sum.py", "box_sum", _CODE, title, sizes, told, ratio))
-    keep(machine.name, RANKS, kept)
+    keep(machine, RANKS, kept)
     yield from found.items()
 
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from costdb.estimate import Ratio
+from costdb.machines import Machine
 from costdb.store import store_path
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
@@ -27,8 +28,10 @@ class Compared:
     measured: Ratio
 
 
-def keep(machine: str, ranks: int, found: Iterable[Compared]) -> None:
-    """Store comparisons with the circumstances of this process."""
+def keep(machine: Machine, ranks: int, found: Iterable[Compared]) -> None:
+    """Store comparisons with the circumstances of this process, if it runs on that machine."""
+    if not machine.may_be_here:
+        return
     circumstances = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "library": f"NumPy {version('numpy')}",
@@ -39,7 +42,7 @@ def keep(machine: str, ranks: int, found: Iterable[Compared]) -> None:
     with writing(store_path()) as connection:
         for one in found:
             evidence = Evidence(
-                machine,
+                machine.name,
                 one.kernel,
                 one.code,
                 dict(one.sizes),

@@ -20,6 +20,7 @@ from costdb.calibration.section import Fitted, Need, Quality, Timing
 from costdb.calibration.sharing_document import sharing_facts, sharing_told
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.documents import Json
+from costdb.machines.machine import LEFT_OUT
 from costdb.profile_check import check_profile
 from costdb.store.profiles import store_profile
 from costdb.store.records import Fit, add_fit
@@ -145,7 +146,7 @@ def document_of(
         for key, part in one.fitted.parts.items():
             parts[key] = _merged(parts.get(key), _cited(part, source), f"/{key}", one.name)
         notes += [f"{one.name}: {note}" for note in (*one.fitted.notes, *disturbances(one))]
-    notes += [f"{one.name}: left out: {one.reason}" for one in skipped]
+    notes += [f"{one.name}{LEFT_OUT}{one.reason}" for one in skipped]
     return {
         "schema_version": PROFILE_SCHEMA_VERSION,
         "name": newest.machine,

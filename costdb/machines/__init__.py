@@ -5,7 +5,7 @@ from the store or from a path. Loading makes only the cheap checks that keep a w
 of a prediction; :mod:`costdb.profile_check` holds the full ones.
 """
 
-from costdb.machines.built_in import BUILT_IN, built_in_names
+from costdb.machines.built_in import built_in_names
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION, is_machine_name
 from costdb.machines.documents import (
     Json,
@@ -15,11 +15,20 @@ from costdb.machines.documents import (
     read_document,
 )
 from costdb.machines.find import CALIBRATED, default_machine, load_machine, machine_names
-from costdb.machines.machine import RESIDUAL, Machine, is_residual, machine_of, quantity_of
+from costdb.machines.machine import (
+    BUILT_IN,
+    LEFT_OUT,
+    RESIDUAL,
+    Machine,
+    is_residual,
+    machine_of,
+    quantity_of,
+)
 
 __all__ = [
     "BUILT_IN",
     "CALIBRATED",
+    "LEFT_OUT",
     "PROFILE_SCHEMA_VERSION",
     "RESIDUAL",
     "Json",

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import machine_profiles
 from costdb.machines.documents import MachineError, parse_document
-from costdb.machines.machine import Machine, machine_of
-
-BUILT_IN = "built-in"
+from costdb.machines.machine import BUILT_IN, Machine, machine_of
 
 
 @cache

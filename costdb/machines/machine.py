@@ -9,6 +9,14 @@ from costdb.machines.checks import LINE_SIZE_EXPECTED, cheap_problems, is_line_s
 from costdb.machines.documents import Json, MachineError, place_of, to_float
 from costdb.quantity import Provenance, Quantity
 
+BUILT_IN = "built-in"
+"""Where profiles that come with the package say that they are from."""
+
+LEFT_OUT = ": left out: "
+"""What stands in a note of a calibrated profile between a section that it lacks and the reason."""
+
+_CALIBRATION = "calibration"  # what numbers that this project measured give as their source
+
 RESIDUAL = "residual"
 """Key of what a calibration left unexplained of one class of work, independent of all others.
 
@@ -43,6 +51,16 @@ class Machine:
     notes: tuple[str, ...]
     document: Mapping[str, Json]
     origin: str
+
+    @property
+    def may_be_here(self) -> bool:
+        """Whether what runs here may tell of it: the machines of the studies are no more."""
+        return self.origin != BUILT_IN
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether a calibration by this project made the profile."""
+        return any(source.startswith(_CALIBRATION) for source in self.sources)
 
     def section(self, *path: str) -> Mapping[str, Json]:
         """Return the object at `path`; an empty one where the profile says nothing.

@@ -80,6 +80,18 @@ def test_kernels_and_their_rewrites_are_run_and_compared(
     assert all(one.measured.low <= one.measured.mid <= one.measured.high for one in found)
 
 
+def test_what_runs_here_is_no_evidence_on_a_machine_of_the_studies(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", "kernel.py", "--machine", "t3e", "--repeat", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "times are of this machine, predictions of t3e" in err
+    assert "ADV201" in out
+    assert not (folder / "data" / "advise.sqlite3").exists()
+    main(["kernel.py", "--machine", "t3e"])
+    assert "measured   on" not in capsys.readouterr().out
+
+
 def test_the_document_keeps_to_its_schema_and_the_store_and_the_machine_tell_of_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

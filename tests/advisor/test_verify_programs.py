@@ -65,8 +65,12 @@ def test_a_program_and_its_rewrite_run_in_turn_and_agree(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "loop.py").write_text(HEAD + LOOP)
+    # under a name of its own: what runs here is no evidence on a machine of the studies
+    own = {**load_machine("t3e").document, "name": "own"}
+    (tmp_path / "own.json").write_text(json.dumps(own))
     code = main(
-        ["verify", ".", "--all", "--machine", "t3e", "--repeat", "1", "--output-format", "json"]
+        ["verify", ".", "--all", "--machine", "own.json", "--repeat", "1"]
+        + ["--output-format", "json"]
     )
     out, err = capsys.readouterr()
     assert code == 0, out + err
@@ -79,7 +83,7 @@ def test_a_program_and_its_rewrite_run_in_turn_and_agree(
     assert rewrite["measured_after_s"] < rewrite["measured_before_s"]
     with reading(store_path()) as connection:
         assert connection is not None
-        (kept,) = evidence_on(connection, "t3e")
+        (kept,) = evidence_on(connection, "own")
     assert (kept.kernel, kept.code, kept.circumstances["ranks"]) == ("main", "ADV603", "2")
     assert kept.measured.mid > 1.1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -212,6 +213,23 @@ def test_calibrated_ranges_travel_with_the_price() -> None:
     # One rank sends nothing, so nothing it sends can be out of range.
     assert evaluate(found["message bytes"].quantity, {"N": 2000, "P": 1}) == 8
     assert evaluate(found["scan elements"].quantity, {"N": 2000, "P": 1}) == 4_000_000
+
+
+@pytest.mark.parametrize(
+    ("notes", "remedy"),
+    [
+        (("steady",), "advise calibrate, on this machine"),
+        (("messages: left out: mpi4py missing",), "pip install 'kernel-advisor[calibrate]', then "),
+    ],
+)
+def test_what_a_calibration_left_out_needs_its_packages(
+    notes: tuple[str, ...], remedy: str
+) -> None:
+    measured = machine("store", message={"alpha_us": MESSAGE["alpha_us"]})
+    poor = replace(measured, notes=notes, sources={"calibration": "2026-11-22"})
+    missing = price_message(Message(COLUMN), poor)
+    assert isinstance(missing, Missing)
+    assert missing.remedy.startswith(remedy)
 
 
 @pytest.mark.parametrize(
