@@ -12,6 +12,12 @@ from costdb.arrays.rates import WHOLE
 from costdb.calibration.array_fit import fit_classes, measured
 from costdb.calibration.array_point_actions import action_of
 from costdb.calibration.array_points import array_points
+from costdb.calibration.interpreted import (
+    INTERPRETED,
+    in_loops,
+    interpreted_action,
+    interpreted_points,
+)
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sequence_fit import fit_sequences
 from costdb.calibration.sequence_points import SEQUENCE, sequence_action, sequence_points
@@ -20,6 +26,7 @@ from costdb.machines.documents import Json
 _STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_setitem")
 _BARE = "bare"
 """The repetition itself, which is part of what is timed of every step but iterations."""
+_NO_CALLS = frozenset(("step", SEQUENCE, INTERPRETED))
 _REPEATED = 300
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -40,12 +47,15 @@ class ArraySection:
     def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
         """Return the calls to time, and the steps of an interpreted loop."""
         steps = [Point(f"python {step}", {"step": step}) for step in (*_STEPS, _BARE)]
-        return [*steps, *array_points(effort), *sequence_points(effort)]
+        loops = interpreted_points()
+        return [*steps, *loops, *array_points(effort), *sequence_points(effort)]
 
     def action(self, point: Point, world: World) -> Action:
         """Return what is timed."""
         if "step" in point.features:
             return Action(_step(str(point.features["step"])), _REPEATED, alone=True)
+        if INTERPRETED in point.features:
+            return interpreted_action(point)
         return sequence_action(point) if SEQUENCE in point.features else action_of(point)
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
@@ -53,7 +63,7 @@ class ArraySection:
         memory = caches()
         steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
         programs = [timing for timing in timings if SEQUENCE in timing.point.features]
-        calls = [t for t in timings if t.point.features.keys().isdisjoint({"step", SEQUENCE})]
+        calls = [t for t in timings if t.point.features.keys().isdisjoint(_NO_CALLS)]
         # what computes for itself repeats best on a core of its own; what a program meets besides
         # is in the factor of whole programs, whose samples are of all states of the machine
         idle = [timing.on_idle_cores() for timing in calls]
@@ -74,7 +84,8 @@ class ArraySection:
             "range": {"elements": [1, max(elements, default=1)]},
         }
         parts: dict[str, Json] = {"arrays": arrays}
-        python = _python(steps)
+        loops = [timing for timing in timings if INTERPRETED in timing.point.features]
+        python = in_loops(_python(steps), loops)
         if python:
             parts["python"] = python
         whole, judged = fit_sequences(programs, parts, memory.line_bytes)

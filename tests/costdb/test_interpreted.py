@@ -1,0 +1,85 @@
+"""Interpreted loops that are timed: what they do in the words of the model, and what they say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from costdb.calibration.interpreted import (
+    _LOOPS,
+    INTERPRETED,
+    in_loops,
+    interpreted_action,
+    interpreted_points,
+)
+from costdb.calibration.section import Point, Timing
+from costdb.elements import STEPS
+
+STEP_US = dict(zip(STEPS, (0.01, 0.04, 0.05, 0.03), strict=True))
+PYTHON = {
+    key: {"value": us, "unit": "us", "provenance": "measured", "source": "calibration"}
+    for key, us in STEP_US.items()
+}
+
+
+class Counted:
+    """An array that counts the elements that are loaded and stored."""
+
+    def __init__(self, rank: int, counts: dict[str, int]) -> None:
+        self._array = np.ones((12, 40)[2 - rank :])
+        self._counts = counts
+        self.shape = self._array.shape
+        self._mark = "vector_" if rank == 1 else ""
+
+    def __getitem__(self, key: Any) -> Any:
+        self._count("loads")
+        return self._array[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._count("stores")
+        self._array[key] = value
+
+    def _count(self, what: str) -> None:
+        key = self._mark + what
+        self._counts[key] = self._counts.get(key, 0) + 1
+
+
+@pytest.mark.parametrize("name", _LOOPS)
+def test_loops_do_what_the_model_is_told(name: str) -> None:
+    loop, counts = _LOOPS[name], dict[str, int]()
+    arrays: list[Any] = [Counted(2, counts) for _ in range(3)]
+    loop.run(*arrays, Counted(1, counts))  # type: ignore[arg-type]
+    for what in ("loads", "stores", "vector_loads", "vector_stores"):
+        assert counts.get(what, 0) == getattr(loop.each, what) * loop.rows * loop.columns
+
+
+def timing(point: Point, times: float) -> Timing:
+    each = _LOOPS[str(point.features[INTERPRETED])].each
+    counts = 1, each.loads + each.vector_loads, each.stores + each.vector_stores, each.operations
+    us = times * sum(n * step for n, step in zip(counts, STEP_US.values(), strict=True))
+    return Timing(point, (((us,),), ((us,),)))
+
+
+def test_steps_take_what_loops_take_and_ends_hold_the_loops() -> None:
+    points = interpreted_points()
+    made = in_loops(PYTHON, [timing(p, 1 + 0.1 * (n % 3)) for n, p in enumerate(points)])
+    for key, us in STEP_US.items():
+        stated: Any = made[key]
+        ends = [stated[end] for end in ("low", "value", "high")]
+        assert ends == pytest.approx([us, 1.1 * us, 1.2 * us])
+
+
+def test_steps_stay_as_they_are_where_no_loop_was_timed() -> None:
+    untimed = [Timing(point, ()) for point in interpreted_points()]
+    assert in_loops(PYTHON, untimed) == PYTHON
+    assert in_loops({}, [timing(point, 1.0) for point in interpreted_points()]) == {}
+
+
+@pytest.mark.parametrize("point", interpreted_points(), ids=str)
+def test_loops_can_be_repeated_without_end(point: Point) -> None:
+    action = interpreted_action(point)
+    with np.errstate(all="raise"):
+        for _ in range(3):
+            action.run()
