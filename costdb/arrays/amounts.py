@@ -23,9 +23,8 @@ from costdb.machines import RESIDUAL
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 ZERO, ONE = num(0), num(1)
-PAGES_NEAR, PAGES_AT_HAND = 64, 3072
-"""Processors of today know at once where about so many pages are, and soon where so many are;
-others are looked up."""
+PAGES_NEAR = 64
+"""Processors of today know at once where about so many pages are."""
 SMALL_BYTES = 1024
 """The library keeps freed arrays smaller than this for its next ones."""
 KEPT_BYTES = 32 * 2**20
@@ -108,7 +107,7 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     line_bytes = memory.line_bytes
     shapes = [(visit, shape_of(visit.region, line_bytes)) for visit in distinct(call)]
     yield from _of_the_call(call)
-    yield from _of_elements(call, shapes)
+    yield from _of_elements(call, shapes, memory)
     own = working_set(call, line_bytes)
     for visit, shape in shapes:
         yield from _of_lines(call, visit, shape, own, memory)
@@ -128,7 +127,9 @@ def _of_the_call(call: ArrayCall) -> Iterator[Amount]:
         yield Amount((FRESH_CALL,), less_equal(SMALL_BYTES, _bytes(call.result.region)))
 
 
-def _of_elements(call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]]) -> Iterator[Amount]:
+def _of_elements(
+    call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]], memory: Hierarchy
+) -> Iterator[Amount]:
     apart = any(shape.lie is Lie.APART for _, shape in shapes)
     yield Amount((APART_ELEMENT if apart else ELEMENT,), call.elements * _work_each(call))
     if call.operation is ArrayOperation.WHERE and not call.foreseen:
@@ -143,7 +144,7 @@ def _of_elements(call: ArrayCall, shapes: Sequence[tuple[Visit, Shape]]) -> Iter
     visits, within = pages(call, shapes)
     if within != ZERO:
         yield Amount((NEAR_PAGE,), visits * less(PAGES_NEAR, within))
-        yield Amount((PAGE,), visits * lost_of(within, PAGES_AT_HAND))
+        yield Amount((PAGE,), visits * lost_of(within, memory.pages))
 
 
 def _of_lines(

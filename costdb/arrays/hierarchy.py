@@ -20,6 +20,8 @@ USUAL_WAYS = (4096, 65_536)
 """Bytes of a way of the first level, and of farther ones, where a profile does not say."""
 
 PAGE_BYTES = 4096
+PAGES_AT_HAND = 3072
+"""Of how many pages processors know the place, where nothing else was found of one."""
 SPREADS = 4, 2, 1
 """Farther levels of some processors mix higher bits of an address into the number of a set: lines
 that would share one by their places in pages spread over so many. The first is the usual one."""
@@ -47,12 +49,15 @@ class Hierarchy:
     spread : int
         Over how many times as many sets of farther levels lines spread as their places in pages
         say.
+    pages : int
+        About so many pages the processor soon knows the place of; others are looked up.
     """
 
     levels: tuple[int, ...]
     line_bytes: int
     ways: tuple[int, ...]
     spread: int = SPREADS[0]
+    pages: int = PAGES_AT_HAND
 
     @property
     def keys(self) -> tuple[str, ...]:

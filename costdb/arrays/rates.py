@@ -18,6 +18,8 @@ WHOLE = f"sequence_{RESIDUAL}"
 """What calls one after another take beside what each of them takes by itself: one factor."""
 SPREAD = "set_spread"
 """Over how many times as many sets of farther caches lines spread as their pitch says."""
+PAGES = "pages_at_hand"
+"""Of about how many pages the processor soon knows the place, as the rates were found with it."""
 WIDENED = 1.5
 """A stand-in's interval reaches so many times further up and down."""
 

@@ -34,7 +34,7 @@ from costdb.arrays.amounts import (
     working_set,
 )
 from costdb.arrays.hierarchy import SPREADS, Hierarchy
-from costdb.arrays.rates import SPREAD
+from costdb.arrays.rates import PAGES, SPREAD
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_solve import (
     PIECE,
@@ -53,6 +53,8 @@ from costdb.work import ArrayCall
 
 _QUANTILES = (0.05, 0.95)
 _LEAST_TESTED = 6
+PAGES_OF_PROCESSORS = 1024, 1536, 2048, 3072, 4096
+"""Entries of their second buffers of pages."""
 _UNITS = {
     **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
     **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED, UNFORESEEN), "us/element"),
@@ -72,6 +74,8 @@ class FittedClass:
     spread : int or None
         Over how many times as many sets lines spread as their pitch says; None where no point
         tells.
+    pages : int or None
+        Of how many pages the processor soon knows the place; None where no point tells.
     residuals : mapping of str to (float, float)
         Low and high quantile of measured over predicted at points that were left out of the fit,
         by how their elements lie.
@@ -82,6 +86,7 @@ class FittedClass:
     coefficients: Mapping[Place, float]
     residuals: Mapping[str, tuple[float, float]]
     spread: int | None = None
+    pages: int | None = None
 
     def document(self) -> dict[str, Json]:
         """Return the class as the profile has it."""
@@ -93,8 +98,9 @@ class FittedClass:
                 assert isinstance(following, dict)
                 inner = following
             inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
-        if self.spread is not None:
-            made[SPREAD] = measured(self.spread, "1")
+        for name, found in ((SPREAD, self.spread), (PAGES, self.pages)):
+            if found is not None:
+                made[name] = measured(found, "1")
         for key, (low, high) in self.residuals.items():
             made[key] = measured(1.0, "1", min(low, 1.0), max(high, 1.0))
         return made
@@ -144,6 +150,8 @@ def fit_calls(
 
     calls, timings = [call for call, _ in group], [timing for _, timing in group]
     times = [timing.typical_us for timing in timings]
+    pages = pages_at_hand(calls, times, memory)
+    memory = memory if pages is None else replace(memory, pages=pages)
     rows = [_row(call, memory) for call in calls]
     spreads = _spreads(calls, rows, memory)
     by_lines = [system_of(some, times, memory) for some in spreads.values()]
@@ -173,7 +181,33 @@ def fit_calls(
     kept = {p: us for p, us in found.items() if us > 0 or p == (CALL,) or p[0] in LINES}
     residuals = _residuals(foretold, kinds, timings)
     told = spread if len(spreads) > 1 else None
-    return FittedClass(key, dtype, _reaching_far(kept, memory), residuals, told), qualities
+    return FittedClass(key, dtype, _reaching_far(kept, memory), residuals, told, pages), qualities
+
+
+def pages_at_hand(
+    calls: Sequence[ArrayCall], times_us: Sequence[float], memory: Hierarchy
+) -> int | None:
+    """Return of how many pages the processor soon knows the place; None where few points tell.
+
+    Of the numbers that processors have, that which leaves the least where pages are come to. It is
+    one of a few for all points of a class, so that leaving some of these out would not change it.
+    """
+    import numpy as np
+
+    errors: dict[int, float] = {}
+    every = np.ones(len(times_us), dtype=bool)
+    for pages in PAGES_OF_PROCESSORS:
+        rows = [_row(call, replace(memory, pages=pages)) for call in calls]
+        visits = [(PAGE,) in row for row in rows]
+        if sum(visits) < _LEAST_TESTED:
+            return None
+        system = system_of(rows, times_us, memory)
+        predicted = (system.matrix @ system.solve(every))[visits]
+        taken = np.array(times_us)[visits]
+        # what is far off for another reason is so with any number
+        off = np.abs(np.log(np.maximum(predicted, taken / np.e) / taken))
+        errors[pages] = float(np.minimum(off, 1.0).mean())
+    return min(errors, key=lambda pages: errors[pages])
 
 
 def _spreads(
