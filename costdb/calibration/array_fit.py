@@ -53,8 +53,8 @@ from costdb.work import ArrayCall
 
 _QUANTILES = (0.05, 0.95)
 _LEAST_TESTED = 6
-PAGES_OF_PROCESSORS = 1024, 1536, 2048, 3072, 4096
-"""Entries of their second buffers of pages."""
+PAGES_OF_PROCESSORS = 1536, 2048, 3072
+"""Entries of the second buffers of pages of processors of the last ten years."""
 _UNITS = {
     **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
     **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED, UNFORESEEN), "us/element"),
@@ -150,11 +150,9 @@ def fit_calls(
 
     calls, timings = [call for call, _ in group], [timing for _, timing in group]
     times = [timing.typical_us for timing in timings]
-    pages = pages_at_hand(calls, times, memory)
-    memory = memory if pages is None else replace(memory, pages=pages)
     rows = [_row(call, memory) for call in calls]
-    spreads = _spreads(calls, rows, memory)
-    by_lines = [system_of(some, times, memory) for some in spreads.values()]
+    ways = _ways(calls, rows, memory)
+    by_lines = [system_of(some, times, memory) for some in ways.values()]
     standard_rows = [
         _standard_row(call, row, memory) for call, row in zip(calls, rows, strict=True)
     ]
@@ -174,57 +172,45 @@ def fit_calls(
     foretold = {n: us for n, us in zip(tested, predicted.tolist(), strict=True) if us > 0}
     # what is published is fitted to all points; those left out in turn have said how good it is
     best = best_fit(by_lines, np.ones(len(times), dtype=bool))
-    spread = next(s for s, one in zip(spreads, by_lines, strict=True) if one is best.system)
+    way = next(way for way, one in zip(ways, by_lines, strict=True) if one is best.system)
     known = best.coefficients.tolist()
     found = dict(zip(best.system.places, known, strict=True))
     # a line that was measured to cost nothing is known; of other parts there is nothing to say
     kept = {p: us for p, us in found.items() if us > 0 or p == (CALL,) or p[0] in LINES}
     residuals = _residuals(foretold, kinds, timings)
-    told = spread if len(spreads) > 1 else None
-    return FittedClass(key, dtype, _reaching_far(kept, memory), residuals, told, pages), qualities
+    fitted = FittedClass(
+        key,
+        dtype,
+        _reaching_far(kept, memory),
+        residuals,
+        spread=way.spread if len({one.spread for one in ways}) > 1 else None,
+        pages=way.pages if len({one.pages for one in ways}) > 1 else None,
+    )
+    return fitted, qualities
 
 
-def pages_at_hand(
-    calls: Sequence[ArrayCall], times_us: Sequence[float], memory: Hierarchy
-) -> int | None:
-    """Return of how many pages the processor soon knows the place; None where few points tell.
-
-    Of the numbers that processors have, that which leaves the least where pages are come to. It is
-    one of a few for all points of a class, so that leaving some of these out would not change it.
-    """
-    import numpy as np
-
-    errors: dict[int, float] = {}
-    every = np.ones(len(times_us), dtype=bool)
-    for pages in PAGES_OF_PROCESSORS:
-        rows = [_row(call, replace(memory, pages=pages)) for call in calls]
-        visits = [(PAGE,) in row for row in rows]
-        if sum(visits) < _LEAST_TESTED:
-            return None
-        system = system_of(rows, times_us, memory)
-        predicted = (system.matrix @ system.solve(every))[visits]
-        taken = np.array(times_us)[visits]
-        # what is far off for another reason is so with any number
-        off = np.abs(np.log(np.maximum(predicted, taken / np.e) / taken))
-        errors[pages] = float(np.minimum(off, 1.0).mean())
-    return min(errors, key=lambda pages: errors[pages])
-
-
-def _spreads(
+def _ways(
     calls: Sequence[ArrayCall], rows: Sequence[Mapping[Place, float]], memory: Hierarchy
-) -> dict[int, Sequence[Mapping[Place, float]]]:
-    """Return the amounts of calls by how lines may spread over sets, the usual way first.
+) -> dict[Hierarchy, Sequence[Mapping[Place, float]]]:
+    """Return the amounts of calls by what no system tells of its processor, the usual way first.
 
-    There is one way only where no call has lines that crowd.
+    That is how lines spread over sets, and of how many pages the processor soon knows the place.
+    Where too few calls have lines that crowd, or come to pages, there is one way.
     """
-    found = {memory.spread: rows}
-    crowded = [any(place[0] in (CROWDED, CROWDED_STORED) for place in row) for row in rows]
-    for spread in SPREADS:
-        if any(crowded) and spread not in found:
-            other = replace(memory, spread=spread)
-            found[spread] = [
-                _row(call, other) if crowds else row
-                for call, row, crowds in zip(calls, rows, crowded, strict=True)
+    crowded, paged = (
+        [any(place[0] in names for place in row) for row in rows]
+        for names in ((CROWDED, CROWDED_STORED), (PAGE,))
+    )
+    spreads = dict.fromkeys((memory.spread, *(SPREADS if any(crowded) else ())))
+    many = sum(paged) >= _LEAST_TESTED
+    pages = dict.fromkeys((memory.pages, *(PAGES_OF_PROCESSORS if many else ())))
+    told = [one or other for one, other in zip(crowded, paged, strict=True)]
+    found = {memory: rows}
+    for way in (replace(memory, spread=s, pages=p) for s in spreads for p in pages):
+        if way not in found:
+            found[way] = [
+                _row(call, way) if tells else row
+                for call, row, tells in zip(calls, rows, told, strict=True)
             ]
     return found
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from costdb.arrays.amounts import amounts
 from costdb.arrays.hierarchy import SPREADS, Hierarchy, hierarchy
-from costdb.arrays.rates import SPREAD
-from costdb.calibration.array_fit import fit_classes
+from costdb.arrays.rates import PAGES, SPREAD
+from costdb.calibration.array_fit import PAGES_OF_PROCESSORS, fit_classes
 from costdb.calibration.array_point_calls import call_of
 from costdb.calibration.array_points import array_points
 from costdb.calibration.arrays import cache_levels, caches
@@ -39,6 +39,7 @@ TRUTH = {
     ("conflict_line_us", "b2097152"): 0.0005,
     ("conflict_line_us", "b8388608"): 0.004,
     ("conflict_line_us", "b67108864"): 0.006,
+    ("page_us",): 0.008,
 }
 
 
@@ -148,3 +149,18 @@ def test_a_fit_finds_how_lines_spread_over_sets_and_prices_with_it(spread: int) 
 def test_a_class_without_lines_that_crowd_says_nothing_of_sets() -> None:
     (fitted,), _, _ = fit_classes(made_up(CACHES, "take float64"), CACHES)
     assert fitted.spread is None and SPREAD not in fitted.document()
+
+
+@pytest.mark.parametrize("pages", PAGES_OF_PROCESSORS)
+def test_a_fit_finds_how_many_pages_are_at_hand(pages: int) -> None:
+    timings = made_up(replace(CACHES, pages=pages, spread=2), "binary float64")
+    (fitted,), _, _ = fit_classes(timings, CACHES)
+    assert (fitted.pages, fitted.spread) == (pages, 2)
+    assert fitted.coefficients["page_us",] == pytest.approx(TRUTH["page_us",], rel=0.02)
+    stated = fitted.document()[PAGES]
+    assert isinstance(stated, dict) and stated["value"] == pages
+
+
+def test_a_class_that_comes_to_few_pages_says_nothing_of_them() -> None:
+    (fitted,), _, _ = fit_classes(made_up(CACHES, "take float64"), CACHES)
+    assert fitted.pages is None and PAGES not in fitted.document()
