@@ -3,28 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from fractions import Fraction
+from collections.abc import Mapping
 
-from costdb.expr.arithmetic import MAX_ITERATIONS, bounded_power, normal, reduction_bound
+from costdb.expr.arithmetic import MAX_ITERATIONS, reduction_bound
 from costdb.expr.errors import ExprError
 from costdb.expr.exact import Value
-from costdb.expr.functions import (
-    Conditional,
-    Equal,
-    Gcd,
-    Less,
-    LessEqual,
-    Log2,
-    Max,
-    Min,
-    Reduction,
-    Sum,
-    gcd_value,
-    log2_value,
-)
+from costdb.expr.functions import Reduction, Sum
+from costdb.expr.interpret import Interpreter, exactly
 from costdb.expr.names import free_symbols
-from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
+from costdb.expr.nodes import Expr
 from costdb.expr.range_sums import sums_over
 from costdb.expr.scalar import compile_exactly
 from costdb.expr.whole_sums import whole_products
@@ -105,67 +92,15 @@ def amounts_in(
     return total
 
 
-def _exact(value: Value) -> Value:
-    return value if isinstance(value, float | int) else normal(value)
-
-
-def _alike(one: Value, other: Value) -> tuple[Value, Value]:
-    """Return two numbers, a fraction beside a float as a float.
-
-    So does Python, but it asks for all kinds of numbers first, which takes five times as long.
-    """
-    if type(one) is float:
-        if type(other) is Fraction:
-            return one, other.numerator / other.denominator
-    elif type(one) is Fraction and type(other) is float:
-        return one.numerator / one.denominator, other
-    return one, other
-
-
-class _Evaluation:
-    """Of formulas at one point; parts that occur several times are evaluated once."""
+class _Evaluation(Interpreter):
+    """Counts the terms that it enumerates."""
 
     def __init__(self, scope: dict[str, Value]) -> None:
-        self.scope = scope
-        self.known: dict[Expr, Value] = {}
+        super().__init__(scope)
         self.iterations = 0
 
-    def value(self, expr: Expr) -> Value:
-        if isinstance(expr, Num):
-            return expr.value
-        if isinstance(expr, Sym):
-            try:
-                return self.scope[expr.name]
-            except KeyError:
-                raise ExprError(f"{expr.name!r} has no value") from None
-        found = self.known.get(expr)
-        if found is None:
-            found = self.known[expr] = self._value(expr)
-        return found
-
-    def _value(self, expr: Expr) -> Value:
-        if isinstance(expr, Add):
-            total: Value = expr.constant
-            for term in expr.terms:
-                total, value = _alike(total, self.value(term))
-                total += value
-            return _exact(total)
-        if isinstance(expr, Mul):
-            product: Value = expr.coefficient
-            for factor in expr.factors:
-                product, value = _alike(product, self.value(factor))
-                product *= value
-            return _exact(product)
-        if isinstance(expr, Conditional):
-            return self.value(expr.then if self.value(expr.test) else expr.orelse)
-        apply = _APPLIED.get(type(expr))
-        if apply is not None:
-            return _exact(apply(*[self.value(child) for child in expr.children]))
-        if isinstance(expr, Reduction):
-            return self.reduction(expr)
-        raise ExprError(f"{type(expr).__name__} has no value")
-
     def reduction(self, expr: Reduction) -> Value:
+        """Return the value of a sum or maximum, compiled where that is worth it."""
         low = reduction_bound(self.value(expr.low), expr.index)
         high = reduction_bound(self.value(expr.high), expr.index)
         if high < low:
@@ -185,7 +120,7 @@ class _Evaluation:
             value = inner.value(expr.body)
             result = result + value if isinstance(expr, Sum) else max(result, value)
         self.iterations = inner.iterations
-        return _exact(result)
+        return exactly(result)
 
     def spend(self, expr: Reduction, steps: int) -> None:
         """Count the terms of an enumeration."""
@@ -214,20 +149,4 @@ def _at_once(expr: Reduction, low: int, high: int, scope: Mapping[str, Value]) -
         for name in chosen:
             amount *= scope[name]
         total += amount
-    return _exact(total)
-
-
-_APPLIED: dict[type[Expr], Callable[..., Value]] = {
-    Pow: bounded_power,
-    FloorDiv: lambda above, below: math.floor(above // below),
-    CeilDiv: lambda above, below: math.ceil(-(-above // below)),
-    Mod: lambda above, below: above % below,
-    Max: max,
-    Min: min,
-    Log2: log2_value,
-    Gcd: gcd_value,
-    Less: lambda left, right: int(left < right),
-    LessEqual: lambda left, right: int(left <= right),
-    Equal: lambda left, right: int(left == right),
-}
-"""What to do with the values of a node's children."""
+    return exactly(total)

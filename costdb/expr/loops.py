@@ -20,6 +20,7 @@ from costdb.expr.forms import form_of
 from costdb.expr.functions import Conditional, Reduction, Sum
 from costdb.expr.lower import (
     added_to,
+    appended_to,
     assign,
     assign_all,
     binary,
@@ -116,6 +117,19 @@ def reducer(
     return reduced
 
 
+def lister(
+    part: Reduction, names: tuple[str, ...], whole: frozenset[str]
+) -> Callable[..., tuple[list[Value], int]]:
+    """Return a function of the ends of a range that is not empty, and of other symbols.
+
+    It returns the exact values of a body in the order of the range, before a division by a whole
+    number, and that number.
+    """
+    over, below = _over(part, True)
+    loop = _loop((over,), names, True, whole, listed=True)
+    return lambda *given: (loop(*given)[0], below)
+
+
 def _over(part: Reduction, exact: bool) -> tuple[Reduction, int]:
     """Return a reduction that decides over whole numbers, and what to divide it by."""
     if not exact:
@@ -143,17 +157,25 @@ def _in_pieces(
 
 @lru_cache(maxsize=512)
 def _loop(
-    parts: tuple[Reduction, ...], names: tuple[str, ...], exact: bool, whole: frozenset[str]
+    parts: tuple[Reduction, ...],
+    names: tuple[str, ...],
+    exact: bool,
+    whole: frozenset[str],
+    *,
+    listed: bool = False,
 ) -> Callable[..., Any]:
-    """Return a function of the ends of a range that is not empty, and of other symbols."""
+    """Return a function of the ends of a range that is not empty, and of other symbols.
+
+    It gives a value for each part, or where `listed`, the list of its terms.
+    """
     form = form_of(parts, names)
     if form is None:
-        return _Loop(("low", "high", *names), whole=whole).over(parts, exact)
-    key = form.key, tuple([name in whole for name in names]), exact
+        return _Loop(("low", "high", *names), whole=whole).over(parts, exact, listed)
+    key = form.key, tuple([name in whole for name in names]), exact, listed
     made = _forms.pop(key, None)
     if made is None:
         numbers = {number: f"n{place}" for place, number in enumerate(form.numbers)}
-        made = _Loop(("low", "high", *names), numbers, whole).over(parts, exact)
+        made = _Loop(("low", "high", *names), numbers, whole).over(parts, exact, listed)
     _forms[key] = made
     while len(_forms) > MOST_FORMS:
         _forms.pop(next(iter(_forms)))
@@ -185,7 +207,10 @@ class _Loop(Scalar):
         self.numbers = numbers or {}
         self.whole = whole
 
-    def over(self, parts: tuple[Reduction, ...], exact: bool) -> Callable[..., Any]:
+    def over(
+        self, parts: tuple[Reduction, ...], exact: bool, listed: bool = False
+    ) -> Callable[..., Any]:
+        """Return the compiled loop, with a value for each part or the list of its terms."""
         low, high = self.scope.pop("low"), self.scope.pop("high")
         given = (*self.numbers.values(), low, high, *self.scope.values())
         arguments = [ast.arg(one, None, **_AT) for one in given]
@@ -196,7 +221,7 @@ class _Loop(Scalar):
         keys = shared_parts(bodies, self.mode, index)
         self.share(key for key in keys if index not in free_symbols(key[0]))
         totals = [f"total{place}" for place in range(len(parts))]
-        starts = [constant(0 if isinstance(part, Sum) else None) for part in parts]
+        starts = [_start(part, listed) for part in parts]
         before = [*self.statements, *map(assign, totals, starts)]
         self.statements = []
         self.scope[index] = "i"
@@ -204,7 +229,9 @@ class _Loop(Scalar):
         self.share(key for key in keys if index in free_symbols(key[0]))
         for part, total, (body, _) in zip(parts, totals, bodies, strict=True):
             code = self.lower(body, exact)
-            if isinstance(part, Sum):
+            if listed:
+                self.statements.append(appended_to(total, code))
+            elif isinstance(part, Sum):
                 self.statements.append(added_to(total, code))
             else:
                 self.statements += raised_to(total, code)
@@ -212,6 +239,12 @@ class _Loop(Scalar):
         loop = ast.For(ast.Name("i", ast.Store(), **_AT), steps, self.statements, [], **_AT)
         self.statements = [*before, loop, returned(totals)]
         return self.compiled(arguments, self.helpers)
+
+
+def _start(part: Reduction, listed: bool) -> ast.expr:
+    if listed:
+        return ast.List([], ast.Load(), **_AT)
+    return constant(0 if isinstance(part, Sum) else None)
 
 
 def _indexed(part: Reduction, index: str) -> Expr:

@@ -109,6 +109,12 @@ def added_to(total: str, value: ast.expr) -> ast.stmt:
     return ast.AugAssign(ast.Name(total, ast.Store(), **_AT), ast.Add(), value, **_AT)
 
 
+def appended_to(total: str, value: ast.expr) -> ast.stmt:
+    """Return a statement that puts a value at the end of a list."""
+    append = ast.Attribute(name(total), "append", ast.Load(), **_AT)
+    return ast.Expr(ast.Call(append, [value], [], **_AT), **_AT)
+
+
 def raised_to(total: str, value: ast.expr) -> list[ast.stmt]:
     """Return statements that keep the greater of two, or the only one there is."""
     kept = f"{total}_new"

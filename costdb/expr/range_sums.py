@@ -13,6 +13,7 @@ from costdb.expr.exact import Value
 from costdb.expr.functions import Reduction
 from costdb.expr.loops import reducer
 from costdb.expr.names import free_symbols
+from costdb.expr.tallies import tallied
 
 MOST_REMEMBERED = 8192
 """Sums over ranges between numbers that are kept."""
@@ -68,6 +69,9 @@ def forget_sums() -> None:
 def _enumerated(
     parts: tuple[Reduction, ...], low: int, high: int, values: Mapping[str, Value]
 ) -> tuple[Value, ...]:
+    known = tallied(parts, low, high, values)
+    if known is not None:
+        return known
     names = frozenset().union(*_names_in(parts))
     whole = frozenset(name for name in names if type(values[name]) is int)
     free = sorted(names)
