@@ -90,6 +90,7 @@ def reversed_region(
         low = _absolute(scalar(entry.upper, scope), extent, scope) + 1
     if entry.lower is not None:
         high = _clipped(_absolute(scalar(entry.lower, scope), extent, scope) + 1, extent, scope)
+    _in_order(low, high, extent)
     if known_non_negative(low - high, scope.minima) and low != high:
         raise NotUnderstood("a slice that is always empty")
     axis = sum(not isinstance(part, Point) for part in parts[:place])
@@ -121,15 +122,20 @@ def _part(entry: cst.BaseSlice, extent: Expr, scope: Scope) -> Subscript:
     low = ZERO if entry.lower is None else _absolute(scalar(entry.lower, scope), extent, scope)
     high = extent if entry.upper is None else _absolute(scalar(entry.upper, scope), extent, scope)
     low, high = _clipped(low, extent, scope), _clipped(high, extent, scope)
-    sizes = free_symbols(extent)
-    if sizes & free_symbols(low) and not sizes & free_symbols(high):
-        raise NotUnderstood("a slice from near the end to near the start")
+    _in_order(low, high, extent)
     if known_non_negative(low - high, scope.minima):
         if isinstance(low - high, Num):
             return Range(low, low)
         if entry.lower is not None and entry.upper is not None:
             raise NotUnderstood("a slice that is always empty")
     return Range(low, high) if step == 1 else _in_steps(low, high, step)
+
+
+def _in_order(low: Expr, high: Expr, extent: Expr) -> None:
+    """Refuse what holds nothing but for small extents."""
+    sizes = free_symbols(extent)
+    if sizes & free_symbols(low) and not sizes & free_symbols(high):
+        raise NotUnderstood("a slice from near the end to near the start")
 
 
 def _in_steps(low: Expr, high: Expr, step: int) -> Subscript:

@@ -31,7 +31,8 @@ def document(limits: Any = LIMITS) -> dict[str, Any]:
 
     def stated(family: str, processors: int, name: str) -> dict[str, Any]:
         value = rate(family, processors, name)
-        return {"value": value, "unit": "us", "provenance": "measured", "source": "test"}
+        unit = "us" if name == "L" else "us/element"
+        return {"value": value, "unit": unit, "provenance": "measured", "source": "test"}
 
     levels = {
         family: {
