@@ -45,3 +45,33 @@ def test_the_reference_sees_a_column_that_is_off_by_one() -> None:
             Reference().check(editor, [wrong])
     with pytest.raises(Wrong):
         Reference().check(editor, [])
+
+
+def test_findings_may_be_carried_from_a_text_that_nobody_asked_about() -> None:
+    editor = Editor("utf-16", START.replace("rank=16", "rank=17"))
+    reference = Reference()
+    finding = reference.knows(editor.text).findings[0]
+    reference.good = reference.knows(editor.text)
+
+    def item(shift: int) -> dict[str, object]:
+        offset = editor.text.index("Dist(")
+        start = editor.place(offset)
+        end = editor.place(editor.text.index("],\n", offset))
+        start, end = ({**at, "character": at["character"] + shift} for at in (start, end))
+        shown = {"start": start, "end": end}
+        return {"code": finding.code, "message": finding.message, "range": shown}
+
+    def typed(start: int, new: str) -> None:
+        editor.edit(start, start, new)
+        editor.told += (editor.text,)
+
+    line = editor.text.rindex("\n", 0, editor.text.index("Dist(")) + 1
+    typed(line, "  ")
+    typed(editor.text.index("def "), "def (\n")
+    assert not reference.check(editor, [item(0)])
+    editor.told = editor.told[1:]
+    with pytest.raises(Wrong):
+        reference.check(editor, [item(0)])
+    typed(editor.text.index("Dist("), "x")
+    with pytest.raises(Wrong):
+        reference.check(editor, [item(-1)])

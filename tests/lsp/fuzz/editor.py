@@ -19,13 +19,15 @@ class Wrong(ProtocolError):
 class Editor:
     """The text as an editor holds it, in the encoding of its columns.
 
-    Lines end at a line feed, a carriage return, or both, as the protocol says.
+    Lines end at a line feed, a carriage return, or both, as the protocol says. `told` are the texts
+    that the server was told of since it last answered about one that can be read.
     """
 
     encoding: str
     start: str = START
     text: str = ""
     version: int = 1
+    told: tuple[str, ...] = ()
     codec: str = field(init=False)
     width: int = field(init=False)
 

@@ -180,4 +180,5 @@ def _overtake(
 
 def _change(server: Wire, editor: Editor, changes: list[dict[str, Any]]) -> None:
     editor.version += 1
+    editor.told += (editor.text,)
     server.change(URI, editor.version, changes)
