@@ -82,13 +82,13 @@ _TRIANGLE = """
     """
 
 CASES = (
-    Case("1 pickled array, reduced", "pickled_array", """
+    Case("1 pickled array, reduced", "messages.pickled_array", """
         x = np.arange(100000)
         for step in range(20):
             total = comm.allreduce(x, op=MPI.SUM)
         return total
         """),
-    Case("1 pickled array, strided column", "pickled_array", """
+    Case("1 pickled array, strided column", "messages.pickled_array", """
         rank, size = comm.Get_rank(), comm.Get_size()
         u = np.zeros((100000, 4))
         left, right = (rank - 1) % size, (rank + 1) % size
@@ -97,7 +97,7 @@ CASES = (
             u[:, -1] = got
         return u
         """),
-    Case("2 copied faces", "halo_faces", """
+    Case("2 copied faces", "faces.halo_faces", """
         rank, size = comm.Get_rank(), comm.Get_size()
         left, right = (rank - 1) % size, (rank + 1) % size
         u = np.zeros((4, 400000)) + rank
@@ -107,7 +107,7 @@ CASES = (
             u[-1, :] = r
         return u
         """),
-    Case("3 message per row", "message_loops", """
+    Case("3 message per row", "messages.message_loops", """
         rank = comm.Get_rank()
         a = np.zeros((3000, 4))
         for step in range(20):
@@ -119,7 +119,7 @@ CASES = (
                     comm.Recv(a[i, :], source=0)
         return a
         """),
-    Case("4 broadcast of which blocks are used", "wrong_collective", """
+    Case("4 broadcast of which blocks are used", "messages.wrong_collective", """
         rank, size = comm.Get_rank(), comm.Get_size()
         n = 1000000
         nb = n // size
@@ -132,7 +132,7 @@ CASES = (
             total += mine
         return total
         """),
-    Case("4 padded sum", "wrong_collective", """
+    Case("4 padded sum", "messages.wrong_collective", """
         rank, size = comm.Get_rank(), comm.Get_size()
         n = 500000
         mine = np.zeros(n) + rank
@@ -143,7 +143,7 @@ CASES = (
             comm.Allreduce(MPI.IN_PLACE, full)
         return full
         """),
-    Case("4 field gathered for a number", "wrong_collective", """
+    Case("4 field gathered for a number", "messages.wrong_collective", """
         rank, size = comm.Get_rank(), comm.Get_size()
         u = np.ones((500, 1000)) * (rank + 1)
         whole = np.empty((size * 500, 1000))
@@ -155,11 +155,11 @@ CASES = (
             worst = comm.bcast(worst, root=0)
         return worst
         """),
-    Case("5 shape of the mesh", "mesh_of_ranks",
+    Case("5 shape of the mesh", "distributions.mesh_of_ranks",
          _MESH.format(rows=2000, columns=1000, dims="(1, 2)"),
          _MESH.format(rows=1000, columns=2000, dims="(2, 1)")),
-    Case("6 stencil split along columns", "partition_axis", _COLUMNS, _ROWS),
-    Case("7 ring that one rank starts", "hand_written", """
+    Case("6 stencil split along columns", "faces.partition_axis", _COLUMNS, _ROWS),
+    Case("7 ring that one rank starts", "messages.hand_written", """
         rank, size = comm.Get_rank(), comm.Get_size()
         left, right = (rank - 1) % size, (rank + 1) % size
         x, y = np.arange(200000) + rank, np.zeros(200000, dtype=np.int64)
@@ -172,14 +172,14 @@ CASES = (
                 comm.Send(x, dest=right)
         return y
         """),
-    Case("8 reductions one after another", "fused_reductions", """
+    Case("8 reductions one after another", "messages.fused_reductions", """
         x = np.ones(100)
         for step in range(500):
             one = comm.allreduce(np.sum(x), op=MPI.SUM)
             two = comm.allreduce(np.max(x), op=MPI.SUM)
         return float(one), float(two)
         """, tolerance=1e-14),
-    Case("9 triangle in blocks", "dealt_loops",
+    Case("9 triangle in blocks", "threads.dealt_loops",
          _TRIANGLE.format(share="rank * nb, (rank + 1) * nb"),
          _TRIANGLE.format(share="rank, size * nb, size")),
 )  # fmt: skip

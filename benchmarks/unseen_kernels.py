@@ -32,8 +32,8 @@ from advisor.verify.cases import ORIGINAL, Case, case_of
 from advisor.verify.running import Effort, Measured, measure
 from advisor.verify.verdict import Verdict, in_words
 from benchmarks.drawn_kernels import drawn
-from costdb.calibration.bystanders import Bystanders
-from costdb.calibration.neighbour_watch import NeighbourWatch
+from costdb.calibration.host.bystanders import Bystanders
+from costdb.calibration.host.neighbour_watch import NeighbourWatch
 from costdb.machines import Machine, load_machine
 
 _EFFORT = Effort(launches=2, repetitions=15, seconds=0.3)

@@ -29,12 +29,12 @@ from costdb.pgas.applications import histogram
 from costdb.pgas.applications import sobel as sobel_groups
 from costdb.pgas.partition import Affinity, partition, remote_groups
 from costdb.work import Message, Pattern, RemoteElements
-from transforms.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
-from transforms.fourier import TRANSFORM as TRANSFORM_ACROSS
-from transforms.private_counts import TRANSFORM as PRIVATE_COUNTS
-from transforms.recurrence import TRANSFORM as RECURRENCE
-from transforms.replicated import TRANSFORM as REPLICATED
-from transforms.row_or_column import TRANSFORM as ROW_OR_COLUMN
+from transforms.distributions.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
+from transforms.distributions.replicated import TRANSFORM as REPLICATED
+from transforms.distributions.row_or_column import TRANSFORM as ROW_OR_COLUMN
+from transforms.loops.private_counts import TRANSFORM as PRIVATE_COUNTS
+from transforms.sweeps.fourier import TRANSFORM as TRANSFORM_ACROSS
+from transforms.sweeps.recurrence import TRANSFORM as RECURRENCE
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 LINES = ("t3e", "sp2")

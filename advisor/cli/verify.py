@@ -62,8 +62,8 @@ def _verify(
     from advisor.verify.program_verdict import programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
-    from costdb.calibration.bystanders import Bystanders
-    from costdb.calibration.neighbour_watch import NeighbourWatch
+    from costdb.calibration.host.bystanders import Bystanders
+    from costdb.calibration.host.neighbour_watch import NeighbourWatch
     from costdb.machines import load_machine
 
     chosen = load_machine(choose_machine(machine))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from types import MappingProxyType
 
-from costdb.calibration.bystanders import Bystanders
+from costdb.calibration.host.bystanders import Bystanders
 from costdb.machines import Machine
 from costdb.validation.results import CannotValidateError, Section
 
@@ -45,7 +45,7 @@ class Context:
 def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
     """Yield the sections; one that cannot be made is skipped, with the reason."""
     # it needs NumPy, which those who only ask for names of sections do not
-    from costdb.calibration.neighbour_watch import NeighbourWatch
+    from costdb.calibration.host.neighbour_watch import NeighbourWatch
 
     for name in names or SECTIONS:
         others = Bystanders()

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from costdb.calibration.calm_core import on_calm_cores
+from costdb.calibration.host.calm_core import on_calm_cores
 
 _SEED = 20_261_121
 _LARGE = 33_000

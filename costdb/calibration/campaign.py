@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from costdb.calibration.bystanders import Bystanders
+from costdb.calibration.host.bystanders import Bystanders
 from costdb.calibration.launch import launch
 from costdb.calibration.library import code_version, launched_ranks, usable_cores
 from costdb.calibration.measure import PACES

@@ -68,7 +68,7 @@ def code_version() -> str:
     except PackageNotFoundError:
         release = "0"
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())
     return f"{release}+{digest.hexdigest()[:12]}"
 

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from costdb.calibration.calm_core import on_calm_cores
+from costdb.calibration.host.calm_core import on_calm_cores
+from costdb.calibration.host.sentinel import sentinel_of
 from costdb.calibration.section import Action, Effort, Point, Section, World
-from costdb.calibration.sentinel import sentinel_of
 from costdb.store.records import Beside
 
 Emit = Callable[[int, tuple[float, ...], Beside], object]

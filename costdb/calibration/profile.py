@@ -6,18 +6,18 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from costdb.calibration.hardware import (
+from costdb.calibration.host.hardware import (
     SYSTEM_CITATION,
     SYSTEM_SOURCE,
     hardware_facts,
     machine_title,
 )
+from costdb.calibration.host.neighbours import UNTOLD, Sharing
+from costdb.calibration.host.sharing_document import sharing_facts, sharing_told
 from costdb.calibration.library import NO_LIBRARY
-from costdb.calibration.neighbours import UNTOLD, Sharing
 from costdb.calibration.recording import circumstances, sharing_in, timings_of
 from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, find_section
 from costdb.calibration.section import Fitted, Need, Quality, Timing
-from costdb.calibration.sharing_document import sharing_facts, sharing_told
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.documents import Json
 from costdb.machines.machine import LEFT_OUT

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from costdb.calibration.neighbours import Sharing, State, sharing_of
+from costdb.calibration.host.neighbours import Sharing, State, sharing_of
 from costdb.calibration.section import Feature, Point, Timing
 from costdb.store.records import (
     Beside,

@@ -14,14 +14,14 @@ from costdb.calibration.section import Need, Section
 # needs only inside functions.
 SECTIONS: Mapping[str, str] = MappingProxyType(
     {
-        "messages": "costdb.calibration.messages",
-        "arrays": "costdb.calibration.arrays",
-        "loops": "costdb.calibration.loops",
-        "together": "costdb.calibration.together",
-        "collectives": "costdb.calibration.collectives",
-        "pickled": "costdb.calibration.pickled",
-        "remote": "costdb.calibration.remote",
-        "supersteps": "costdb.calibration.supersteps",
+        "messages": "costdb.calibration.ranks.messages",
+        "arrays": "costdb.calibration.array_calls.arrays",
+        "loops": "costdb.calibration.array_calls.loops",
+        "together": "costdb.calibration.ranks.together",
+        "collectives": "costdb.calibration.ranks.collectives",
+        "pickled": "costdb.calibration.ranks.pickled",
+        "remote": "costdb.calibration.ranks.remote",
+        "supersteps": "costdb.calibration.threads.supersteps",
     }
 )
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from costdb.calibration.array_point_calls import call_of
+from costdb.calibration.array_calls.point_calls import call_of
 from costdb.calibration.fitting import Mask, Vector, held_out, part, typical_us
-from costdb.calibration.message_fit import LINE_BYTES, region_of
+from costdb.calibration.ranks.message_fit import LINE_BYTES, region_of
 from costdb.calibration.section import Timing
 from costdb.expr import evaluate, num
 from costdb.lines.regions import bytes_of

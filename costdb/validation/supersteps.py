@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from costdb.calibration.section import Timing
-from costdb.calibration.superstep_points import BAD, GOOD
+from costdb.calibration.threads.superstep_points import BAD, GOOD
 from costdb.estimate import Missing
 from costdb.expr import Expr, evaluate, num, sym
 from costdb.lines.regression import FitError

@@ -32,7 +32,7 @@ from advisor.report.style import Style
 from advisor.transform_registry import transforms
 from costdb.machines import load_machine
 from costdb.machines.machine import machine_of
-from transforms.shifts_to_scan import TRANSFORM as SCANS
+from transforms.sweeps.shifts_to_scan import TRANSFORM as SCANS
 
 
 def ranked(source: str, rules: Sequence[Any] | None = None, **given: int) -> Ranked:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from costdb.arrays.amounts import amounts
 from costdb.arrays.hierarchy import SPREADS, Hierarchy, hierarchy
 from costdb.arrays.rates import PAGES, SPREAD
-from costdb.calibration.array_fit import PAGES_OF_PROCESSORS, fit_classes
-from costdb.calibration.array_point_calls import call_of
-from costdb.calibration.array_points import array_points
-from costdb.calibration.arrays import cache_levels, caches
+from costdb.calibration.array_calls.arrays import cache_levels, caches
+from costdb.calibration.array_calls.fit import PAGES_OF_PROCESSORS, fit_classes
+from costdb.calibration.array_calls.point_calls import call_of
+from costdb.calibration.array_calls.points import array_points
 from costdb.calibration.section import Effort, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price

@@ -12,11 +12,11 @@ from costdb.arrays.fresh import PADDING_BYTES
 from costdb.arrays.hierarchy import hierarchy
 from costdb.arrays.walks import lines_referred_to
 from costdb.arrays.wholes import in_whole_rows
-from costdb.calibration.array_fit import fit_classes
-from costdb.calibration.array_point_calls import call_of
-from costdb.calibration.array_points import array_points
-from costdb.calibration.arrays import SECTION
-from costdb.calibration.fresh_points import SIZES
+from costdb.calibration.array_calls.arrays import SECTION
+from costdb.calibration.array_calls.fit import fit_classes
+from costdb.calibration.array_calls.fresh_points import SIZES
+from costdb.calibration.array_calls.point_calls import call_of
+from costdb.calibration.array_calls.points import array_points
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
@@ -483,7 +483,7 @@ def test_what_is_fitted_makes_a_sound_profile() -> None:
 
 
 def test_loops_that_were_not_measured_leave_the_profile_as_it_is() -> None:
-    from costdb.calibration.loops import SECTION as LOOPS
+    from costdb.calibration.array_calls.loops import SECTION as LOOPS
 
     found = LOOPS.fit([Timing(point, ()) for point in LOOPS.points(Effort.QUICK)])
     assert found.parts == {} and found.notes
@@ -498,7 +498,7 @@ def test_points_say_what_they_time() -> None:
 
 
 def test_loops_alone_make_a_sound_profile() -> None:
-    from costdb.calibration.loops import SECTION as LOOPS
+    from costdb.calibration.array_calls.loops import SECTION as LOOPS
 
     timings = [
         Timing(point, (((float(number + 1),),),))

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from costdb.calibration.bystanders import Bystanders
 from costdb.calibration.campaign import LAUNCHES, Request, calibrate
+from costdb.calibration.host.bystanders import Bystanders
 from costdb.calibration.launch import mpiexec
 from costdb.calibration.library import launched_ranks
 from costdb.calibration.measure import PACES

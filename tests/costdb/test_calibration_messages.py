@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from costdb.calibration.fitting import fit_above, residual_of, typical_us
-from costdb.calibration.message_fit import CHOSEN, STANDARD, columns_of, document, region_of
-from costdb.calibration.messages import SECTION
+from costdb.calibration.ranks.message_fit import CHOSEN, STANDARD, columns_of, document, region_of
+from costdb.calibration.ranks.messages import SECTION
 from costdb.calibration.section import Effort, Fitted, Point, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price

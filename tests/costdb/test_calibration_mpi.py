@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costdb.calibration import collectives, pickled, remote
-from costdb.calibration.collectives_fit import LIMITS as STEP_LIMITS
 from costdb.calibration.fitting import fit_graded, graded_columns, predict
-from costdb.calibration.pickled_fit import LIMITS
+from costdb.calibration.ranks import collectives, pickled, remote
+from costdb.calibration.ranks.collectives_fit import LIMITS as STEP_LIMITS
+from costdb.calibration.ranks.pickled_fit import LIMITS
 from costdb.calibration.section import Effort, Fitted, Point, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
@@ -330,7 +330,7 @@ def test_steps_follow_the_textbook_in_the_number_of_ranks() -> None:
 
 ALL_ACTIONS = """
 from mpi4py import MPI
-from costdb.calibration import collectives, messages, pickled, remote
+from costdb.calibration.ranks import collectives, messages, pickled, remote
 from costdb.calibration.section import Effort, World
 comm = MPI.COMM_WORLD
 world = World(comm.Get_rank(), comm.Get_size(), comm)

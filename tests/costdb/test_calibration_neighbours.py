@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.calibration.neighbour_watch import NeighbourWatch, share_of, told_of
-from costdb.calibration.neighbours import State, groups_of, sharing_of
-from costdb.calibration.sentinel import sentinel_of
-from costdb.calibration.sharing_document import limit_us_of, sharing_facts, sharing_told
+from costdb.calibration.host.neighbour_watch import NeighbourWatch, share_of, told_of
+from costdb.calibration.host.neighbours import State, groups_of, sharing_of
+from costdb.calibration.host.sentinel import sentinel_of
+from costdb.calibration.host.sharing_document import limit_us_of, sharing_facts, sharing_told
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.machine import machine_of
 from costdb.store.records import Beside
@@ -99,14 +99,15 @@ def test_an_interrupt_of_one_block_does_not_count(monkeypatch, threads):
         pytest.importorskip("numba")
     # four readings of the clock for two blocks, of 7 and of 9000 us
     ticks = itertools.cycle([0, 7_000, 10_000, 9_010_000])
-    monkeypatch.setattr("costdb.calibration.sentinel.time.perf_counter_ns", lambda: next(ticks))
+    clock = "costdb.calibration.host.sentinel.time.perf_counter_ns"
+    monkeypatch.setattr(clock, lambda: next(ticks))
     sentinel = sentinel_of.__wrapped__(threads)
     assert [sentinel() for _ in range(3)] == [7.0] * 3
 
 
 def test_the_sentinel_of_threads_is_done_by_all():
     pytest.importorskip("numba")
-    from costdb.calibration.sentinel_threads import _additions
+    from costdb.calibration.host.sentinel_threads import _additions
 
     shares = np.ones((2, 8))
     _additions(shares, 60)
@@ -154,8 +155,9 @@ def test_a_watch_reads_while_its_block_runs(monkeypatch):
             enough.set()
         return next(readings)
 
-    monkeypatch.setattr("costdb.calibration.neighbour_watch.sentinel_of", lambda threads: sentinel)
-    monkeypatch.setattr("costdb.calibration.neighbour_watch._EVERY_S", 0)
+    module = "costdb.calibration.host.neighbour_watch"
+    monkeypatch.setattr(f"{module}.sentinel_of", lambda threads: sentinel)
+    monkeypatch.setattr(f"{module}._EVERY_S", 0)
     here = os.sched_getaffinity(0)
     with NeighbourWatch(_machine(sharing_facts(sharing_of([beside(series(0.9))])))) as watch:
         assert enough.wait(30)

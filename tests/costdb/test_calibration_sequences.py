@@ -16,10 +16,10 @@ from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.verify.cases import alone
-from costdb.calibration import sequence_points
+from costdb.calibration.array_calls import sequence_points
+from costdb.calibration.array_calls.sequence_fit import fit_sequences
+from costdb.calibration.array_calls.sequence_points import SEQUENCE, process_of, program_of
 from costdb.calibration.section import Effort, Point, Timing
-from costdb.calibration.sequence_fit import fit_sequences
-from costdb.calibration.sequence_points import SEQUENCE, process_of, program_of
 from costdb.evaluate import evaluate_price
 from costdb.machines import Json
 from costdb.machines.machine import machine_of
@@ -138,6 +138,6 @@ def test_of_few_programs_nothing_is_said() -> None:
 
 
 def test_the_section_does_not_import_numpy_before_its_threads_are_set() -> None:
-    said = "import sys, costdb.calibration.arrays; print('numpy' in sys.modules)"
+    said = "import sys, costdb.calibration.array_calls.arrays; print('numpy' in sys.modules)"
     ended = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
     assert ended.stdout.strip() == "False"

@@ -7,11 +7,11 @@ import random
 import numpy as np
 import pytest
 
-from costdb.calibration.arrays import cache_levels
+from costdb.calibration.array_calls.arrays import cache_levels
 from costdb.calibration.registry import SECTIONS
 from costdb.calibration.section import Effort, Need, Timing, World
-from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
-from costdb.calibration.supersteps import SECTION
+from costdb.calibration.threads.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
+from costdb.calibration.threads.supersteps import SECTION
 from costdb.estimate import Missing
 from costdb.expr import evaluate, num
 from costdb.machines import machine_of

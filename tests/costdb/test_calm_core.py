@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from costdb.calibration.calm_core import on_calm_cores
+from costdb.calibration.host.calm_core import on_calm_cores
 
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else []
 several = pytest.mark.skipif(len(CORES) < 2, reason="needs two cores")

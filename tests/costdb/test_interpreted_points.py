@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from costdb.calibration.interpreted import (
+from costdb.calibration.array_calls.interpreted import (
     _LOOPS,
     INTERPRETED,
     in_loops,

@@ -10,10 +10,10 @@ PROGRAM = """
 import os, sys
 import costdb.calibration.worker, advisor.verify.worker
 assert "numpy" not in sys.modules, "loaded too early"
-from costdb.calibration.calm_core import on_calm_cores
+from costdb.calibration.host.calm_core import on_calm_cores
 with on_calm_cores() as stay:
     stay()
-from costdb.calibration.sentinel import sentinel_of
+from costdb.calibration.host.sentinel import sentinel_of
 assert sentinel_of(1)() > 0
 import numpy as np
 a = np.ones((600, 600))

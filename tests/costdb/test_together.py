@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.arrays.hierarchy import hierarchy
-from costdb.calibration import together
+from costdb.calibration.ranks import together
+from costdb.calibration.ranks.together import SECTION
+from costdb.calibration.ranks.together_fit import ALL, ARRAYS_OF, ONE, fit_together
 from costdb.calibration.section import Effort, Point, Timing, World
-from costdb.calibration.together import SECTION
-from costdb.calibration.together_fit import ALL, ARRAYS_OF, ONE, fit_together
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, num, sym

@@ -15,13 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb import published
-from costdb.calibration.collectives import SECTION as COLLECTIVES
-from costdb.calibration.message_fit import LINE_BYTES, region_of
-from costdb.calibration.messages import SECTION as MESSAGES
+from costdb.calibration.ranks.collectives import SECTION as COLLECTIVES
+from costdb.calibration.ranks.message_fit import LINE_BYTES, region_of
+from costdb.calibration.ranks.messages import SECTION as MESSAGES
 from costdb.calibration.recording import record
 from costdb.calibration.section import Effort, Point
 from costdb.calibration.section import Section as Measured
-from costdb.calibration.supersteps import SECTION as SUPERSTEPS
+from costdb.calibration.threads.supersteps import SECTION as SUPERSTEPS
 from costdb.expr import evaluate
 from costdb.lines.regions import bytes_of
 from costdb.lines.symbolic import region_line_bounds

@@ -21,8 +21,8 @@ from tests.transforms.checks import (
     first_rewrite,
 )
 from tests.transforms.programs import Program, programs
-from transforms.shifts_to_scan import TRANSFORM
-from transforms.windows import windows
+from transforms.sweeps.shifts_to_scan import TRANSFORM
+from transforms.sweeps.windows import windows
 
 EXTENTS = (0, 1, 2, 3, 5, 8)
 WIDTHS = (-2, 0, 1, 2, 3, 4, 6, 9, 13)

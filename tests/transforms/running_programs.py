@@ -10,7 +10,7 @@ from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Proposal
 from tests.transforms.loop_programs import Program, equal_bits, program, results, rewritten
-from transforms.vectorise import TRANSFORM
+from transforms.loops.vectorise import TRANSFORM
 
 ARRAYS = (("a", 2), ("b", 2), ("v", 1), ("w", 1))
 

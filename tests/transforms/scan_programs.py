@@ -9,7 +9,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Proposal
 from tests.transforms.checks import Rewrite, check_square, check_text
 from tests.transforms.loop_programs import Program, equal_bits, program, results
-from transforms.scan_rows import TRANSFORM
+from transforms.sweeps.scan_rows import TRANSFORM
 
 ARRAYS = (("a", 2), ("b", 2), ("c", 3), ("d", 3))
 DTYPES = ("f8", "f4", "i8", "i4", "u1", "u2")

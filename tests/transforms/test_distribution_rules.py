@@ -25,8 +25,8 @@ from tests.transforms.checks import (
     only_kernel,
 )
 from tests.transforms.recurrence_programs import recurrences
-from transforms.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
-from transforms.recurrence import TRANSFORM as RECURRENCE
+from transforms.distributions.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
+from transforms.sweeps.recurrence import TRANSFORM as RECURRENCE
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -18,8 +18,8 @@ from costdb.machines import load_machine
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import Collective, Message
 from tests.transforms.checks import only_kernel
-from transforms.fourier import TRANSFORM as TRANSFORM_ACROSS
-from transforms.replicated import TRANSFORM as REPLICATED
+from transforms.distributions.replicated import TRANSFORM as REPLICATED
+from transforms.sweeps.fourier import TRANSFORM as TRANSFORM_ACROSS
 
 
 def annotated(entries: str, mesh: str = "r=4") -> str:

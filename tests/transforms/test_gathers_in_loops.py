@@ -7,7 +7,7 @@ from spmd_running import program_text, proposals, rewritten, run_side_by_side
 
 from advisor import engine
 from advisor.engine import Options
-from transforms.wrong_collective import TRANSFORM
+from transforms.messages.wrong_collective import TRANSFORM
 
 START = """
 rank, size = comm.Get_rank(), comm.Get_size()

@@ -12,7 +12,7 @@ from spmd_running import (
     proposals,
 )
 
-from transforms.hand_written import TRANSFORM
+from transforms.messages.hand_written import TRANSFORM
 
 START = """
 rank, size = comm.Get_rank(), comm.Get_size()

@@ -26,7 +26,7 @@ from tests.transforms.dealt_programs import (
     source_of,
     superstep_of,
 )
-from transforms.interleaved_writes import TRANSFORM
+from transforms.threads.interleaved_writes import TRANSFORM
 
 
 @settings(max_examples=60, deadline=None)

@@ -16,7 +16,7 @@ from advisor.ranking.rank import rank
 from advisor.ranking.sizes import bind_sizes
 from costdb.machines import load_machine
 from tests.transforms.loop_programs import Program, equal_bits, nests, program, results, rewritten
-from transforms.loop_order import TRANSFORM
+from transforms.loops.loop_order import TRANSFORM
 
 SIZE = 8
 

@@ -15,7 +15,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Proposal
 from tests.transforms.loop_programs import Program, equal_bits, program, results, rewritten
 from tests.transforms.sum_programs import sums
-from transforms.vectorise import TRANSFORM
+from transforms.loops.vectorise import TRANSFORM
 
 
 def written(made: Program) -> list[Proposal]:

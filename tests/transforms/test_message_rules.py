@@ -8,9 +8,9 @@ from spmd_running import program_text, proposals, rewritten, run_side_by_side
 from advisor.ir.spmd.proposal import ProgramTransform
 from advisor.ir.spmd.steps import Loop
 from costdb.expr import evaluate
-from transforms.fused_reductions import TRANSFORM as SUMS
-from transforms.halo_faces import TRANSFORM as FACES
-from transforms.message_loops import TRANSFORM as LOOPS
+from transforms.faces.halo_faces import TRANSFORM as FACES
+from transforms.messages.fused_reductions import TRANSFORM as SUMS
+from transforms.messages.message_loops import TRANSFORM as LOOPS
 
 RING = """
 rank, size = comm.Get_rank(), comm.Get_size()

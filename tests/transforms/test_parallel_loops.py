@@ -19,7 +19,7 @@ from advisor.ir.statements import Loop, Threads
 from advisor.lsp.memory import KernelMemory
 from advisor.observed import Seen, SeenArray, SeenLoop
 from tests.transforms.loop_programs import Program, equal_bits, nests, results
-from transforms.loop_order import TRANSFORM
+from transforms.loops.loop_order import TRANSFORM
 
 HEAD = """\
 import numpy as np

@@ -6,7 +6,7 @@ import pytest
 from spmd_running import program_text, proposals, rewritten, run_side_by_side
 
 from advisor.finding import Applicability
-from transforms.pickled_array import TRANSFORM
+from transforms.messages.pickled_array import TRANSFORM
 
 # name: body, applicability of each finding in order, tolerance of the comparison
 SAID: dict[str, tuple[str, list[str], float]] = {

@@ -8,9 +8,9 @@ from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Compute, Loop
 from costdb.expr import evaluate
 from costdb.work import ArrayOperation, Statement
-from transforms.dealt_loops import TRANSFORM as SHARES
-from transforms.mesh_of_ranks import TRANSFORM as MESHES
-from transforms.partition_axis import TRANSFORM as SPLITS
+from transforms.distributions.mesh_of_ranks import TRANSFORM as MESHES
+from transforms.faces.partition_axis import TRANSFORM as SPLITS
+from transforms.threads.dealt_loops import TRANSFORM as SHARES
 
 START = """\
 comm = MPI.COMM_WORLD

@@ -23,8 +23,8 @@ from tests.transforms.gather_programs import (
     placed,
     run,
 )
-from transforms.fetched_whole import TRANSFORM as FETCHED_WHOLE
-from transforms.private_counts import TRANSFORM as PRIVATE_COUNTS
+from transforms.loops.fetched_whole import TRANSFORM as FETCHED_WHOLE
+from transforms.loops.private_counts import TRANSFORM as PRIVATE_COUNTS
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,7 +7,7 @@ from advisor import engine
 from advisor.engine import Options
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Copy
-from transforms.partition_axis import TRANSFORM
+from transforms.faces.partition_axis import TRANSFORM
 
 START = """\
 comm = MPI.COMM_WORLD

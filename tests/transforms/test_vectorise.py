@@ -16,7 +16,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.proposal import Proposal
 from advisor.ir.statements import Unknown, walk
 from tests.transforms.loop_programs import Program, equal_bits, nests, program, results, rewritten
-from transforms.vectorise import TRANSFORM
+from transforms.loops.vectorise import TRANSFORM
 
 
 def is_the_proposed(source: str, made: Program, which: int) -> bool:

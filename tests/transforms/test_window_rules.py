@@ -23,7 +23,7 @@ from tests.transforms.checks import (
 )
 from tests.transforms.many import EXTENTS, SLACK, WIDTHS, check_program
 from tests.transforms.programs import Program, programs
-from transforms.shifts_to_scan import TRANSFORM
+from transforms.sweeps.shifts_to_scan import TRANSFORM
 
 GOLDEN = golden("ADV201")
 NEAR_MISSES = changed("ADV201", "near_misses.txt")

@@ -12,7 +12,7 @@ from spmd_running import (
     proposals,
 )
 
-from transforms.wrong_collective import TRANSFORM
+from transforms.messages.wrong_collective import TRANSFORM
 
 START = """
 rank, size = comm.Get_rank(), comm.Get_size()

@@ -1,0 +1,224 @@
+"""Array operations, the interpreter's steps, and what the array model makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from pathlib import Path
+
+from costdb.arrays.hierarchy import Hierarchy, hierarchy
+from costdb.arrays.rates import WHOLE
+from costdb.calibration.array_calls.fit import fit_classes, measured
+from costdb.calibration.array_calls.interpreted import (
+    INTERPRETED,
+    in_loops,
+    interpreted_action,
+    interpreted_points,
+)
+from costdb.calibration.array_calls.point_actions import action_of
+from costdb.calibration.array_calls.points import array_points
+from costdb.calibration.array_calls.sequence_fit import fit_sequences
+from costdb.calibration.array_calls.sequence_points import (
+    SEQUENCE,
+    sequence_action,
+    sequence_points,
+)
+from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
+from costdb.machines.documents import Json
+
+_STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_setitem")
+_BARE = "bare"
+"""The repetition itself, which is part of what is timed of every step but iterations."""
+_NO_CALLS = frozenset(("step", SEQUENCE, INTERPRETED))
+_REPEATED = 300
+_LINE_BYTES = 64
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+_LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
+_RATIO, _FARTHEST_BYTES = 4, 64 * 2**20
+"""Of the ends of pieces beyond the second cache; and the farthest, as arrays that are timed are
+not much larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArraySection:
+    """Calls of NumPy by class, element type, strides and working set."""
+
+    name: str = "arrays"
+    title: str = "array operations by class, element type, strides and working set"
+    needs: frozenset[Need] = frozenset()
+
+    def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
+        """Return the calls to time, and the steps of an interpreted loop."""
+        steps = [Point(f"python {step}", {"step": step}) for step in (*_STEPS, _BARE)]
+        loops = interpreted_points()
+        return [*steps, *loops, *array_points(effort), *sequence_points(effort)]
+
+    def action(self, point: Point, world: World) -> Action:
+        """Return what is timed."""
+        if "step" in point.features:
+            return Action(_step(str(point.features["step"])), _REPEATED, alone=True)
+        if INTERPRETED in point.features:
+            return interpreted_action(point)
+        return sequence_action(point) if SEQUENCE in point.features else action_of(point)
+
+    def fit(self, timings: Sequence[Timing]) -> Fitted:
+        """Fit every class by itself, and then what programs of several calls have on top."""
+        memory = caches()
+        steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
+        programs = [timing for timing in timings if SEQUENCE in timing.point.features]
+        calls = [t for t in timings if t.point.features.keys().isdisjoint(_NO_CALLS)]
+        # what computes for itself repeats best on a core of its own; what a program meets besides
+        # is in the factor of whole programs, whose samples are of all states of the machine
+        idle = [timing.on_idle_cores() for timing in calls]
+        classes, qualities, fresh = fit_classes(idle, memory)
+        rates: dict[str, Json] = {}
+        for one in classes:
+            by_type = rates.setdefault(one.key, {})
+            assert isinstance(by_type, dict)
+            by_type[one.dtype] = one.document()
+        elements = [
+            int(t.point.features.get("rows", 1)) * int(t.point.features.get("columns", 1))
+            for t in calls
+        ]
+        arrays: dict[str, Json] = {
+            **caches_document(memory),
+            "rates": rates,
+            "fresh": {"line_us": fresh},
+            "range": {"elements": [1, max(elements, default=1)]},
+        }
+        parts: dict[str, Json] = {"arrays": arrays}
+        loops = [timing for timing in timings if INTERPRETED in timing.point.features]
+        python = in_loops(_python(steps), loops)
+        if python:
+            parts["python"] = python
+        whole, judged = fit_sequences(programs, parts, memory.line_bytes)
+        if whole is not None:
+            arrays[WHOLE] = whole
+        notes = [
+            "Array operations: steady state of a process that has run a while, one BLAS thread.",
+        ]
+        chosen = sum(one is not timing for one, timing in zip(idle, calls, strict=True))
+        if chosen:
+            notes.append(
+                f"Array operations: the rates of {chosen} of {len(calls)} points are of samples "
+                "during which no other guest used the core; the factor of whole programs is of all."
+            )
+        return Fitted(parts, (*qualities, *judged), tuple(notes))
+
+
+def caches_document(memory: Hierarchy) -> dict[str, Json]:
+    """Return the ends of the pieces, and the caches' ways, as a profile states them."""
+    keys = [f"b{level}" for level in memory.levels]
+    return {
+        "levels": {k: measured(size, "byte") for k, size in zip(keys, memory.levels, strict=True)},
+        "way_bytes": {k: measured(way, "byte") for k, way in zip(keys, memory.ways, strict=True)},
+    }
+
+
+def cache_levels(folder: Path = _CACHES) -> tuple[int, ...]:
+    """Return the ends of the pieces of shared memory, whose last reaches beyond the caches."""
+    caches_found = _stated(folder)
+    if caches_found is None:
+        return (*_LEVELS, 2 * _LEVELS[-1])
+    # a large cache is shared, so that its far end is slower than its near one
+    (first, _), (second, _), (last, _) = caches_found
+    return first, second, max(last // 4, second + 1), last, 2 * last
+
+
+def caches(folder: Path = _CACHES) -> Hierarchy:
+    """Return up to how many bytes data counts as being in each piece of the memory.
+
+    The first two caches are a process's own. Of the last one nobody states what a process has:
+    others use it too, and pages that lie far apart must be looked up. So times grow step by step
+    from the second cache on, and pieces of equal ratios follow the growth up to the last cache, or
+    to what is measured of a larger one.
+    """
+    found = _stated(folder)
+    if found is None:
+        return hierarchy(_LEVELS, _LINE_BYTES)
+    (first, first_way), (second, second_way), (last, last_way) = found
+    farthest, end = min(last, _FARTHEST_BYTES), 2 * second
+    ends = [first, second]
+    while end < farthest:
+        ends.append(end)
+        end *= _RATIO
+    ends.append(max(farthest, second + 1))
+    ways = first_way, second_way, *(last_way for _ in ends[2:])
+    return hierarchy(ends, _LINE_BYTES, ways if all(ways) else ())
+
+
+def _stated(folder: Path) -> list[tuple[int, int]] | None:
+    """Return the bytes of each cache and of one of its ways, None where they are not all told."""
+    found: dict[int, tuple[int, int]] = {}
+    for index in sorted(folder.glob("index*")):
+        try:
+            kind, level, size, sets, line = (
+                (index / name).read_text().strip()
+                for name in ("type", "level", "size", "number_of_sets", "coherency_line_size")
+            )
+        except OSError:
+            continue
+        if kind != "Instruction" and size.endswith("K") and size[:-1].isdecimal():
+            way = int(sets) * int(line) if sets.isdecimal() and line.isdecimal() else 0
+            found[int(level)] = 1024 * int(size[:-1]), way
+    return [found[level] for level in (1, 2, 3)] if sorted(found) == [1, 2, 3] else None
+
+
+def _step(name: str) -> Callable[[], object]:
+    import numpy as np
+
+    array, vector, index, value = np.ones((40, 40)), np.ones(40), 7, np.float64(1.5)
+
+    def iteration() -> None:
+        for _ in range(_REPEATED):
+            pass
+
+    def getitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            array[index, index]
+
+    def setitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            array[index, index] = value
+
+    def arith() -> None:
+        for _ in repeat(None, _REPEATED):
+            value + value
+
+    def vector_getitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            vector[index]
+
+    def vector_setitem() -> None:
+        for _ in repeat(None, _REPEATED):
+            vector[index] = value
+
+    def bare() -> None:
+        for _ in repeat(None, _REPEATED):
+            pass
+
+    steps = (bare, iteration, getitem, setitem, arith, vector_getitem, vector_setitem)
+    return next(step for step in steps if step.__name__ == name)
+
+
+def _python(steps: dict[str, Timing]) -> dict[str, Json]:
+    if set(steps) != {*_STEPS, _BARE}:
+        return {}
+    bare_us = steps[_BARE].typical_us
+    made: dict[str, Json] = {}
+    for name in _STEPS:
+        known_us = 0.0 if name == "iteration" else bare_us
+        low, middle, high = (max(0.0, us - known_us) for us in _ends(steps[name]))
+        made[f"{name}_us"] = measured(middle, "us", low, high)
+    return made
+
+
+def _ends(timing: Timing) -> tuple[float, float, float]:
+    samples = sorted(timing.samples_us)
+    low, high = (samples[int(q * (len(samples) - 1))] for q in (0.05, 0.95))
+    middle = min(max(timing.typical_us, low), high)
+    return low, middle, high
+
+
+SECTION = ArraySection()

@@ -1,0 +1,316 @@
+"""Fits the array model: what a call takes is known, what each part of it costs is found.
+
+A class and element type is fitted by itself (:mod:`costdb.calibration.array_calls.solve`); the
+model without line terms beside it has the same pieces for its elements, so that the two differ by what
+the lines say. Both are judged on the same points, each left out of the fit that predicts it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from costdb.arrays.amounts import (
+    ALONE,
+    APART_ELEMENT,
+    APART_STORED,
+    CALL,
+    CROWDED,
+    CROWDED_STORED,
+    ELEMENT,
+    FRESH_CALL,
+    KEPT_CALL,
+    LINES,
+    NEAR_PAGE,
+    PAGE,
+    ROWS_LOADED,
+    ROWS_STORED,
+    RUN,
+    UNFORESEEN,
+    amounts,
+    rate_key,
+    residual_key,
+    working_set,
+)
+from costdb.arrays.hierarchy import SPREADS, Hierarchy
+from costdb.arrays.rates import PAGES, SPREAD
+from costdb.calibration.array_calls.fresh_points import fresh_lines
+from costdb.calibration.array_calls.point_calls import call_of
+from costdb.calibration.array_calls.solve import (
+    PIECE,
+    Place,
+    System,
+    best_fit,
+    left_out,
+    system_of,
+)
+from costdb.calibration.section import Quality, Timing
+from costdb.expr import evaluate
+from costdb.machines import RESIDUAL
+from costdb.machines.documents import Json
+from costdb.work import ArrayCall
+
+_QUANTILES = (0.05, 0.95)
+_LEAST_TESTED = 6
+PAGES_OF_PROCESSORS = 1536, 2048, 3072
+"""Entries of the second buffers of pages of processors of the last ten years."""
+_UNITS = {
+    **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
+    **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED, UNFORESEEN), "us/element"),
+    **dict.fromkeys((PAGE, NEAR_PAGE), "us/page"),
+}
+LINES_MODEL, ELEMENTS_MODEL = "lines in pieces", "call + elements in pieces"
+
+
+@dataclass(frozen=True, slots=True)
+class FittedClass:
+    """One class and element type.
+
+    Attributes
+    ----------
+    key, dtype : str
+    coefficients : mapping of place to float
+    spread : int or None
+        Over how many times as many sets lines spread as their pitch says; None where no point
+        tells.
+    pages : int or None
+        Of how many pages the processor soon knows the place; None where no point tells.
+    residuals : mapping of str to (float, float)
+        Low and high quantile of measured over predicted at points that were left out of the fit,
+        by how their elements lie.
+    """
+
+    key: str
+    dtype: str
+    coefficients: Mapping[Place, float]
+    residuals: Mapping[str, tuple[float, float]]
+    spread: int | None = None
+    pages: int | None = None
+
+    def document(self) -> dict[str, Json]:
+        """Return the class as the profile has it."""
+        made: dict[str, Json] = {}
+        for place, value in self.coefficients.items():
+            inner = made
+            for key in place[:-1]:
+                following = inner.setdefault(key, {})
+                assert isinstance(following, dict)
+                inner = following
+            inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
+        for name, found in ((SPREAD, self.spread), (PAGES, self.pages)):
+            if found is not None:
+                made[name] = measured(found, "1")
+        for key, (low, high) in self.residuals.items():
+            made[key] = measured(1.0, "1", min(low, 1.0), max(high, 1.0))
+        return made
+
+
+def measured(value: float, unit: str, low: float | None = None, high: float | None = None) -> Json:
+    """Return a quantity that this calibration measured."""
+    made: dict[str, Json] = {
+        "value": _short(value),
+        "unit": unit,
+        "provenance": "measured",
+        "source": "calibration",
+    }
+    if low is not None and high is not None:
+        made |= {"low": _short(low), "high": _short(high)}
+    return made
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def fit_classes(
+    timings: Sequence[Timing], memory: Hierarchy
+) -> tuple[list[FittedClass], list[Quality], dict[str, Json]]:
+    """Return the coefficients of every class, how well they do, and what fresh lines take."""
+    groups: dict[tuple[str, str], list[tuple[ArrayCall, Timing]]] = {}
+    for timing in timings:
+        if timing.launches_us and "fresh" not in timing.point.features:
+            call = call_of(timing.point)
+            groups.setdefault((rate_key(call), call.dtype), []).append((call, timing))
+    fresh = fresh_lines(timings, memory.line_bytes)
+    fitted: list[FittedClass] = []
+    qualities: list[Quality] = []
+    for (key, dtype), group in sorted(groups.items()):
+        found, judged = fit_calls(key, dtype, group, memory)
+        fitted.append(found)
+        qualities += judged
+    return fitted, qualities, fresh
+
+
+def fit_calls(
+    key: str, dtype: str, group: Sequence[tuple[ArrayCall, Timing]], memory: Hierarchy
+) -> tuple[FittedClass, list[Quality]]:
+    """Return the coefficients of calls of one class, and how well they do on points left out."""
+    import numpy as np
+
+    calls, timings = [call for call, _ in group], [timing for _, timing in group]
+    times = [timing.typical_us for timing in timings]
+    rows = [_row(call, memory) for call in calls]
+    ways = _ways(calls, rows, memory)
+    by_lines = [system_of(some, times, memory) for some in ways.values()]
+    standard_rows = [
+        _standard_row(call, row, memory) for call, row in zip(calls, rows, strict=True)
+    ]
+    by_elements = system_of(standard_rows, times, memory)
+    kinds = [residual_key(row) for row in rows]
+    tested = _tested(by_lines[0], kinds, [float(evaluate(call.elements, {})) for call in calls])
+    name = f"{key} {dtype}"
+    predicted = left_out(by_lines, tested, name)
+    qualities: list[Quality] = []
+    if tested:
+        standard = left_out([by_elements], tested, name)
+        judged = [timings[number] for number in tested]
+        qualities = [
+            _quality(name, ELEMENTS_MODEL, standard.tolist(), judged, chosen=False),
+            _quality(name, LINES_MODEL, predicted.tolist(), judged, chosen=True),
+        ]
+    foretold = {n: us for n, us in zip(tested, predicted.tolist(), strict=True) if us > 0}
+    # what is published is fitted to all points; those left out in turn have said how good it is
+    best = best_fit(by_lines, np.ones(len(times), dtype=bool))
+    way = next(way for way, one in zip(ways, by_lines, strict=True) if one is best.system)
+    known = best.coefficients.tolist()
+    found = dict(zip(best.system.places, known, strict=True))
+    # a line that was measured to cost nothing is known; of other parts there is nothing to say
+    kept = {p: us for p, us in found.items() if us > 0 or p == (CALL,) or p[0] in LINES}
+    residuals = _residuals(foretold, kinds, timings)
+    fitted = FittedClass(
+        key,
+        dtype,
+        _reaching_far(kept, memory),
+        residuals,
+        spread=way.spread if len({one.spread for one in ways}) > 1 else None,
+        pages=way.pages if len({one.pages for one in ways}) > 1 else None,
+    )
+    return fitted, qualities
+
+
+def _ways(
+    calls: Sequence[ArrayCall], rows: Sequence[Mapping[Place, float]], memory: Hierarchy
+) -> dict[Hierarchy, Sequence[Mapping[Place, float]]]:
+    """Return the amounts of calls by what no system tells of its processor, the usual way first.
+
+    That is how lines spread over sets, and of how many pages the processor soon knows the place.
+    Where too few calls have lines that crowd, or come to pages, there is one way.
+    """
+    crowded, paged = (
+        [any(place[0] in names for place in row) for row in rows]
+        for names in ((CROWDED, CROWDED_STORED), (PAGE,))
+    )
+    spreads = dict.fromkeys((memory.spread, *(SPREADS if any(crowded) else ())))
+    many = sum(paged) >= _LEAST_TESTED
+    pages = dict.fromkeys((memory.pages, *(PAGES_OF_PROCESSORS if many else ())))
+    told = [one or other for one, other in zip(crowded, paged, strict=True)]
+    found = {memory: rows}
+    for way in (replace(memory, spread=s, pages=p) for s in spreads for p in pages):
+        if way not in found:
+            found[way] = [
+                _row(call, way) if tells else row
+                for call, row, tells in zip(calls, rows, told, strict=True)
+            ]
+    return found
+
+
+def _reaching_far(found: Mapping[Place, float], memory: Hierarchy) -> dict[Place, float]:
+    """Return coefficients of lines for all levels beyond the nearest known one.
+
+    Where nothing was measured, lines cost what those from the level before do, not nothing.
+    """
+    reaching = dict(found)
+    for name in LINES:
+        known = 0.0
+        for key in memory.keys:
+            known = reaching.get((name, key), known)
+            if known > 0:
+                reaching[name, key] = known
+    return reaching
+
+
+def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
+    row: dict[Place, float] = {}
+    for amount in amounts(call, memory):
+        row[amount.place] = row.get(amount.place, 0.0) + float(evaluate(amount.amount, {}))
+    return row
+
+
+def _standard_row(
+    call: ArrayCall, row: Mapping[Place, float], memory: Hierarchy
+) -> dict[Place, float]:
+    """Return the amounts of the model that knows calls and elements only, in the same pieces."""
+    without = (*LINES, ALONE, CROWDED, CROWDED_STORED, APART_STORED, PAGE, NEAR_PAGE, RUN)
+    kept = {p: amount for p, amount in row.items() if p[0] not in without}
+    if call.visits:
+        own = working_set(call, memory.line_bytes)
+        for key, here in memory.shares(own):
+            kept[PIECE, key] = float(evaluate(call.elements * here, {}))
+    return kept
+
+
+def _tested(system: System, kinds: Sequence[str], elements: Sequence[float]) -> list[int]:
+    """Return the points, by their number, that are left out in turn.
+
+    Of each kind the least and the greatest stay in, as does what alone determines a coefficient:
+    the others say nothing of what lies beyond them, and a prediction there says so itself.
+    """
+    import numpy as np
+
+    sizes, support = np.array(elements), (system.matrix > 0).sum(axis=0)
+    tested = []
+    for number, kind in enumerate(kinds):
+        alike = sizes[np.array([other == kind for other in kinds])]
+        inside = alike.min() < sizes[number] < alike.max()
+        if inside and support[system.matrix[number] > 0].min() > 1:
+            tested.append(number)
+    return tested
+
+
+def _residuals(
+    foretold: Mapping[int, float], kinds: Sequence[str], timings: Sequence[Timing]
+) -> dict[str, tuple[float, float]]:
+    """Return the ends of measured over predicted time, by how elements lie, and of all.
+
+    Every launch counts by itself, so that what differs from launch to launch is in it. The ends
+    of a kind with too few points are those of all.
+    """
+    import numpy as np
+
+    ratios: dict[str, list[float]] = {RESIDUAL: []}
+    counts = Counter(kinds[place] for place in foretold)
+    for place, predicted in foretold.items():
+        kind = kinds[place] if counts[kinds[place]] >= _LEAST_TESTED else RESIDUAL
+        launches = timings[place].each_launch_us
+        ratios.setdefault(kind, []).extend(launch / predicted for launch in launches)
+    if not foretold:
+        # nothing but its own launches says how sure a single point is
+        ratios[RESIDUAL] = [
+            launch / timing.typical_us for timing in timings for launch in timing.each_launch_us
+        ]
+    if not ratios[RESIDUAL]:
+        ratios[RESIDUAL] = [ratio for kind in ratios.values() for ratio in kind]
+    return {
+        kind: (float(np.quantile(given, _QUANTILES[0])), float(np.quantile(given, _QUANTILES[1])))
+        for kind, given in ratios.items()
+    }
+
+
+def _quality(
+    operation: str,
+    model: str,
+    predicted_us: Sequence[float],
+    timings: Sequence[Timing],
+    *,
+    chosen: bool,
+) -> Quality:
+    import numpy as np
+
+    times, predicted = np.array([timing.typical_us for timing in timings]), np.array(predicted_us)
+    spread = float(((times - times.mean()) ** 2).sum())
+    r2 = float(((times - predicted) ** 2).sum()) / spread if spread else 0.0
+    error = float(np.median(np.abs(predicted - times) / times))
+    pairs = tuple(zip(times.tolist(), predicted.tolist(), strict=True))
+    launches = tuple(timing.each_launch_us for timing in timings)
+    return Quality(operation, model, r2, error, len(times), chosen, pairs, launches)

@@ -1,0 +1,171 @@
+"""Loops over elements that an interpreter goes through, beside what their steps take by themselves.
+
+Each step is timed by itself, again and again on the same element. In a loop it has another element
+and another index each time, and steps follow one another. How many times longer they take then is
+found with loops that none of the steps was fitted to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from costdb.calibration.host.one_thread import numpy_on_one_thread
+from costdb.calibration.section import Action, Point, Timing
+from costdb.elements import price_interpretation
+from costdb.estimate import Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import num
+from costdb.machines.documents import Json, to_float
+from costdb.machines.machine import machine_of
+from costdb.work import Interpretation
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+INTERPRETED = "interpreted"
+_ROWS, _COLUMNS = 12, 40
+_QUANTILES = (0.05, 0.95)
+_TYPES = ("float64", "int32")
+
+
+def _sums(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = a[i, j] + b[i, j]
+
+
+def _neighbours(a: Array, b: Array, c: Array, v: Array) -> None:
+    for j in range(1, a.shape[1]):
+        for i in range(1, a.shape[0]):
+            c[i, j] = a[i - 1, j] - a[i, j - 1] * b[i, j]
+
+
+def _totals(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            v[j] = v[j] + a[i, j]
+
+
+def _recurrence(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(1, a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = c[i - 1, j] + a[i, j]
+
+
+def _scaled(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = a[i, j] * v[j]
+
+
+def _moved(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = a[i, j]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A nest, and the work of one of its iterations in the words of the model."""
+
+    run: Callable[[Array, Array, Array, Array], None]
+    each: Interpretation
+    rows: int = _ROWS
+    columns: int = _COLUMNS
+
+
+_ONE = num(1)
+_LOOPS: Mapping[str, _Loop] = {
+    "sums": _Loop(_sums, Interpretation(_ONE, loads=2, stores=1, operations=1)),
+    "neighbours": _Loop(
+        _neighbours, Interpretation(_ONE, loads=3, stores=1, operations=2), _ROWS - 1, _COLUMNS - 1
+    ),
+    "totals": _Loop(
+        _totals,
+        Interpretation(_ONE, loads=1, stores=0, operations=1, vector_loads=1, vector_stores=1),
+    ),
+    "recurrence": _Loop(
+        _recurrence, Interpretation(_ONE, loads=2, stores=1, operations=1), _ROWS - 1
+    ),
+    "scaled": _Loop(_scaled, Interpretation(_ONE, loads=1, stores=1, operations=1, vector_loads=1)),
+    "moved": _Loop(_moved, Interpretation(_ONE, loads=1, stores=1, operations=0)),
+}
+
+
+def interpreted_points() -> list[Point]:
+    """Return the loops; none is fitted, so that all are held out."""
+    return [
+        Point(INTERPRETED, {INTERPRETED: name, "dtype": dtype}, held_out=True)
+        for name in _LOOPS
+        for dtype in _TYPES
+    ]
+
+
+def interpreted_action(point: Point) -> Action:
+    """Return one loop; its repetitions are its iterations."""
+    np = numpy_on_one_thread()
+    loop = _LOOPS[str(point.features[INTERPRETED])]
+    shape, dtype = (_ROWS, _COLUMNS), str(point.features["dtype"])
+    a, b, c = (np.full(shape, value).astype(dtype) for value in (2.0, 0.5, 0.0))
+    # whole numbers that are 0 add up to 0 however often
+    a, v = (a if dtype == "float64" else a * 0), np.zeros(_COLUMNS, dtype)
+
+    def run() -> None:
+        loop.run(a, b, c, v)
+
+    return Action(run, loop.rows * loop.columns, alone=True)
+
+
+def in_loops(python: Mapping[str, Json], timings: Sequence[Timing]) -> dict[str, Json]:
+    """Return the steps as loops take them, with ends that hold nine in ten launches of loops.
+
+    Parameters
+    ----------
+    python : mapping of str to JSON
+        What each step takes by itself; empty where that was not measured.
+    timings : sequence of Timing
+        Of loops; the steps are returned as they are where there are none.
+    """
+    # the process that measures decides how many threads NumPy may have, before it is imported
+    import numpy as np
+
+    from costdb.calibration.fitting import measured
+
+    ratios = []
+    for timing in timings:
+        alone_us = _by_steps(python, timing) if timing.launches_us else None
+        if alone_us:
+            ratios.append([launch / alone_us for launch in timing.each_launch_us])
+    if not ratios:
+        return dict(python)
+    middle = median(median(launches) for launches in ratios)
+    every = [ratio for launches in ratios for ratio in launches]
+    low, high = (float(np.quantile(every, q)) for q in _QUANTILES)
+    made: dict[str, Json] = {}
+    for key, stated in python.items():
+        assert isinstance(stated, dict)
+        alone_us, note = to_float(stated["value"]), "as loops take it, over what it takes alone"
+        ends = alone_us * min(low, middle), alone_us * max(high, middle)
+        made[key] = measured(alone_us * middle, "us", *ends, note)
+    return made
+
+
+def _by_steps(python: Mapping[str, Json], timing: Timing) -> float | None:
+    """Return what an iteration takes by its steps alone, None where they are not known."""
+    document: dict[str, Json] = {
+        "schema_version": 1,
+        "name": "steps",
+        "title": "what steps take alone",
+        "library": "none",
+        "sources": {"calibration": "this one"},
+        "python": dict(python),
+    }
+    loop = _LOOPS[str(timing.point.features[INTERPRETED])]
+    price = price_interpretation(loop.each, machine_of(document, "calibration"))
+    found = 1e6 * evaluate_price(price, {}).mid if isinstance(price, Priced) else 0.0
+    return found or None

@@ -1,0 +1,185 @@
+"""Timed calls of NumPy as they are run, on memory that stays in use between visits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from costdb.calibration.array_calls.fresh_points import FRESH, fresh_action
+from costdb.calibration.array_calls.point_calls import UFUNCS, number_of
+from costdb.calibration.host.allocator import keep_freed_memory
+from costdb.calibration.host.one_thread import numpy_on_one_thread
+from costdb.calibration.section import Action, Point
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+_ENOUGH_US = 60.0
+_ELEMENTS, _RANDOM = 5_000_000, 99_991
+_AWAY_SLOT, _AWAY_ELEMENTS = 4, 15_000_000
+_PATTERN = 512
+"""So many elements of a mask are alike, and then as many of the other kind."""
+_DIVISOR = 7
+_GROWING_SLOT = 3
+"""What adds to itself has memory of its own: exponentials of values that grew took longer."""
+
+
+def action_of(point: Point) -> Action:
+    """Return what is timed at a point, on memory that stays in use between visits."""
+    if FRESH in point.features:
+        return fresh_action(point)
+    run = _operation(point)
+    if "away_bytes" in point.features:
+        between = _buffer("float64", _AWAY_SLOT)[: number_of(point, "away_bytes") // 8]
+        return Action(run, before=between.sum, alone=True)
+    # what short calls repeat is found by doing it, as nothing is known of the machine yet
+    from time import perf_counter
+
+    run()
+    begin = perf_counter()
+    run()
+    once_us = max((perf_counter() - begin) * 1e6, 0.05)
+    times = max(1, min(2000, int(_ENOUGH_US / once_us)))
+    if times == 1:
+        return Action(run, alone=True)
+
+    def repeated() -> None:
+        for _ in repeat(None, times):
+            run()
+
+    return Action(repeated, times, alone=True)
+
+
+def _operation(point: Point) -> Callable[[], object]:
+    np = numpy()
+    features, operation = point.features, str(point.features["operation"])
+    dtype = str(features["dtype"])
+    if operation == "view":
+        base = _buffer("float64", 0)[:10_000].reshape(100, 100)
+        return lambda: base[1:-1, 2:]
+    if operation in ("take", "add_at", "add_at_cast"):
+        places, size = number_of(point, "places"), number_of(point, "table")
+        slot = 0 if operation == "take" else _GROWING_SLOT
+        table, index = _buffer(dtype, slot)[:size], _places(places, size)
+        if operation == "take":
+            return lambda: table[index]
+        one = 1 if operation == "add_at_cast" else table.dtype.type(1)
+        return lambda: np.add.at(table, index, one)
+    rows, columns = number_of(point, "rows"), number_of(point, "columns")
+    first = _buffer(dtype, 0)
+    if operation == "matmul":
+        depth = number_of(point, "depth")
+        left = first[: rows * depth].reshape(rows, depth)
+        right = _buffer(dtype, 1)[: depth * columns].reshape(depth, columns)
+        return lambda: left @ right
+    if operation == "matvec":
+        matrix, vector = first[: rows * columns].reshape(rows, columns), _buffer(dtype, 1)[:columns]
+        return lambda: matrix @ vector
+    if operation == "transpose":
+        source = first[: rows * columns].reshape(columns, rows)
+        target = _buffer(dtype, 1)[: rows * columns].reshape(rows, columns)
+
+        def transposed() -> None:
+            target[...] = source.T
+
+        return transposed
+    if "axis" in features:
+        pitch = number_of(point, "pitch") if "pitch" in features else columns
+        whole = first[: rows * pitch].reshape(rows, pitch)
+        block = whole[:, :columns] if columns > 1 or pitch == 1 else whole[:, 0]
+        return _axis_operation(operation, block, point)
+    return _elementwise_operation(point, operation, dtype, rows, columns)
+
+
+def _axis_operation(operation: str, array: Array, point: Point) -> Callable[[], object]:
+    np, axis = numpy(), number_of(point, "axis")
+    match operation:
+        case "scan":
+            if array.ndim == 1:
+                return lambda: np.cumsum(array, dtype=array.dtype)
+            return lambda: np.cumsum(array, axis=axis, dtype=array.dtype)
+        case "reduce":
+            if array.ndim == 1 or min(array.shape) == 1:
+                return lambda: array.sum(dtype=array.dtype)
+            return lambda: array.sum(axis=axis, dtype=array.dtype)
+        case "roll":
+            return lambda: np.roll(array, 2, axis=axis)
+        case "pad":
+            width = ((2, 0), (0, 0)) if axis == 0 else ((0, 0), (2, 0))
+            return lambda: np.pad(array, width, mode="wrap")
+        case "fft":
+            return lambda: np.fft.fft(array, axis=axis)
+        case _:
+            return lambda: np.sort(array, axis=axis)
+
+
+def _elementwise_operation(
+    point: Point, operation: str, dtype: str, rows: int, columns: int
+) -> Callable[[], object]:
+    np, pitch, form = numpy(), number_of(point, "pitch"), point.features["form"]
+
+    def block(kind: str, slot: int) -> Array:
+        whole = _buffer(kind, slot)[: rows * pitch].reshape(rows, pitch)
+        return whole[:, :columns] if columns > 1 else whole[:, 0]
+
+    slot = _GROWING_SLOT if form == "in_place" else 0
+    first = block("float32" if operation == "cast" else dtype, slot)
+    target = block("bool" if operation == "compare" else dtype, 2)
+    if operation in ("fill", "copy", "cast"):
+        if form == "fresh":
+            return first.copy if operation == "copy" else lambda: first.astype(dtype)
+
+        def stored() -> None:
+            target[...] = 1 if operation == "fill" else first
+
+        return stored
+    if operation == "where":
+        chosen = block("pattern" if point.features.get("mask") == "pattern" else "bool", 0)
+        second = block(dtype, 1)
+        return lambda: np.where(chosen, first, second)
+    name, count = UFUNCS[operation]
+    if operation == "divide" and dtype == "int64":
+        name = "floor_divide"
+    function = getattr(np, name)
+    operands = (first, block(dtype, 1))[:count]
+    if operation == "divide_by_one":
+        operands = first, first.dtype.type(_DIVISOR)
+    if form == "fresh":
+        return lambda: function(*operands)
+    out = first if form == "in_place" else target
+    return lambda: function(*operands, out=out)
+
+
+def numpy() -> Any:
+    """Return NumPy on one thread, in a process that keeps the memory it frees."""
+    found = numpy_on_one_thread()
+    keep_freed_memory()
+    return found
+
+
+@cache
+def _buffer(dtype: str, slot: int) -> Array:
+    """Return memory that was written, the same at each visit."""
+    np = numpy()
+    random = np.random.default_rng(slot)
+    # random numbers take longer than all else that a first idea has time for: a part is repeated
+    if dtype == "pattern":
+        part: Array = np.arange(_RANDOM) // _PATTERN % 2 == 0
+    elif dtype == "bool":
+        part = random.integers(0, 2, _RANDOM).astype(bool)
+    elif dtype.startswith("int"):
+        part = random.integers(1, 30_000, _RANDOM).astype(dtype)
+    else:
+        part = random.uniform(0.5, 1.5, _RANDOM).astype(dtype)
+    made: Array = np.resize(part, _AWAY_ELEMENTS if slot == _AWAY_SLOT else _ELEMENTS)
+    return made
+
+
+@cache
+def _places(count: int, size: int) -> Array:
+    made: Array = numpy().random.default_rng(count).integers(0, size, count)
+    return made

@@ -1,0 +1,140 @@
+"""Whether another guest of the host used the same cores while samples were taken.
+
+Beside every sample stands how long a short loop in the first cache took right before and after
+it, the *sentinel* (:mod:`costdb.calibration.host.sentinel`). Where its times fall into two groups,
+the least of which is what it takes on a core of its own, a sample is taken *alone* or *shared*, or
+neither, if it began in one state and ended in the other or ranks were in different ones. What
+counts is what programs meet, all states in turn (:mod:`costdb.typical`); how much of either a
+calibration met is told, as another time may meet another mix. Single calls of one process, which
+are compared with one another, are fitted to samples taken alone where these are most: a factor of
+whole programs, whose samples are of all states, makes of them what programs meet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from costdb.store.records import Beside
+
+NOTICEABLE_SHARE = 0.05
+"""Of the samples: a smaller part in another state is not worth telling."""
+
+_LEAST_RATIO = 1.15
+"""Of the two groups' medians: what lies closer is one group that scatters."""
+GREATEST_RATIO = 3.0
+"""Over the median: two hardware threads share a core's units, so neither is slowed down so much."""
+_LEAST_SHARE = 0.005
+"""Of a group: fewer are outliers."""
+
+
+class State(StrEnum):
+    """How the cores of a sample were used."""
+
+    ALONE = "alone"
+    SHARED = "shared"
+    CHANGING = "changing"
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The two groups of a sentinel's times: their medians, and up to which time it was alone."""
+
+    alone_us: float
+    shared_us: float
+    limit_us: float
+
+    def state(self, low_us: float, high_us: float) -> State:
+        """Return the state of a sample beside which the sentinel took so long."""
+        if high_us <= self.limit_us:
+            return State.ALONE
+        return State.SHARED if low_us > self.limit_us else State.CHANGING
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer the sentinel takes beside another guest."""
+        return self.shared_us / self.alone_us
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How cores were shared during a calibration.
+
+    Attributes
+    ----------
+    groups : mapping of int to Groups
+        By the number of threads that the sentinel watches; one whose times are one group is
+        left out, as it tells nothing.
+    counts : mapping of State to int
+        Samples in each state, of those that groups tell apart.
+    one_us : mapping of int to float
+        The median of a sentinel whose times are one group.
+    cores : float
+        Which part of the time a core was shared, by the readings of one thread's sentinel.
+    """
+
+    groups: Mapping[int, Groups]
+    counts: Mapping[State, int]
+    one_us: Mapping[int, float]
+    cores: float = 0.0
+
+    def share(self, state: State) -> float:
+        """Return which part of the samples was taken in a state."""
+        return self.counts[state] / max(sum(self.counts.values()), 1)
+
+
+UNTOLD = Sharing({}, dict.fromkeys(State, 0), {})
+"""That of a calibration without sentinels."""
+
+
+def sharing_of(visits: Iterable[Beside]) -> Sharing:
+    """Return how cores were shared over all visits of a calibration."""
+    times: dict[int, list[tuple[float, float]]] = {}
+    for beside in visits:
+        times.setdefault(beside.threads, []).extend(beside.us)
+    groups: dict[int, Groups] = {}
+    one_us: dict[int, float] = {}
+    counts = dict.fromkeys(State, 0)
+    for threads, ends in times.items():
+        every = [time for pair in ends for time in pair]
+        found = groups_of(every)
+        if found is None:
+            one_us[threads] = float(np.median(every))
+            continue
+        groups[threads] = found
+        for low, high in ends:
+            counts[found.state(low, high)] += 1
+    return Sharing(groups, counts, one_us, _cores(times.get(1, ()), groups.get(1)))
+
+
+def _cores(ends: Sequence[tuple[float, float]], groups: Groups | None) -> float:
+    """Return how often the ends of samples, which are of any rank, are over the limit."""
+    if groups is None:
+        return 0.0
+    return sum(end > groups.limit_us for pair in ends for end in pair) / (2 * len(ends))
+
+
+def groups_of(times_us: Sequence[float]) -> Groups | None:
+    """Return the two groups of times, or None where they are one.
+
+    The limit is where groups' means of the logarithm are farthest apart, weighted by how many are
+    in either (Otsu's threshold), so that it moves with the times' unit and needs no histogram.
+    """
+    logs = np.sort(np.log(np.array(times_us, dtype=np.float64)))
+    if logs.size < 2:
+        return None
+    # interrupts and whatever else stops a process would be a group of their own
+    logs = logs[logs <= np.median(logs) + np.log(GREATEST_RATIO)]
+    count = np.arange(1, logs.size)
+    below = np.cumsum(logs)[:-1]
+    apart = (logs.sum() * count / logs.size - below) ** 2 / (count * (logs.size - count))
+    split = int(np.argmax(apart)) + 1
+    alone, shared = float(np.median(logs[:split])), float(np.median(logs[split:]))
+    small = min(split, logs.size - split) < _LEAST_SHARE * logs.size
+    if small or shared - alone < np.log(_LEAST_RATIO):
+        return None
+    limit = (logs[split - 1] + logs[split]) / 2
+    return Groups(*(float(np.exp(one)) for one in (alone, shared, limit)))

@@ -1,0 +1,1 @@
+"""What several ranks do: messages, collectives, pickles, one-sided references, work at once."""

@@ -1,0 +1,1 @@
+"""Supersteps with real threads: plans, kernels, fits and what a profile keeps of them."""

@@ -1,0 +1,159 @@
+"""ADV102: deal the indices out in blocks, or cyclically in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
+from advisor.ir.dependence import bounds_of
+from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.proposal import Proposal
+from advisor.ir.statements import Bind, Loop, ScalarBind, Scatter, Store, Unknown, walk
+from advisor.ir.values import Point, reads
+from advisor.source import Edit
+from costdb.expr import free_symbols
+from costdb.expr.nodes import Num
+from transforms.distributions.entries import entry_edits, legality_of_entries
+
+DOCUMENTATION = """\
+# ADV102 unbalanced-blocks
+
+**What it does.** Tries blocks, and cyclic pieces of 1 to 64 elements in powers of two, for each
+distributed dimension, and names the best piece.
+
+**Why it costs.** A region that shrinks from step to step, as in an elimination, leaves the ranks
+that own the first blocks with nothing to do; dealt out cyclically, every rank has work to the end.
+But neighbours of cyclic pieces are always elsewhere: every shift by one then sends whole pieces.
+And of a region that shrinks in blocks ever fewer ranks own some, so ever fewer take part when a
+pivot is sent to all that need it. The piece trades the one against the other: the more ranks, the
+more a step waits for messages, and the less for the busiest of them.
+
+**Example**
+
+```python
+Matrix = Annotated[NDArray[np.float64], Dist("N", "N", None, Block("rank"), on=mesh)]
+```
+
+**Use instead**
+
+```python
+Matrix = Annotated[NDArray[np.float64], Dist("N", "N", None, Cyclic("rank"), on=mesh)]
+```
+
+**Fix safety.** The annotation is inert at run time, so no result changes. Where other kernels share
+the distribution the edit is shown only.
+
+**Models used.** Lines (messages, broadcasts, array statements); the busiest rank's share of every
+step in closed form.
+
+**References.** Gaussian elimination by blocks and cyclically: the PAMELA compiler's study of
+data-parallel programs.
+"""
+
+PIECES = (1, 2, 4, 8, 16, 32, 64)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockOrCyclic:
+    """The rule ADV102; see its page in `documentation`."""
+
+    code: str = "ADV102"
+    name: str = "unbalanced-blocks"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield the other ways to deal out each dimension, for all arrays dealt out alike."""
+        dealt = dict.fromkeys(
+            (dimension, dim, array.spec.mesh, len(array.spec.dims))
+            for array in kernel.arrays.values()
+            for dimension, dim in enumerate(array.spec.dims)
+            if not isinstance(dim, NotDistributed)
+        )
+        for dimension, dim, mesh, dimensions in dealt:
+            if isinstance(dim, BlockDim) and _is_even(kernel, dimension, dimensions):
+                # blocks have the least work, and send the least, where nothing shrinks
+                continue
+            arrays = {
+                name: array
+                for name, array in kernel.arrays.items()
+                if array.spec.mesh == mesh
+                and len(array.spec.dims) == dimensions
+                and array.spec.dims[dimension] == dim
+            }
+            yield from _dealt_otherwise(kernel, arrays, dimension, dim)
+
+
+def _is_even(kernel: Kernel, dimension: int, dimensions: int) -> bool:
+    """Return whether all but a constant part of a dimension takes part in every statement."""
+    statements = tuple(walk(kernel.body))
+    indices = {loop.variable for loop in statements if isinstance(loop, Loop)}
+    for statement in statements:
+        if isinstance(statement, Scatter | Unknown):
+            return False
+        found = []
+        if isinstance(statement, Bind | ScalarBind | Store):
+            found += [(read.array, read.region) for read in reads(statement.value)]
+        if isinstance(statement, Store):
+            found.append((statement.array, statement.region))
+        for array, region in found:
+            if len(region) != dimensions:
+                continue
+            part = region[dimension]
+            if isinstance(part, Point):
+                if not indices.isdisjoint(free_symbols(part.at)):
+                    return False
+                continue
+            low, high = bounds_of(part)
+            if not isinstance(kernel.extents(array)[dimension] - (high - low), Num):
+                return False
+    return True
+
+
+def _dealt_otherwise(
+    kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int, dim: AxisMap
+) -> Iterator[Proposal]:
+    names = ", ".join(f"`{name}`" for name in arrays)
+    candidates: list[AxisMap] = [BlockDim(dim.axes)]
+    candidates += [CyclicDim(dim.axes, piece) for piece in PIECES]
+    for other in candidates:
+        if other == dim:
+            continue
+        changed = {
+            name: replace(array, spec=replace(array.spec, dims=_with(array, dimension, other)))
+            for name, array in arrays.items()
+        }
+        yield Proposal(
+            title=f"deal axis {dimension} of {names} out {_described(other)}",
+            reason="the pieces decide how evenly the work stays spread and how much neighbours"
+            " exchange",
+            span=next(iter(arrays.values())).places.whole,
+            variant=kernel.with_arrays({**kernel.arrays, **changed}),
+            legality=legality_of_entries(kernel, arrays, (dimension,)),
+            edits=partial(_edits, kernel, arrays, dimension, other),
+        )
+
+
+def _with(array: DeclaredArray, dimension: int, other: AxisMap) -> tuple[AxisMap, ...]:
+    return tuple(
+        other if position == dimension else dim for position, dim in enumerate(array.spec.dims)
+    )
+
+
+def _described(dim: AxisMap) -> str:
+    if isinstance(dim, CyclicDim):
+        return "cyclically" if dim.k == 1 else f"cyclically in pieces of {dim.k}"
+    return "in blocks"
+
+
+def _edits(
+    kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int, other: AxisMap
+) -> tuple[Edit, ...]:
+    if any(dimension >= len(array.places.dimensions) for array in arrays.values()):
+        return ()
+    changes = [(array.places.dimensions[dimension], other) for array in arrays.values()]
+    return entry_edits(changes, kernel.context)
+
+
+TRANSFORM = BlockOrCyclic()

@@ -1,0 +1,313 @@
+"""ADV605: arrange the ranks of a Cartesian communicator otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+from advisor.finding import Applicability
+from advisor.ir.proposal import Legality
+from advisor.ir.spmd.memory import (
+    Allocation,
+    At,
+    Buffer,
+    Contiguity,
+    Index,
+    Order,
+    Origin,
+    View,
+    Whole,
+    contiguity,
+)
+from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
+from advisor.ir.spmd.sizes import with_derived
+from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
+from advisor.source import Span
+from costdb.expr import ExprError, evaluate, num
+from transforms.distributions.factors import factorisations
+
+DOCUMENTATION = """\
+# ADV605 shape-of-the-ranks
+
+**What it does.** Tries every arrangement of the ranks of a Cartesian communicator: 8 ranks as
+4 x 2, 2 x 4, 8 x 1 and 1 x 8. Where the program uses fewer ranks than it was started with, as
+`int(sqrt(size))` ranks in each direction do unless their number is a square, it says how many
+have nothing to do, and counts what the others do for them.
+
+**Why it costs.** Faces are as long as blocks are, so a square mesh sends the fewest bytes. But a
+face across the storage order is copied element by element from as many cache lines, a face along
+it goes as it is, and a mesh with one rank along an axis sends nothing there. An idle rank's share
+is work for the others.
+
+**Example**
+
+```python
+cart = comm.Create_cart((1, 8))
+```
+
+**Use instead**
+
+```python
+cart = comm.Create_cart((4, 2))
+```
+
+**When it stays quiet.** Meshes whose extents the source does not tell; arrays of which it is not
+seen along which of their dimensions each axis of the mesh cuts; meshes of one or of more than two
+axes; faces that are exchanged once.
+
+**Fix safety.** Shown only: what the program derives from the shape, such as the extents of blocks,
+has to follow.
+
+**Models used.** Lines (messages, array statements).
+
+**References.** Best aspect ratios by model and by measurement: the study of a parallel spectral
+transform code on the Intel Paragon. Rows and columns at different cost: the study of
+communication costs with cache effects for ZPL and MPI programs.
+"""
+
+_AXES = 2
+_SENDS = frozenset({Op.SEND, Op.SENDRECV})
+
+
+@dataclass(frozen=True, slots=True)
+class _Face:
+    """A face that goes to a neighbour.
+
+    Attributes
+    ----------
+    step : Communicate
+    view : View
+        Of the array, not of a copy that is sent in its place.
+    axis : int
+        Of the mesh, along which it goes.
+    dimension : int
+        Of the array, of which it is one index.
+    """
+
+    step: Communicate
+    view: View
+    axis: int
+    dimension: int
+
+
+@dataclass(frozen=True)
+class _Exchange:
+    """What blocks of a mesh exchange, and how the mesh cuts them.
+
+    Attributes
+    ----------
+    function : SpmdFunction
+    visit : Visit
+        Of the first message.
+    communicator : Communicator
+    dims : tuple of int
+    faces : tuple of _Face
+    work : tuple of Step
+        What is computed beside the exchange.
+    """
+
+    function: SpmdFunction
+    visit: Visit
+    communicator: Communicator
+    dims: tuple[int, ...]
+    faces: tuple[_Face, ...]
+    work: tuple[Step, ...]
+
+    @property
+    def weight(self) -> int:
+        """Loops around the exchange."""
+        return self.function.weight(self.visit)
+
+    @cached_property
+    def axis_of(self) -> Mapping[int, int]:
+        """Return which axis of the mesh cuts a dimension of the array."""
+        return {face.dimension: face.axis for face in self.faces}
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeOfTheRanks:
+    """The rule ADV605; see its page in `documentation`."""
+
+    code: str = "ADV605"
+    name: str = "shape-of-the-ranks"
+    documentation: str = DOCUMENTATION
+
+    def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
+        """Yield every other arrangement of the ranks that exchange faces in a loop."""
+        exchanges: dict[Span, _Exchange] = {}
+        for function in program.functions:
+            for exchange in _exchanges(program, function):
+                # one for each mesh, for shapes of one mesh compete: what is deepest in loops
+                known = exchanges.setdefault(exchange.communicator.span, exchange)
+                if exchange.weight > known.weight:
+                    exchanges[exchange.communicator.span] = exchange
+        for exchange in exchanges.values():
+            yield from _arrangements(program, exchange)
+
+
+def _exchanges(program: Program, function: SpmdFunction) -> Iterator[_Exchange]:
+    """Yield what is exchanged over each mesh in each innermost loop."""
+    found: dict[tuple[str, tuple[Loop, ...]], list[tuple[Visit, _Face]]] = {}
+    for visit, step in function.operations():
+        communicator = step.communicator
+        if communicator.kind is not CommKind.CARTESIAN or function.weight(visit) == 0:
+            continue
+        face = _face(step)
+        if face is not None:
+            found.setdefault((communicator.text, visit.loops), []).append((visit, face))
+    for (_, loops), seen in found.items():
+        communicator = seen[0][1].step.communicator
+        dims = _numbers(program, communicator)
+        faces = tuple(face for _, face in seen)
+        if dims is None or not _is_clear(faces):
+            continue
+        work = tuple(
+            visit.step
+            for visit in function.visits()
+            if visit.loops == loops and isinstance(visit.step, Compute) and not visit.branches
+        )
+        yield _Exchange(function, seen[0][0], communicator, dims, faces, work)
+
+
+def _face(step: Communicate) -> _Face | None:
+    partner, sent = step.dest, step.send
+    if step.op not in _SENDS or partner is None or sent is None or sent.view is None:
+        return None
+    if partner.kind is not PartnerKind.NEIGHBOUR or partner.axis is None or sent.datatype:
+        return None
+    copied = sent.view.buffer.allocation.copied
+    view = sent.view if copied is None else copied
+    if view.region is None or view.buffer.order is Order.UNKNOWN or view.buffer.extents is None:
+        return None
+    single = [k for k, index in enumerate(view.region) if isinstance(index, At)]
+    if len(view.region) != _AXES or len(single) != 1 or view.transposed or view.flat:
+        return None
+    return _Face(step, view, partner.axis, single[0])
+
+
+def _is_clear(faces: tuple[_Face, ...]) -> bool:
+    """Return whether each axis of the mesh cuts one dimension of arrays of one shape."""
+    pairs = {(face.axis, face.dimension) for face in faces}
+    shapes = {(face.view.buffer.extents, face.view.buffer.order) for face in faces}
+    return len(pairs) == _AXES and len(dict(pairs)) == _AXES and len(shapes) == 1
+
+
+def _numbers(program: Program, communicator: Communicator) -> tuple[int, ...] | None:
+    """Return the extents of a mesh of two axes; None where the source does not tell them."""
+    dims = communicator.dims
+    if dims is None or len(dims) != _AXES:
+        return None
+    stated = {name: fact.value for name, fact in program.sizes.items() if fact.value is not None}
+    known = with_derived({name: fact.derived for name, fact in program.sizes.items()}, stated)
+    try:
+        found = tuple(evaluate(extent, known) for extent in dims)
+    except (ExprError, ArithmeticError):
+        return None
+    if any(extent != int(extent) or extent < 1 for extent in found):
+        return None
+    return tuple(int(extent) for extent in found)
+
+
+def _arrangements(program: Program, exchange: _Exchange) -> Iterator[ProgramProposal]:
+    used = exchange.dims[0] * exchange.dims[1]
+    started = program.sizes[RANKS].value
+    ranks = started if isinstance(started, int) and started > used else used
+    idle = ranks - used
+    before = _exchanged(exchange, exchange.dims, with_work=bool(idle))
+    old = " x ".join(map(str, exchange.dims))
+    for shape in factorisations(ranks, _AXES):
+        if shape == exchange.dims:
+            continue
+        new = " x ".join(map(str, shape))
+        title = f"arrange the {ranks} ranks as {new}, not {old}"
+        if idle:
+            title = f"{title}, which leaves {idle} of them idle"
+        yield ProgramProposal(
+            title=title,
+            reason="the shape sets which faces go to neighbours, how long they are, and whether"
+            " they lie across the storage order",
+            span=exchange.communicator.span,
+            function=exchange.function,
+            before=before,
+            after=_exchanged(exchange, shape, with_work=bool(idle)),
+            legality=Legality(
+                Applicability.DISPLAY,
+                "the communicator is created with any shape of as many ranks",
+            ),
+            loops=exchange.visit.loops,
+            conditions=("what the program derives from the shape of the mesh follows it",),
+        )
+
+
+def _exchanged(exchange: _Exchange, shape: tuple[int, ...], *, with_work: bool) -> tuple[Step, ...]:
+    """Return the exchange of blocks as another mesh cuts them."""
+    steps: list[Step] = []
+    scales = {
+        dimension: Fraction(exchange.dims[axis], shape[axis])
+        for dimension, axis in exchange.axis_of.items()
+    }
+    periods = exchange.communicator.periods
+    for face in exchange.faces:
+        view = _scaled(face.view, scales)
+        alone = shape[face.axis] == 1
+        if alone and periods is not None and periods[face.axis] is False:
+            continue  # there is nobody to send to
+        face_view, strided = view, contiguity(view) is not Contiguity.YES
+        if alone or strided:
+            view = _fresh(view)
+            steps.append(Copy(view, face_view, face.step.span, allocates=True))
+        if not alone:
+            payload = Payload(
+                PayloadKind.ARRAY, view.text, face.step.span, view, view.dtype, view.count
+            )
+            steps.append(replace(face.step, op=Op.SEND, send=payload, receive=None))
+        if strided and not alone:  # what comes in goes to a face like the one that went out
+            steps.append(Copy(face_view, view, face.step.span))
+    if with_work:
+        steps += [_work(step, scales) for step in exchange.work if isinstance(step, Compute)]
+    return tuple(steps)
+
+
+def _scaled(view: View, scales: Mapping[int, Fraction]) -> View:
+    """Return a view of a block that is cut otherwise."""
+    assert view.buffer.extents is not None and view.region is not None
+    extents = tuple(
+        extent * num(scales.get(k, Fraction(1))) for k, extent in enumerate(view.buffer.extents)
+    )
+    region: tuple[Index, ...] = tuple(
+        At(num(0)) if isinstance(index, At) else Whole(extent)
+        for index, extent in zip(view.region, extents, strict=True)
+    )
+    return replace(view, buffer=replace(view.buffer, extents=extents), region=region)
+
+
+def _fresh(view: View) -> View:
+    shape = view.shape or ()
+    allocation = Allocation(Origin.COPY, view.text, view.span)
+    memory = Buffer(f"{view.text} copied", -1, view.dtype, shape, Order.C, allocation)
+    return View(memory, tuple(Whole(extent) for extent in shape), view.text, view.span)
+
+
+def _work(step: Compute, scales: Mapping[int, Fraction]) -> Step:
+    factor = Fraction(1)
+    for scale in scales.values():
+        factor *= scale
+    operations = None if step.operations is None else step.operations * num(factor)
+    target = None if step.target is None else _block(step.target, scales)
+    reads = tuple(_block(view, scales) for view in step.reads)
+    return replace(step, target=target, reads=reads, operations=operations)
+
+
+def _block(view: View, scales: Mapping[int, Fraction]) -> View:
+    whole = view.region is not None and view.buffer.extents is not None
+    if not whole or len(view.region or ()) != _AXES:
+        return view
+    return _scaled(view, scales)
+
+
+TRANSFORM = ShapeOfTheRanks()

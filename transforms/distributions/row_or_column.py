@@ -1,0 +1,177 @@
+"""ADV101: distribute, or store, the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from advisor.distribution import ArraySpec, NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
+from advisor.ir.proposal import Legality, Proposal
+from advisor.source import Edit
+from transforms.distributions.entries import INERT, legality_of_entries
+
+DOCUMENTATION = """\
+# ADV101 strided-faces
+
+**What it does.** Looks at the axis along which a kernel's arrays are distributed and at their
+storage order, and proposes the other one where neighbours would exchange contiguous faces, or
+none at all.
+
+**Why it costs.** In an array stored by rows, a row is one run of memory, while each element of a
+column lies on a cache line of its own: a column of 4-byte integers with 64-byte lines touches 16
+times the lines of a row. Packing it for a message costs accordingly. And a statement that only
+reaches along one axis sends nothing when that axis is not distributed.
+
+**Example**
+
+```python
+Field = Annotated[NDArray[np.int32], Dist("N", "N", None, Block("rank"), on=Mesh(rank=16))]
+```
+
+**Use instead**
+
+```python
+Field = Annotated[NDArray[np.int32], Dist("N", "N", Block("rank"), None, on=Mesh(rank=16))]
+```
+
+**Fix safety.** Annotations are inert at run time, so changing the distribution in one is safe:
+no result changes. Changing the storage order is shown only: whoever allocates the array must
+allocate it that way.
+
+**Models used.** Lines (messages, scans, array statements).
+
+**References.** The study of communication costs with cache effects for ZPL and MPI programs,
+whose row-and-column experiment on the IBM SP-2 found a factor of about 8 in transfer time.
+"""
+
+_Entry = TypeVar("_Entry")
+_ORDINALS = ("rows", "columns")
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrColumn:
+    """The rule ADV101; see its page in `documentation`."""
+
+    code: str = "ADV101"
+    name: str = "strided-faces"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield every other single distributed axis, and the other storage order."""
+        spread = {name: a for name, a in kernel.arrays.items() if _axis(a.spec) is not None}
+        if not spread:
+            return
+        first = next(iter(spread.values()))
+        axis, dimensions = _axis(first.spec), len(first.spec.dims)
+        alike = {
+            name: array
+            for name, array in spread.items()
+            if _axis(array.spec) == axis and len(array.spec.dims) == dimensions
+        }
+        assert axis is not None
+        for other in range(dimensions):
+            if other != axis:
+                yield _redistributed(kernel, alike, axis, other)
+        several = {n: a for n, a in kernel.arrays.items() if len(a.spec.dims) > 1}
+        if several:
+            yield _reordered(kernel, several)
+
+
+def _axis(spec: ArraySpec) -> int | None:
+    """Return the only distributed dimension of an array with others, if there is just one."""
+    spread = [d for d, dim in enumerate(spec.dims) if not isinstance(dim, NotDistributed)]
+    return spread[0] if len(spread) == 1 and len(spec.dims) > 1 else None
+
+
+def _described(axis: int, dimensions: int) -> str:
+    return f"by {_ORDINALS[axis]}" if dimensions == 2 else f"along axis {axis}"
+
+
+def _redistributed(
+    kernel: Kernel, arrays: dict[str, DeclaredArray], axis: int, other: int
+) -> Proposal:
+    changed = {name: _swapped(array, axis, other) for name, array in arrays.items()}
+    dimensions = len(next(iter(arrays.values())).spec.dims)
+    names = ", ".join(f"`{name}`" for name in arrays)
+    return Proposal(
+        title=(
+            f"distribute {names} {_described(other, dimensions)},"
+            f" not {_described(axis, dimensions)}"
+        ),
+        reason=(
+            "what neighbours exchange is then contiguous in memory, or need not be exchanged at all"
+        ),
+        span=next(iter(arrays.values())).places.whole,
+        variant=kernel.with_arrays({**kernel.arrays, **changed}),
+        legality=_legality(kernel, arrays),
+        edits=partial(_swap_edits, tuple(arrays.values()), axis, other, kernel.context),
+    )
+
+
+def _swapped(array: DeclaredArray, axis: int, other: int) -> DeclaredArray:
+    return replace(
+        array,
+        spec=replace(
+            array.spec,
+            dims=_exchanged(array.spec.dims, axis, other),
+            halo=_exchanged(array.spec.halo, axis, other),
+        ),
+    )
+
+
+def _exchanged(entries: tuple[_Entry, ...], axis: int, other: int) -> tuple[_Entry, ...]:
+    changed = list(entries)
+    changed[axis], changed[other] = changed[other], changed[axis]
+    return tuple(changed)
+
+
+def _legality(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Legality:
+    every = range(max(len(array.spec.dims) for array in arrays.values()))
+    legality = legality_of_entries(kernel, arrays, every)
+    if legality is INERT and any(any(array.spec.halo) for array in arrays.values()):
+        return Legality(
+            Applicability.DISPLAY, "the declared halo widths must be moved along by hand"
+        )
+    return legality
+
+
+def _swap_edits(
+    arrays: tuple[DeclaredArray, ...], axis: int, other: int, context: SourceContext
+) -> tuple[Edit, ...]:
+    edits: set[Edit] = set()
+    for array in arrays:
+        spans = array.places.dimensions
+        if len(spans) != len(array.spec.dims) or any(array.spec.halo):
+            return ()
+        edits.add(Edit(spans[axis], context.text(spans[other])))
+        edits.add(Edit(spans[other], context.text(spans[axis])))
+    return tuple(sorted(edits, key=lambda edit: edit.span))
+
+
+def _reordered(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Proposal:
+    changed = {
+        name: replace(
+            array, spec=replace(array.spec, order="F" if array.spec.order == "C" else "C")
+        )
+        for name, array in arrays.items()
+    }
+    wanted = next(iter(changed.values())).spec.order
+    names = ", ".join(f"`{name}`" for name in arrays)
+    return Proposal(
+        title=f'store {names} with order="{wanted}"',
+        reason="the faces that neighbours exchange are then contiguous in memory",
+        span=next(iter(arrays.values())).places.whole,
+        variant=kernel.with_arrays({**kernel.arrays, **changed}),
+        legality=Legality(
+            Applicability.DISPLAY,
+            "results stay the same, but whoever allocates the arrays must store them that way",
+        ),
+        edits=tuple,
+    )
+
+
+TRANSFORM = RowOrColumn()

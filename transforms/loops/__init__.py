@@ -1,0 +1,1 @@
+"""Rules for loops over elements: their order, array statements, what they fetch and count."""

@@ -1,0 +1,237 @@
+"""ADV402: fetch a distributed array once, not its elements one by one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from functools import partial
+
+from advisor.distribution import NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel, Places
+from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import whole
+from advisor.ir.statements import (
+    Bind,
+    Choice,
+    Loop,
+    Rename,
+    Return,
+    ScalarBind,
+    Stated,
+    Statement,
+    Store,
+    Unknown,
+    Unrolled,
+    walk,
+    written,
+)
+from advisor.ir.values import Copy, Read, Value
+from advisor.source import Edit, Span
+from costdb.expr import to_text
+from transforms.loops.element_loops import compiled, with_statement
+from transforms.source.nest_source import first_line, span_of, statements_at
+from transforms.source.writing import fresh_name, stands_alone
+
+DOCUMENTATION = """\
+# ADV402 fetched-by-element
+
+**What it does.** Finds statements that fetch single elements of a distributed array from the ranks
+that own them: at places that only the data know (`table[places]`), or element by element in loops.
+It proposes to bring the whole array to every rank first, in one collective operation, and to look
+the elements up there.
+
+**Why it costs.** A remote element costs a start-up each, whatever its size. One block from each
+rank costs as many start-ups as there are ranks, and moves the array once. With `k` references for
+each element of the array that is all but always cheaper; with few references to a large array it is
+not, and every rank needs the memory for all of it.
+
+**Example**
+
+```python
+out[:] = table[places]
+```
+
+**Use instead**
+
+```python
+# advise: table_all: f8[M] over (none) on mesh(rank=P)
+table_all = table.copy()
+out[:] = table_all[places]
+```
+
+**When it stays quiet.** Statements that change the array that they read; arrays that every rank
+holds anyway; loops whose references run along the array in step with what they compute, where
+slices (ADV401) bring just the halo.
+
+**Fix safety.** Safe where nothing in the statement can change the array: the copy has the same
+elements. Unsafe where a caller may pass overlapping arrays. The comment says where the copy lives;
+run as plain NumPy the program makes one more array.
+
+**Models used.** PGAS (remote references by pattern, where the profile has their rates; where it has
+none, each is a message), lines (collectives).
+
+**References.** Coalescing of fine-grained references: the performance model for Unified Parallel C.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedWhole:
+    """The rule ADV402; see its page in `documentation`."""
+
+    code: str = "ADV402"
+    name: str = "fetched-by-element"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield a copy on every rank for each statement, or nest, and each array it refers to."""
+        for statement in _statements(kernel.body):
+            for array in _fetched(statement, kernel):
+                yield _proposal(statement, array, kernel)
+
+
+def _statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Yield statements, and loops before the statements within them.
+
+    The loops of a nest over single elements are taken together.
+    """
+    for statement in body:
+        if isinstance(statement, Loop):
+            yield statement
+            nest = nest_of(statement)
+            if nest is None or not nest.is_by_element:
+                yield from _statements(statement.body)
+        elif isinstance(statement, Store | Bind | ScalarBind):
+            yield statement
+
+
+def _fetched(statement: Statement, kernel: Kernel) -> list[str]:
+    """Return the distributed arrays whose single elements a statement needs."""
+    changed = written(statement)
+    found: dict[str, None] = {}
+    for one in walk((statement,)):
+        if isinstance(one, Choice | Return | Unknown | Unrolled | Stated | Rename):
+            # what happens there may be something else for the copy
+            return []
+        if isinstance(one, Loop):
+            continue
+        for gather in gathers(one.value):
+            if isinstance(gather.operand, Read):
+                found[gather.operand.array] = None
+        if isinstance(statement, Loop) and isinstance(one, Store) and is_of_elements(one.value):
+            found.update(dict.fromkeys(read.array for read in element_reads(one.value)))
+    return [
+        name
+        for name in found
+        if name not in changed and name in kernel.arrays and _is_spread(kernel.arrays[name])
+    ]
+
+
+def _is_spread(array: DeclaredArray) -> bool:
+    extents = dict(array.spec.mesh.axes)
+    return any(extents.get(axis) != 1 for dim in array.spec.dims for axis in dim.axes)
+
+
+def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
+    name = fresh_name(f"{array}_all", kernel.context.identifiers)
+    declared = kernel.arrays[array]
+    nowhere = tuple(NotDistributed() for _ in declared.spec.dims)
+    spec = replace(declared.spec, name=name, dims=nowhere, order="C")
+    copy = DeclaredArray(spec, declared.dtype, declared.extents, Places(Span(1, 0, 1, 0), (), ()))
+    read = Read(array, whole(declared.extents))
+    fetch = Bind(name, Copy(read, declared.dtype), statement.span)
+    body = with_statement(kernel.body, statement, (fetch, _renamed(statement, array, name)))
+    variant = kernel.with_arrays({**kernel.arrays, name: copy}).with_body(body)
+    return Proposal(
+        title=f"fetch all of `{array}` to every rank first",
+        reason="one collective operation takes the place of a start-up for each element that"
+        " another rank owns; every rank then holds all of it",
+        span=first_line(statement.span, kernel.context),
+        variant=variant,
+        legality=_legality(statement, array, kernel),
+        edits=partial(_edits, statement, array, spec.name, kernel),
+    )
+
+
+def _renamed(statement: Statement, array: str, name: str) -> Statement:
+    match statement:
+        case Loop():
+            return replace(
+                statement, body=tuple(_renamed(one, array, name) for one in statement.body)
+            )
+        case Store() | Bind() | ScalarBind():
+            return replace(statement, value=_with(statement.value, array, name))
+    return statement
+
+
+def _with(value: Value, array: str, name: str) -> Value:
+    """Return a value that reads another array in the place of one."""
+    made = _put(value, array, name)
+    assert isinstance(made, Value)
+    return made
+
+
+def _put(node: object, array: str, name: str) -> object:
+    if isinstance(node, Read):
+        return Read(name, node.region) if node.array == array else node
+    if isinstance(node, tuple):
+        return tuple(_put(part, array, name) for part in node)
+    if isinstance(node, Value):
+        parts = {field.name: _put(getattr(node, field.name), array, name) for field in fields(node)}
+        made: Callable[..., object] = type(node)
+        return made(**parts)
+    return node
+
+
+def _legality(statement: Statement, array: str, kernel: Kernel) -> Legality:
+    left_alone = compiled(kernel)
+    if left_alone is not None:
+        return left_alone
+    stored = (
+        sorted(written(statement) & kernel.arrays.keys()) if isinstance(statement, Loop) else []
+    )
+    renamed = array in kernel.aliases or bool(kernel.aliases & written(statement))
+    if stored or renamed:
+        other = stored[0] if stored else array
+        return Legality(
+            Applicability.UNSAFE,
+            f"results are equal bit for bit if `{array}` and `{other}` do not overlap in"
+            " memory, which is up to the caller",
+        )
+    return Legality(
+        Applicability.SAFE,
+        "nothing changes the array before its copy is read, so every result is equal bit for bit",
+    )
+
+
+def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple[Edit, ...]:
+    context, span = kernel.context, statement.span
+    if not stands_alone(context, span) or array in kernel.aliases:
+        return ()
+    node = statements_at(context).get((span.start_line, span.start_column))
+    if node is None:
+        return ()
+    spec = kernel.arrays[array].spec
+    places = [
+        span_of(part, context.lines)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and part.id == array
+    ]
+    if not places:
+        return ()
+    indent = context.lines[span.start_line - 1][: span.start_column]
+    extents = ", ".join(to_text(extent) for extent in kernel.arrays[array].extents)
+    axes = ", ".join(f"{axis}={extent}" for axis, extent in spec.mesh.axes)
+    where = ", ".join("none" for _ in spec.dims)
+    dtype = kernel.dtype(array)
+    first = Span(span.start_line, span.start_column, span.start_line, span.start_column)
+    lines = (
+        f"# advise: {name}: {dtype}[{extents}] over ({where}) on mesh({axes})\n{indent}"
+        f"{name} = {array}.copy()\n{indent}"
+    )
+    return (Edit(first, lines), *(Edit(place, name) for place in sorted(places)))
+
+
+TRANSFORM = FetchedWhole()

@@ -1,0 +1,254 @@
+"""ADV501: run the loops of a nest in the order in which the elements are stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import permutations
+
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel
+from advisor.ir.nests import (
+    Nest,
+    Reference,
+    conflicts,
+    directions,
+    index_name,
+    is_later,
+    may_meet,
+    renamed_index,
+)
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import ArrayType, describe, kind_of_or_none
+from advisor.ir.statements import Statement, Store, Threads
+from advisor.ir.substitute import in_store
+from advisor.ir.values import Elementwise, Read, reads
+from advisor.source import Edit
+from costdb.expr import sym
+from transforms.loops.element_loops import compiled, rewritable, unless_apart, with_statement
+from transforms.source.nest_source import first_line, headers
+
+DOCUMENTATION = """\
+# ADV501 strided-traversal
+
+**What it does.** Finds nests of loops over single elements whose innermost loop runs across the
+storage order, and proposes the order of the loops that walks along it. Orders of two and three
+loops are tried; arrays in Fortran order are served as well as those in C order.
+
+**Why it costs.** A cache line holds several neighbours in memory. A loop that runs along the
+storage order uses all of a line before it needs the next one; a loop across it touches a line
+for every element, and by the time it comes back for the neighbour the line is gone.
+
+**Example**
+
+```python
+for j in range(m):
+    for i in range(n):
+        out[i, j] = 2 * image[i, j]
+```
+
+**Use instead**
+
+```python
+for i in range(n):
+    for j in range(m):
+        out[i, j] = 2 * image[i, j]
+```
+
+**When it stays quiet.** Bounds that depend on another loop's index; dependences that the new order
+would turn around; statements besides the innermost loop; calls, conditions and indices that are
+used after the loops.
+
+**Parallel loops.** Where the outer of the loops is numba's `prange`, the outer one of the new order
+is. That is proposed only where no iteration of either loop needs another one, and writes no element
+that another one touches: threads run them in any order, and at once.
+
+**Fix safety.** Every element is computed from the same values by the same operations, so results
+are equal bit for bit, and the fix is safe, where no two arrays of the nest can overlap in memory.
+Arrays that a caller passes may, so with two of them the fix is unsafe. It is unsafe, too, where
+the terms of a floating-point sum come in another order. Functions that numba compiles compute what
+their source says, unless `fastmath` lets them differ. Headers change places; comments stay.
+
+**Models used.** Lines (array statements): operations, loads and stores, and the lines that each
+run of the innermost loop touches. Profiles that are built in speak of compiled loops. The time of
+an interpreter is added only where a profile states it as `python.element_us`.
+
+**References.** Loop interchange and direction vectors: Allen and Kennedy, Automatic Translation of
+Fortran Programs to Vector Form, 1987. What a line costs: the study of communication costs with
+cache effects for ZPL and MPI programs.
+"""
+
+DEEPEST = 3
+COMMUTING = frozenset({"add", "multiply", "minimum", "maximum", "bitwise_and", "bitwise_or"})
+
+
+@dataclass(frozen=True, slots=True)
+class LoopOrder:
+    """The rule ADV501; see its page in `documentation`."""
+
+    code: str = "ADV501"
+    name: str = "strided-traversal"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield every other legal order of the loops of each nest."""
+        for nest in rewritable(kernel):
+            depth = len(nest.loops)
+            if not 2 <= depth <= DEEPEST or not nest.is_rectangular:
+                continue
+            for order in permutations(range(depth)):
+                if order == tuple(range(depth)):
+                    continue
+                legality = _legality(nest, order, kernel)
+                if legality is not None:
+                    yield _proposal(nest, order, kernel, legality)
+
+
+def _proposal(nest: Nest, order: tuple[int, ...], kernel: Kernel, legality: Legality) -> Proposal:
+    names = ", ".join(f"`{index_name(nest.variables[place])}`" for place in order)
+    body = with_statement(kernel.body, nest.loops[0], (_reordered(nest, order),))
+    return Proposal(
+        title=f"run the loops in the order {names}",
+        reason="the innermost loop then walks along the storage order, so that each cache line is"
+        " used up before the next one",
+        span=first_line(nest.loops[0].span, kernel.context),
+        variant=kernel.with_body(body),
+        legality=legality,
+        edits=partial(_edits, nest, order, kernel),
+    )
+
+
+def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | None:
+    """Return why an order keeps results; None where it may not."""
+    if not _keeps_threads_apart(nest, order):
+        return None
+    turned = [pair for pair in conflicts(nest) if _is_turned(pair, nest, order)]
+    sums = {_accumulation(nest, pair) for pair in turned}
+    if None in sums:
+        return None
+    reordered = [store for store in sums if store is not None]
+    left_alone = compiled(kernel)
+    if left_alone is not None and not kernel.context.keeps_bits:
+        return left_alone
+    rounded = sorted(store.array for store in reordered if not _stays_exact(store, kernel))
+    if rounded:
+        return Legality(
+            Applicability.UNSAFE,
+            f"the terms that `{rounded[0]}` collects come in another order: floating-point sums"
+            " are not associative, so results agree only to rounding",
+        )
+    shared = unless_apart(nest, kernel)
+    if shared is not None:
+        return shared
+    if reordered:
+        return Legality(
+            Applicability.SAFE,
+            "the terms of a sum of whole numbers come in another order, which changes no bit,"
+            " also where it wraps around at the width of its type",
+        )
+    return Legality(
+        Applicability.SAFE,
+        "no iteration waits for one that would now come later, and each computes what it did"
+        " before, so every result is equal bit for bit",
+    )
+
+
+def _keeps_threads_apart(nest: Nest, order: tuple[int, ...]) -> bool:
+    """Return whether threads may share the loop that takes the place of each ``prange``.
+
+    What iterations of a ``prange`` leave where one needs another is up to chance already, so that
+    no order keeps it.
+    """
+    for place, loop in enumerate(nest.loops):
+        if loop.threads is Threads.NO:
+            continue
+        # numba takes no prange with another step
+        if nest.loops[order[place]].step != 1:
+            return False
+        for shared in (place, order[place]):
+            apart = [signs for signs in directions(len(nest.loops)) if signs[shared]]
+            if any(may_meet(*pair, nest, signs) for pair in conflicts(nest) for signs in apart):
+                return False
+    return True
+
+
+def _is_turned(pair: tuple[Reference, Reference], nest: Nest, order: tuple[int, ...]) -> bool:
+    """Return whether two accesses may come in the other order once loops are reordered."""
+    return any(
+        not is_later(tuple(signs[place] for place in order)) and may_meet(*pair, nest, signs)
+        for signs in directions(len(nest.loops))
+    )
+
+
+def _accumulation(nest: Nest, pair: tuple[Reference, Reference]) -> Store | None:
+    """Return the statement ``x[...] = x[...] + term`` that both accesses belong to."""
+    first, then = pair
+    store = nest.body[first.statement]
+    users = [s for s in nest.body if s.array == store.array or _reads(s, store.array)]
+    if first.statement != then.statement or len(users) > 1:
+        return None
+    value = store.value
+    if not isinstance(value, Elementwise) or value.operation not in COMMUTING:
+        return None
+    own = Read(store.array, store.region)
+    terms = [part for part in value.operands if part != own]
+    alone = len(terms) == 1 and len(value.operands) == 2
+    if not alone or any(read.array == store.array for read in reads(terms[0])):
+        return None
+    return store
+
+
+def _reads(store: Store, array: str) -> bool:
+    return any(read.array == array for read in reads(store.value))
+
+
+def _stays_exact(store: Store, kernel: Kernel) -> bool:
+    """Return whether the order of terms does not matter: whole numbers, all of one type."""
+
+    def found(name: str) -> ArrayType:
+        return ArrayType(kernel.dtype(name), kernel.extents(name))
+
+    dtype = kernel.dtype(store.array)
+    alike = all(kernel.dtype(read.array) == dtype for read in reads(store.value))
+    whole = kind_of_or_none(dtype) is Kind.INTEGER
+    return whole and alike and describe(store.value, found).dtype == dtype
+
+
+def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
+    """Return the nest with its headers in other places, as reading the new source gives it."""
+    renamed = {
+        nest.variables[which]: renamed_index(
+            nest.variables[where], index_name(nest.variables[which])
+        )
+        for where, which in enumerate(order)
+    }
+    bindings = {old: sym(new) for old, new in renamed.items()}
+    body: tuple[Statement, ...] = tuple(in_store(store, bindings) for store in nest.body)
+    for where, which in reversed(list(enumerate(order))):
+        header, place = nest.loops[which], nest.loops[where]
+        made = replace(header, variable=renamed[header.variable], body=body, span=place.span)
+        body = (replace(made, threads=place.threads),)
+    return body[0]
+
+
+def _edits(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> tuple[Edit, ...]:
+    found = headers(nest, kernel.context)
+    indices = {index_name(variable) for variable in nest.variables}
+    if found is None or any(header.names & indices for header in found):
+        return ()
+    made: list[Edit] = []
+    for where, which in enumerate(order):
+        text: str | None = found[which].text
+        if nest.loops[where].threads is not nest.loops[which].threads:
+            # a place keeps its prange, whichever loop comes there
+            text = found[which].by(found[where].function)
+        if text is None:
+            return ()
+        if where != which:
+            made.append(Edit(found[where].span, text))
+    return tuple(made)
+
+
+TRANSFORM = LoopOrder()

@@ -1,0 +1,117 @@
+"""ADV401: compute a whole block by one array statement, not element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from advisor.ir.kernel import Kernel
+from advisor.ir.nests import Nest, index_name
+from advisor.ir.proposal import Proposal
+from advisor.ir.statements import Statement, Store
+from transforms.loops.array_source import vector_edits
+from transforms.loops.array_statements import legality_of, vectorised
+from transforms.loops.element_loops import is_compiled_alone, rewritable, with_statement
+from transforms.loops.loop_sums import sums
+from transforms.loops.running_sums import running_sums
+from transforms.source.nest_source import first_line
+
+DOCUMENTATION = """\
+# ADV401 element-by-element
+
+**What it does.** Finds loops over single elements whose iterations do not wait for one another,
+and proposes array statements over slices in their place: of the whole nest, or of its inner loops
+where outer ones carry a dependence. Loops that only accumulate, into a number or into elements,
+become a reduction: a sum, a product of matrices or vectors, an extreme, a count. Loops in which
+each element is the one before it and a term become a prefix sum.
+
+**Why it costs.** An element of another rank that a loop refers to is fetched alone: a remote
+reference, or a message, for every one. A statement over a slice says at once what it needs, so
+that all of it comes in one message from each owner. In interpreted Python every iteration also
+costs the interpreter its share.
+
+**Example**
+
+```python
+for i in range(1, n):
+    for j in range(m):
+        out[i, j] = image[i - 1, j] + image[i, j]
+```
+
+**Use instead**
+
+```python
+out[1:n, :m] = image[:n - 1, :m] + image[1:n, :m]
+```
+
+**When it stays quiet.** An iteration that reads what an earlier one wrote, or may; subscripts that
+are not an index and a distance; functions that a compiler takes, of arrays that are not
+distributed, where only the order of loops matters (ADV501); an index used as a number; bounds that
+are not known to stay inside the array, for a slice would silently be shorter where an element is
+an error, and a negative bound would count from the end.
+
+**Fix safety.** Safe where all elements are of one type, every operation is one that is rounded
+exactly, and no two arrays of the loops can overlap in memory: then each element is computed by
+the same operations and results are equal bit for bit, for every size, none included. Unsafe where
+a caller may pass overlapping arrays, and for operations that NumPy rounds otherwise for arrays
+than for numbers (powers, exponentials, complex products).
+
+Sums of whole numbers of one type wrap around alike in any order, and are safe; so are counts. Sums
+of floating-point numbers are unsafe, for their terms come in another order, and extremes of them
+for what a NaN does. Prefix sums add in the order of the loop, and are safe, but for floating-point
+numbers that are distributed: ranks add what those before them have at once. Of no elements a sum of
+whole numbers is NumPy's 0, not Python's.
+
+**Models used.** Lines (array statements, messages), PGAS (remote references by pattern, where
+the profile has their rates; where it has none, each is a message). Profiles that are built in
+speak of compiled loops. The time of an interpreter is added only where a profile states it as
+`python.element_us`.
+
+**References.** Remote references by pattern, and what grouping them saves: the performance model
+for Unified Parallel C. Dependence and vectors: Allen and Kennedy, Automatic Translation of
+Fortran Programs to Vector Form, 1987.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Vectorise:
+    """The rule ADV401; see its page in `documentation`."""
+
+    code: str = "ADV401"
+    name: str = "element-by-element"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield array statements for whole nests, and for their inner loops."""
+        if is_compiled_alone(kernel):
+            return
+        for nest in rewritable(kernel):
+            for outer in range(len(nest.loops)):
+                stores = vectorised(nest, outer, kernel)
+                if stores is not None:
+                    yield _proposal(nest, outer, stores, kernel)
+                else:
+                    yield from sums(nest, outer, kernel)
+                    yield from running_sums(nest, outer, kernel)
+
+
+def _proposal(nest: Nest, outer: int, stores: tuple[Store, ...], kernel: Kernel) -> Proposal:
+    body: tuple[Statement, ...] = stores
+    for loop in reversed(nest.loops[:outer]):
+        body = (replace(loop, body=body),)
+    names = ", ".join(f"`{index_name(v)}`" for v in nest.variables[outer:])
+    several = len(nest.loops) - outer > 1
+    return Proposal(
+        title=f"replace the loop{'s' if several else ''} over {names} by"
+        f" {'array statements' if len(stores) > 1 else 'one array statement'}",
+        reason="a statement over a slice fetches all that it needs of other ranks at once, and"
+        " no interpreter runs for each element",
+        span=first_line(nest.loops[outer].span, kernel.context),
+        variant=kernel.with_body(with_statement(kernel.body, nest.loops[0], body)),
+        legality=legality_of(nest, kernel),
+        edits=partial(vector_edits, nest, outer, stores, kernel),
+    )
+
+
+TRANSFORM = Vectorise()

@@ -1,0 +1,1 @@
+"""Rules for messages and collectives of SPMD programs: which, how many, of what."""

@@ -1,0 +1,166 @@
+"""Sums over all ranks of arrays that are zero but for the own block: gathers by addition."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from advisor.finding import Applicability
+from advisor.ir.proposal import Legality
+from advisor.ir.spmd.memory import Order, View
+from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
+from advisor.source import Edit
+from costdb.expr import Expr
+from transforms.programs.spmd_calls import is_name, is_simple, statement_edit
+from transforms.programs.uses import block_of, is_whole_behind, occurrences, within
+from transforms.programs.views import same_memory
+from transforms.source.writing import fresh_name
+
+_ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
+_ZEROED = re.compile(r"\w+\[(:|\.\.\.)\]\s*=\s*0(\.0*)?|\w+\.fill\(\s*0(\.0*)?\s*\)")
+
+
+def padded_sums(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield an `Allgather` for every sum in which each element is zero on all ranks but one."""
+    for visit, step in function.operations():
+        if step.op is not Op.ALLREDUCE or step.operation != "SUM" or not step.blocking:
+            continue
+        given = step.send if step.send is not None else step.receive
+        if function.weight(visit) == 0 or given is None or given.view is None:
+            continue
+        if given.kind is not PayloadKind.ARRAY or not is_name(given.text) or given.dtype is None:
+            continue
+        if not given.view.is_whole or given.view.buffer.order is not Order.C:
+            continue
+        found = _own_block(program, function, visit, step, given.view, given.text)
+        if found is not None:
+            yield _proposal(program, function, visit, step, *found)
+
+
+def _own_block(
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    step: Communicate,
+    view: View,
+    name: str,
+) -> tuple[View, Expr] | None:
+    """Return the own block, if it is all that was written since the array was zero."""
+    block: View | None = None
+    length: Expr | None = None
+    writing: list[Step] = []
+    for before in reversed(visit.block[: visit.position]):
+        target = _target(before)
+        if _is_zeroing(before, view, program):
+            break
+        if target is None or not same_memory(target, view):
+            continue
+        if block is not None or not target.region or not is_whole_behind(target.region):
+            return None
+        block = target
+        length = block_of(target.region[0], visit, step.communicator)
+        writing.append(before)
+    else:
+        return None
+    if block is None or length is None:
+        return None
+    # the lines between mention the array nowhere else: no alias, no call that writes to it
+    start, end = before.span.end_line, step.statement.start_line
+    between = [
+        place for place in occurrences(name, function, program) if start < place.start_line < end
+    ]
+    if not all(within(place, [block.span]) for place in between):
+        return None
+    return block, length
+
+
+def _target(step: Step) -> View | None:
+    match step:
+        case Copy(target=target, allocates=False):
+            return target
+        case Compute(target=target):
+            return target
+    return None
+
+
+def _is_zeroing(step: Step, view: View, program: Program) -> bool:
+    match step:
+        case Allocate(buffer=buffer, filled=True):
+            made = _ZEROS.search(buffer.allocation.text) is not None
+            return made and buffer == view.buffer
+        case Compute(target=target, what="fill") if target is not None:
+            zeroed = _ZEROED.fullmatch(program.context.text(step.span).strip()) is not None
+            return zeroed and same_memory(target, view) and target.is_whole
+    return False
+
+
+def _proposal(
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    step: Communicate,
+    block: View,
+    length: Expr,
+) -> ProgramProposal:
+    given = step.send if step.send is not None else step.receive
+    assert given is not None and given.view is not None
+    own = replace(given, view=block, count=block.count, text=block.text)
+    gather = replace(
+        step,
+        op=Op.ALLGATHER,
+        method="Allgather" if not step.pickled else "allgather",
+        operation=None,
+        send=own,
+        in_place=False,
+    )
+    lines = _lines(program, step, block, length)
+    return ProgramProposal(
+        title=f"gather `{' '.join(block.text.split())}` from all ranks, do not add zeros to it",
+        reason="every element is zero on all ranks but one, so the sum only moves it: it sends and"
+        " adds as many zeros for each element as there are other ranks",
+        span=step.span,
+        function=function,
+        before=(step,),
+        after=(gather,),
+        legality=Legality(
+            Applicability.DISPLAY if lines is None else Applicability.UNSAFE,
+            "a number plus zeros is that number, but for the sign of a zero; blocks lie in the"
+            " order of ranks, and are as long on each",
+        ),
+        loops=visit.loops,
+        edits=tuple if lines is None else partial(_edits, program, step, lines),
+    )
+
+
+def _lines(program: Program, step: Communicate, block: View, length: Expr) -> list[str] | None:
+    """Return the gather, with what a sum would leave behind the last block."""
+    got, numpy = step.receive, program.context.array_module
+    if step.pickled or got is None or got.view is None or not is_name(got.text):
+        return None
+    if not is_simple(step, program) or numpy is None or program.mpi_module is None:
+        return None
+    given = step.send if step.send is not None else got
+    view = given.view
+    assert view is not None and view.region is not None
+    if got.view.region is None or got.view.region != view.region:
+        return None
+    text = program.context.text(block.span)
+    exact = view.region[0].count == length * step.communicator.size
+    sent = f"{program.mpi_module}.IN_PLACE" if step.in_place else text
+    if exact:
+        return [f"{step.receiver}.Allgather({sent}, {got.text})"]
+    end = fresh_name("gathered", program.context.identifiers)
+    lines = [
+        f"{end} = len({text}) * {step.receiver}.Get_size()",
+        f"{step.receiver}.Allgather({sent}, {got.text}[:{end}])",
+    ]
+    return lines if step.in_place else [*lines, f"{got.text}[{end}:] = 0"]
+
+
+def _edits(program: Program, step: Communicate, lines: list[str]) -> tuple[Edit, ...]:
+    return (statement_edit(step, lines, program),)

@@ -1,0 +1,1 @@
+"""Rules for computation along an axis: windows, scans, recurrences, Fourier transforms."""

@@ -1,0 +1,301 @@
+"""ADV203: Fourier transforms along a distributed axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from advisor.distribution import NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import is_whole, whole
+from advisor.ir.statements import Bind, Return, Statement, Store
+from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
+from advisor.source import Span
+from transforms.source.writing import fresh_name
+
+DOCUMENTATION = """\
+# ADV203 transform-across-ranks
+
+**What it does.** Finds Fourier transforms along an axis that is distributed, and compares three
+ways to do them: transpose there and back for each, transpose once and stay transposed, or exchange
+whole parts between pairs of ranks, one butterfly step after the other. To distribute the other
+axis from the start is ADV101.
+
+**Why it costs.** A transform needs every element of its axis. A transposition sends each element
+once, but in `P - 1` messages from every rank; the butterflies send everything `log2 P` times, in as
+few messages. So few ranks and much data want the transposition, many ranks and little data the
+butterflies. Two transforms in a row, or a transform and its inverse, need not be transposed back in
+between.
+
+**Example**
+
+```python
+# signal: c16[N, N] over (block(rank), none)
+rows = np.fft.fft(signal, axis=1)
+return np.fft.fft(rows, axis=0)
+```
+
+**Use instead**
+
+```python
+rows = np.fft.fft(signal, axis=1)
+# by_columns: c16[N, N] over (none, block(rank))
+by_columns[...] = rows
+return np.fft.fft(by_columns, axis=0)
+```
+
+**Fix safety.** Shown only: which rank finds the result where changes for the caller, and the choice
+between algorithms is the library's. No result changes but by rounding, where another algorithm
+computes it.
+
+**Models used.** Lines (all-to-alls, messages, array statements).
+
+**References.** Transposed and distributed transforms: the study of a parallel spectral transform
+code on the Intel Paragon, whose best algorithm changes with the number of ranks.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Across:
+    """Transforms along a distributed axis, from one statement of the kernel on."""
+
+    first: int
+    axis: int
+    other: int
+    like: DeclaredArray
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class TransformAcross:
+    """The rule ADV203; see its page in `documentation`."""
+
+    code: str = "ADV203"
+    name: str = "transform-across-ranks"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield butterflies, and a transposition once with and without the way back."""
+        found = _across(kernel)
+        if found is None:
+            return
+        if not any(_has_butterflies(statement) for statement in kernel.body):
+            yield _by_butterflies(kernel, found)
+        yield _turned(kernel, found, back=False)
+        yield _turned(kernel, found, back=True)
+
+
+def _across(kernel: Kernel) -> _Across | None:
+    """Return the first transform of the kernel that runs along a distributed axis."""
+    layouts: dict[str, DeclaredArray] = dict(kernel.arrays)
+    for place, statement in enumerate(kernel.body):
+        if not isinstance(statement, Bind | Store):
+            continue
+        for transform in _transforms(statement.value):
+            like = _layout(transform.operand, layouts)
+            if like is None or not _spread(like, transform.axis):
+                continue
+            others = [
+                d for d in range(len(like.extents)) if d != transform.axis and not _spread(like, d)
+            ]
+            if others:
+                return _Across(place, transform.axis, others[0], like, statement.span)
+        if isinstance(statement, Bind):
+            layout = _layout(statement.value, layouts)
+            if layout is not None:
+                layouts[statement.name] = layout
+    return None
+
+
+def _transforms(value: Value) -> Iterator[Fourier]:
+    """Yield the transforms in a value, innermost first."""
+    match value:
+        case Fourier(operand, _, _, _, _):
+            yield from _transforms(operand)
+            yield value
+        case Copy(operand, _):
+            yield from _transforms(operand)
+        case Elementwise(_, parts):
+            for part in parts:
+                yield from _transforms(part)
+
+
+def _layout(value: Value, layouts: Mapping[str, DeclaredArray]) -> DeclaredArray | None:
+    """Return a declared array beside whose elements those of a value lie."""
+    match value:
+        case Read(array, region) if array in layouts:
+            known = layouts[array]
+            return known if all(isinstance(part, Range) for part in region) else None
+        case Copy(operand, _) | Fourier(operand, _, _, _, _):
+            return _layout(operand, layouts)
+        case Elementwise(_, parts):
+            found = [_layout(part, layouts) for part in parts if not isinstance(part, Scalar)]
+            known_ones = [one for one in found if one is not None]
+            return max(known_ones, key=lambda one: len(one.extents), default=None)
+    return None
+
+
+def _spread(array: DeclaredArray, dimension: int) -> bool:
+    dim = array.spec.dims[dimension]
+    return not isinstance(dim, NotDistributed) and array.spec.mesh.ranks_along(dim.axes) != "1"
+
+
+def _has_butterflies(statement: Statement) -> bool:
+    return isinstance(statement, Bind | Store) and any(
+        transform.butterflies for transform in _transforms(statement.value)
+    )
+
+
+def _by_butterflies(kernel: Kernel, found: _Across) -> Proposal:
+    def exchanged(statement: Statement) -> Statement:
+        if not isinstance(statement, Bind | Store):
+            return statement
+        return replace(statement, value=_with_butterflies(statement.value, found.axis))
+
+    return Proposal(
+        title=f"transform along axis {found.axis} by butterflies between ranks",
+        reason="pairs of ranks exchange whole parts in few messages, instead of all with all",
+        span=found.span,
+        variant=kernel.with_body(tuple(map(exchanged, kernel.body))),
+        legality=Legality(
+            Applicability.DISPLAY, "which algorithm a transform uses is for its library to say"
+        ),
+        edits=tuple,
+    )
+
+
+def _with_butterflies(value: Value, axis: int) -> Value:
+    match value:
+        case Fourier(operand, along, _, _, _):
+            inner = _with_butterflies(operand, axis)
+            return replace(value, operand=inner, butterflies=along == axis)
+        case Copy(operand, _):
+            return replace(value, operand=_with_butterflies(operand, axis))
+        case Elementwise(_, parts):
+            return replace(value, operands=tuple(_with_butterflies(p, axis) for p in parts))
+    return value
+
+
+def _turned(kernel: Kernel, found: _Across, *, back: bool) -> Proposal:
+    """Propose to copy what is transformed into arrays distributed along the other axis."""
+    before, after = kernel.body[: found.first], kernel.body[found.first :]
+    arrays, names = dict(kernel.arrays), {}
+    made: list[Statement] = []
+    bound = {statement.name for statement in after if isinstance(statement, Bind)}
+    for name in dict.fromkeys(_used(after)):
+        if name in bound or len(kernel.extents(name)) != len(found.like.extents):
+            continue
+        names[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
+        arrays[names[name]] = _declared(kernel, found, name, names[name], turned=True)
+        if _needs_elements(name, after, kernel):
+            made.append(_copied(names[name], name, kernel, found))
+    rest = tuple(_renamed(statement, names) for statement in after)
+    if back:
+        rest = _and_back(kernel, found, rest, names, arrays)
+    how = "once there and once back" if back else "once, and leave the results so"
+    return Proposal(
+        title=f"transpose {how}, for all transforms along axis {found.axis}",
+        reason="between transforms along the same axis nothing need be transposed",
+        span=found.span,
+        variant=replace(kernel, arrays=arrays, body=(*before, *made, *rest)),
+        legality=Legality(
+            Applicability.DISPLAY,
+            "the arrays to copy into must be declared by hand"
+            + ("" if back else ", and the results lie by the other axis for the caller"),
+        ),
+        edits=tuple,
+    )
+
+
+def _needs_elements(name: str, statements: tuple[Statement, ...], kernel: Kernel) -> bool:
+    """Return whether what an array holds matters, and is not all overwritten unread."""
+    for statement in statements:
+        if not isinstance(statement, Bind | Store):
+            continue
+        if any(read.array == name for read in reads(statement.value)):
+            return True
+        if isinstance(statement, Store) and statement.array == name:
+            return not is_whole(statement.region, kernel.extents(name))
+    return False
+
+
+def _used(statements: tuple[Statement, ...]) -> Iterator[str]:
+    for statement in statements:
+        if isinstance(statement, Bind | Store):
+            yield from (read.array for read in reads(statement.value))
+            if isinstance(statement, Store):
+                yield statement.array
+
+
+def _declared(
+    kernel: Kernel, found: _Across, name: str, new: str, *, turned: bool
+) -> DeclaredArray:
+    like = kernel.arrays.get(name, found.like)
+    dims = list(like.spec.dims)
+    if turned:
+        dims[found.axis], dims[found.other] = dims[found.other], dims[found.axis]
+    halo = (0,) * len(dims)
+    spec = replace(like.spec, name=new, dims=tuple(dims), halo=halo, dtype=kernel.dtype(name))
+    return replace(like, spec=spec, dtype=kernel.dtype(name), extents=kernel.extents(name))
+
+
+def _copied(target: str, source: str, kernel: Kernel, found: _Across) -> Store:
+    region = whole(kernel.extents(source))
+    return Store(target, region, Read(source, region), found.span)
+
+
+def _renamed(statement: Statement, names: Mapping[str, str]) -> Statement:
+    match statement:
+        case Bind():
+            return replace(statement, value=_with_names(statement.value, names))
+        case Store(array, _, value, _):
+            value = _with_names(value, names)
+            return replace(statement, array=names.get(array, array), value=value)
+    return statement
+
+
+def _with_names(value: Value, names: Mapping[str, str]) -> Value:
+    match value:
+        case Read(array, region):
+            return Read(names.get(array, array), region)
+        case Copy(operand, _) | Fourier(operand, _, _, _, _):
+            return replace(value, operand=_with_names(operand, names))
+        case Elementwise(_, parts):
+            return replace(value, operands=tuple(_with_names(part, names) for part in parts))
+    return value
+
+
+def _and_back(
+    kernel: Kernel,
+    found: _Across,
+    rest: tuple[Statement, ...],
+    names: Mapping[str, str],
+    arrays: dict[str, DeclaredArray],
+) -> tuple[Statement, ...]:
+    """Copy what the kernel has stored or returns back to where its caller looks for it."""
+    end: list[Statement] = []
+    for name, new in names.items():
+        if any(isinstance(s, Store) and s.array == new for s in rest):
+            region = whole(kernel.extents(name))
+            end.append(Store(name, region, Read(new, region), found.span))
+    kept: list[Statement] = []
+    for statement in rest:
+        if not isinstance(statement, Return):
+            kept.append(statement)
+            continue
+        given = set(statement.names)
+        for name in sorted(statement.names - kernel.arrays.keys()):
+            if len(kernel.extents(name)) != len(found.like.extents):
+                continue
+            copy = fresh_name(f"{name}_back", {*kernel.context.identifiers, *arrays})
+            arrays[copy] = _declared(kernel, found, name, copy, turned=False)
+            end.append(_copied(copy, name, kernel, found))
+            given = given - {name} | {copy}
+        kept += [*end, replace(statement, names=frozenset(given))]
+        end = []
+    return (*kept, *end)
+
+
+TRANSFORM = TransformAcross()

@@ -1,0 +1,280 @@
+"""ADV202: a recurrence along a distributed axis, as a pipeline or between two transpositions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from advisor.distribution import ArraySpec, NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.dependence import carried
+from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.nests import index_name, renamed_index
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import whole
+from advisor.ir.statements import Loop, Statement, Store, walk
+from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Subscript, Value, reads
+from costdb.expr import free_symbols, num, sym
+from transforms.loops.element_loops import compiled, with_statement
+from transforms.source.writing import fresh_name
+from transforms.sweeps.chunk_source import chunk_edits
+
+DOCUMENTATION = """\
+# ADV202 recurrence-across-ranks
+
+**What it does.** Finds loops in which every index of a distributed axis needs the one before, and
+proposes to do them in chunks of another axis, so that ranks work as a pipeline; or to transpose
+before and after, so that the axis is whole on every rank. To distribute the other axis from the
+start is ADV101.
+
+**Why it costs.** A rank can only begin when the rank before it is done: all the others wait, and
+the loop takes as long as on one rank. In chunks, a rank hands on the edge of one chunk and begins
+the next. Small chunks fill the pipeline sooner, large ones send fewer messages: with `C` chunks
+over `P` ranks there are `C + P - 1` stages, each with one message.
+
+**Example**
+
+```python
+for j in range(1, x.shape[1]):
+    x[:, j] = x[:, j] - a[:, j] * x[:, j - 1]
+```
+
+**Use instead**
+
+```python
+for begin in range(0, x.shape[0], 16):
+    for j in range(1, x.shape[1]):
+        x[begin : begin + 16, j] = (
+            x[begin : begin + 16, j] - a[begin : begin + 16, j] * x[begin : begin + 16, j - 1]
+        )
+```
+
+**Fix safety.** Each element is computed from the same elements by the same operations, so results
+are equal bit for bit. Where several parameters could share memory the fix is unsafe: nothing says
+that they do not. A transposition is shown only. The time that the interpreter takes for each
+statement is not part of the prediction, and chunks multiply the statements.
+
+**Models used.** Lines (messages, all-to-alls, array statements); the symbolic model for the
+pipeline's stages.
+
+**References.** Alternating directions: the PAMELA compiler's study of data-parallel programs, where
+the axis that is swept, or the other one, is distributed.
+"""
+
+WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
+"""Chunks that are tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Recurrence:
+    """A loop along a distributed axis, and another axis that all its statements have whole."""
+
+    loop: Loop
+    along: int
+    across: int
+    stored: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """The rule ADV202; see its page in `documentation`."""
+
+    code: str = "ADV202"
+    name: str = "recurrence-across-ranks"
+    documentation: str = DOCUMENTATION
+
+    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
+        """Yield pipelines with chunks of several widths, and transpositions."""
+        for loop in walk(kernel.body, rewritable=True):
+            found = _recurrence(loop, kernel) if isinstance(loop, Loop) else None
+            if found is not None:
+                for width in WIDTHS:
+                    yield _in_chunks(kernel, found, width)
+                yield _transposed(kernel, found)
+
+
+def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
+    stores = [statement for statement in loop.body if isinstance(statement, Store)]
+    if not stores or len(stores) < len(loop.body) or loop.step != 1 or loop.stated:
+        return None
+    if any(store.array not in kernel.arrays or not _elementwise(store.value) for store in stores):
+        return None
+    if not carried(loop):
+        return None
+    accesses = [part for s in stores for part in _accesses(s)]
+    first = stores[0]
+    spec = kernel.arrays[first.array].spec
+    along = [d for d, part in enumerate(first.region) if _spread(spec, d) and _moves(part, loop)]
+    if len(along) != 1 or any(array not in kernel.arrays for array, _ in accesses):
+        return None
+    for across, part in enumerate(first.region):
+        extent = kernel.extents(first.array)[across]
+        if part == Range(num(0), extent) and not _spread(spec, across):
+            alike = all(
+                len(region) == len(first.region)
+                and region[across] == part
+                and isinstance(region[along[0]], Point)
+                and kernel.extents(array)[across] == extent
+                and kernel.arrays[array].spec.dims == spec.dims
+                for array, region in accesses
+            )
+            if alike and _stay_put([region for _, region in accesses]):
+                return _Recurrence(loop, along[0], across, first.array)
+    return None
+
+
+def _accesses(store: Store) -> list[tuple[str, tuple[Subscript, ...]]]:
+    used = [(read.array, read.region) for read in reads(store.value)]
+    return [(store.array, store.region), *((a, r) for a, r in used if len(r) > 0)]
+
+
+def _stay_put(regions: list[tuple[Subscript, ...]]) -> bool:
+    """Return whether the same dimensions are singled out everywhere, so that the others pair."""
+    return len({tuple(isinstance(part, Point) for part in region) for region in regions}) == 1
+
+
+def _elementwise(value: Value) -> bool:
+    match value:
+        case Read() | Scalar():
+            return True
+        case Copy(operand, _):
+            return _elementwise(operand)
+        case Elementwise(_, parts):
+            return all(map(_elementwise, parts))
+    return False
+
+
+def _spread(spec: ArraySpec, dimension: int) -> bool:
+    dim = spec.dims[dimension]
+    return not isinstance(dim, NotDistributed) and spec.mesh.ranks_along(dim.axes) != "1"
+
+
+def _moves(part: Subscript, loop: Loop) -> bool:
+    return isinstance(part, Point) and loop.variable in free_symbols(part.at)
+
+
+def _names(found: _Recurrence) -> list[str]:
+    names = [s.array for s in found.loop.body if isinstance(s, Store)]
+    names += [r.array for s in found.loop.body if isinstance(s, Store) for r in reads(s.value)]
+    return list(dict.fromkeys(names))
+
+
+def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
+    loop, across = found.loop, found.across
+    name = fresh_name("begin", kernel.context.identifiers)
+    variable = renamed_index(loop.variable, name)
+    part = Range(sym(variable), sym(variable) + width)
+    inner = replace(loop, body=tuple(_with_part(s, across, part) for s in loop.body))
+    extent = kernel.extents(found.stored)[across]
+    chunks = Loop(variable, num(0), extent, width, (inner,), loop.span)
+    return Proposal(
+        title=f"do the recurrence in chunks of {width} along axis {across}, as a pipeline",
+        reason="ranks wait for the one before them; in chunks they work at the same time",
+        span=loop.span,
+        variant=kernel.with_body(with_statement(kernel.body, loop, (chunks,))),
+        legality=_legality(kernel, found),
+        edits=partial(chunk_edits, kernel, loop, across, name, width),
+    )
+
+
+def _with_part(statement: Statement, dimension: int, part: Subscript) -> Statement:
+    assert isinstance(statement, Store)
+    region = _region(statement.region, dimension, part)
+    return replace(statement, region=region, value=_value(statement.value, dimension, part))
+
+
+def _region(
+    region: tuple[Subscript, ...], dimension: int, part: Subscript
+) -> tuple[Subscript, ...]:
+    return tuple(part if d == dimension else own for d, own in enumerate(region))
+
+
+def _value(value: Value, dimension: int, part: Subscript) -> Value:
+    match value:
+        case Read(array, region):
+            return Read(array, _region(region, dimension, part))
+        case Copy(operand, dtype):
+            return Copy(_value(operand, dimension, part), dtype)
+        case Elementwise(operation, parts):
+            return Elementwise(operation, tuple(_value(p, dimension, part) for p in parts))
+    return value
+
+
+def _legality(kernel: Kernel, found: _Recurrence) -> Legality:
+    unknown = compiled(kernel)
+    if unknown is not None:
+        return unknown
+    if index_name(found.loop.variable) in kernel.observed:
+        return Legality(
+            Applicability.DISPLAY,
+            f"`{index_name(found.loop.variable)}` is used after the loop, which may not run then",
+        )
+    names = _names(found)
+    if len(names) > 1 or set(names) & kernel.aliases:
+        shown = ", ".join(f"`{name}`" for name in names)
+        return Legality(
+            Applicability.UNSAFE, f"results are equal if {shown} share no memory with one another"
+        )
+    return Legality(
+        Applicability.SAFE,
+        "every element is computed from the same elements in the same order, bit for bit",
+    )
+
+
+def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
+    """Propose to copy into arrays distributed along the other axis, and back."""
+    loop, written = found.loop, {s.array for s in found.loop.body if isinstance(s, Store)}
+    turned: dict[str, str] = {}
+    arrays = dict(kernel.arrays)
+    for name in _names(found):
+        turned[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
+        arrays[turned[name]] = _turned(kernel.arrays[name], turned[name], found)
+    before = [_copied(turned[name], name, kernel, loop) for name in turned]
+    after = [_copied(name, turned[name], kernel, loop, like=name) for name in sorted(written)]
+    inner = replace(loop, body=tuple(_renamed(s, turned) for s in loop.body))
+    body = with_statement(kernel.body, loop, (*before, inner, *after))
+    return Proposal(
+        title=f"transpose before the recurrence and after it, so that axis {found.along} is whole",
+        reason="with the axis whole on every rank no rank waits; two exchanges pay for it",
+        span=loop.span,
+        variant=replace(kernel, arrays=arrays, body=body),
+        legality=Legality(
+            Applicability.DISPLAY,
+            "results stay the same, but the arrays to copy into must be declared by hand",
+        ),
+        edits=tuple,
+    )
+
+
+def _turned(array: DeclaredArray, name: str, found: _Recurrence) -> DeclaredArray:
+    order = list(range(len(array.spec.dims)))
+    order[found.along], order[found.across] = found.across, found.along
+    dims = tuple(array.spec.dims[d] for d in order)
+    halo = tuple(array.spec.halo[d] for d in order)
+    return replace(array, spec=replace(array.spec, name=name, dims=dims, halo=halo))
+
+
+def _copied(target: str, source: str, kernel: Kernel, loop: Loop, like: str = "") -> Store:
+    region = whole(kernel.extents(like or source))
+    return Store(target, region, Read(source, region), loop.span)
+
+
+def _renamed(statement: Statement, names: dict[str, str]) -> Statement:
+    assert isinstance(statement, Store)
+    value = _with_names(statement.value, names)
+    return replace(statement, array=names[statement.array], value=value)
+
+
+def _with_names(value: Value, names: dict[str, str]) -> Value:
+    match value:
+        case Read(array, region):
+            return Read(names[array], region)
+        case Copy(operand, dtype):
+            return Copy(_with_names(operand, names), dtype)
+        case Elementwise(operation, parts):
+            return Elementwise(operation, tuple(_with_names(part, names) for part in parts))
+    return value
+
+
+TRANSFORM = Recurrence()

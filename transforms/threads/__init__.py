@@ -1,0 +1,1 @@
+"""Rules for iterations that threads or ranks share: which of them does which."""
