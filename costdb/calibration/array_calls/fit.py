@@ -1,8 +1,8 @@
 """Fits the array model: what a call takes is known, what each part of it costs is found.
 
 A class and element type is fitted by itself (:mod:`costdb.calibration.array_calls.solve`); the
-model without line terms beside it has the same pieces for its elements, so that the two differ by what
-the lines say. Both are judged on the same points, each left out of the fit that predicts it.
+model without line terms beside it has the same pieces for its elements, so that the two differ by
+what the lines say. Both are judged on the same points, each left out of the fit that predicts it.
 """
 
 from __future__ import annotations
