@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from expr_strategies import NAMES, expressions
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +14,7 @@ from costdb.expr import Expr, ExprError, evaluate, num, parse, substitute
 from costdb.expr.exact import Value, exact
 from costdb.expr.functions import Sum
 from costdb.quantity import exactly
+from tests.costdb.expr.expr_strategies import NAMES, expressions
 
 FEW = 4
 SCANNED = 5000

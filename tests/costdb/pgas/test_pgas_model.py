@@ -1,0 +1,220 @@
+"""Groups of remote references priced by the published rates of four UPC platforms."""
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from costdb.estimate import Missing, Priced
+from costdb.evaluate import evaluate_price
+from costdb.expr import evaluate, num, sym
+from costdb.machines import Machine, MachineError, load_machine, machine_of
+from costdb.pgas import gap, price_groups, price_remote_group, served_pattern
+from costdb.pgas.speedup import relative_gap, speedup
+from costdb.quantity import Provenance
+from costdb.work import Pattern, RemoteGroup
+
+PUBLISHED = json.loads((Path(__file__).parents[2] / "data" / "pgas_upc.json").read_text())
+PLATFORMS = tuple(PUBLISHED["rates"])
+MACHINES = {name: load_machine(name) for name in PLATFORMS}
+T = sym("T")
+REMOTE = (Pattern.BASELINE, Pattern.COALESCE, Pattern.VECTOR)
+
+
+def gap_by_hand(platform: str, pattern: str, kind: str, threads: int) -> Fraction:
+    rates = PUBLISHED["rates"][platform][pattern]
+    few, many = (Fraction(1_000_000) / rates[count][kind] for count in ("2", "12"))
+    return few + (many - few) * Fraction(min(max(threads, 2), 12) - 2, 10)
+
+
+def priced(group: RemoteGroup, machine: Machine) -> Priced:
+    found = price_remote_group(group, machine)
+    assert not isinstance(found, Missing)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["read", "write"])
+@pytest.mark.parametrize("pattern", list(Pattern))
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_gaps_are_reciprocals_of_the_printed_rates_and_linear_between(
+    platform: str, pattern: Pattern, kind: str
+) -> None:
+    found = gap(MACHINES[platform], pattern, kind == "write", T)
+    assert not isinstance(found, Missing)
+    assert found.threads == (2, 12)
+    values = {name: quantity.value for name, quantity in found.coefficients.items()}
+    for threads in range(1, 20):
+        expected = float(gap_by_hand(platform, pattern, kind, threads))
+        assert evaluate(found.microseconds, {**values, "T": threads}) == pytest.approx(expected)
+    assert {q.provenance for q in found.coefficients.values()} == {Provenance.PUBLISHED}
+
+
+SERVED_READS = {
+    "mupc": ("baseline", "baseline", "baseline"),
+    "mupc-cache": ("baseline", "coalesce", "vector"),
+    "bupc": ("baseline", "coalesce", "coalesce"),
+    "gupc-t3e": ("baseline", "baseline", "baseline"),
+}
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_served_pattern_is_the_best_that_the_platform_optimizes(platform: str) -> None:
+    machine = MACHINES[platform]
+    assert tuple(served_pattern(machine, p, store=False) for p in REMOTE) == SERVED_READS[platform]
+    # Berkeley UPC coalesces reads only.
+    writes = ("baseline",) * 3 if platform == "bupc" else SERVED_READS[platform]
+    assert tuple(served_pattern(machine, p, store=True) for p in REMOTE) == writes
+    assert served_pattern(machine, Pattern.LOCAL, store=True) is Pattern.LOCAL
+
+
+@given(
+    platform=st.sampled_from(PLATFORMS),
+    pattern=st.sampled_from(list(Pattern)),
+    store=st.booleans(),
+    mixed=st.booleans(),
+    count=st.integers(0, 10**9),
+    threads=st.integers(2, 12),
+)
+@settings(max_examples=120, deadline=None)
+def test_a_group_takes_its_count_times_its_gap(
+    platform: str, pattern: Pattern, store: bool, mixed: bool, count: int, threads: int
+) -> None:
+    machine = MACHINES[platform]
+    kind = "write" if store else "read"
+    served = served_pattern(machine, pattern, store)
+    each = gap_by_hand(platform, served, kind, threads)
+    if mixed:
+        local = gap_by_hand(platform, "local", kind, threads)
+        each = each * Fraction(threads - 1, threads) + local * Fraction(1, threads)
+    group = RemoteGroup(sym("N"), T, pattern, store, mixed)
+    estimate = evaluate_price(priced(group, machine), {"N": count, "T": threads})
+    assert estimate.mid == pytest.approx(float(each * count) * 1e-6, rel=1e-9)
+    assert estimate.low <= estimate.mid <= estimate.high
+    assert (estimate.low < estimate.high) is (count > 0)
+    assert estimate.in_range
+
+
+@pytest.mark.parametrize("threads", [1, 13, 48])
+def test_outside_2_to_12_threads_the_estimate_says_so(threads: int) -> None:
+    found = priced(RemoteGroup(num(1000), T, Pattern.BASELINE), MACHINES["mupc"])
+    estimate = evaluate_price(found, {"T": threads})
+    assert not estimate.in_range
+    assert estimate.remarks == (f"threads: {threads} is outside the calibrated 2 to 12",)
+    nearest = evaluate_price(found, {"T": 2 if threads < 2 else 12})
+    assert estimate.mid == nearest.mid
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_interval_is_the_worst_published_precision(platform: str) -> None:
+    printed = PUBLISHED["precision"]
+    worst = max(
+        printed["matmul"][platform],
+        printed["sobel"][platform],
+        *map(abs, printed["histogram"].get(platform, [0])),
+    )
+    found = priced(RemoteGroup(num(1000), num(2), Pattern.BASELINE), MACHINES[platform])
+    estimate = evaluate_price(found, {})
+    # (predicted - measured) / measured, either way.
+    assert estimate.mid / estimate.low == pytest.approx(1 + worst / 100, abs=1e-3)
+    assert estimate.mid / estimate.high == pytest.approx(1 - worst / 100, abs=1e-3)
+    assert estimate.provenance is Provenance.PUBLISHED
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_the_profile_keeps_the_published_precisions(platform: str) -> None:
+    kept = MACHINES[platform].section("pgas", "published_precision_percent")
+    assert kept["matmul_greatest"] == PUBLISHED["precision"]["matmul"][platform]
+    assert kept["sobel_greatest"] == PUBLISHED["precision"]["sobel"][platform]
+    assert kept.get("histogram_12_threads") == PUBLISHED["precision"]["histogram"].get(platform)
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("store", [False, True])
+def test_a_better_pattern_never_costs_more(platform: str, store: bool) -> None:
+    def microseconds(threads: int, pattern: Pattern, mixed: bool = False) -> float:
+        group = RemoteGroup(num(1000), num(threads), pattern, store, mixed)
+        return evaluate_price(priced(group, MACHINES[platform]), {}).mid
+
+    for threads in range(2, 13):
+        baseline = microseconds(threads, Pattern.BASELINE)
+        coalesced = microseconds(threads, Pattern.COALESCE)
+        assert microseconds(threads, Pattern.VECTOR) <= coalesced <= baseline
+        mixed = microseconds(threads, Pattern.BASELINE, mixed=True)
+        local = microseconds(threads, Pattern.LOCAL)
+        # On the T3E, local shared writes are printed slower than remote ones.
+        expected = [baseline, mixed, local] if local > baseline else [local, mixed, baseline]
+        assert (local > baseline) is (store and platform == "gupc-t3e")
+        assert sorted((local, mixed, baseline)) == expected
+
+
+def test_groups_add_up_and_nothing_costs_nothing() -> None:
+    groups = [
+        RemoteGroup(num(1000), T, Pattern.VECTOR, label="a"),
+        RemoteGroup(num(500), T, Pattern.BASELINE, store=True, mixed=True, label="b"),
+    ]
+    machine = MACHINES["mupc-cache"]
+    total = price_groups(groups, machine)
+    assert not isinstance(total, Missing)
+    estimate = evaluate_price(total, {"T": 5})
+    parts = [evaluate_price(priced(group, machine), {"T": 5}).mid for group in groups]
+    assert estimate.mid == pytest.approx(sum(parts))
+    labels = [term.label for term in estimate.terms]
+    assert labels == ["a: vector reads", "b: baseline writes, 1/T local"]
+    nothing = price_groups([], machine)
+    assert not isinstance(nothing, Missing)
+    assert evaluate_price(nothing, {}).high == 0
+
+
+def test_speed_up_is_the_published_ratio() -> None:
+    found = speedup(*map(sym, ("Ns", "Nc", "Nl", "Nr", "Gl", "Gr")))
+    values = {"Ns": 1000, "Nc": 100, "Nl": 10, "Nr": 2, "Gl": 5, "Gr": 25}
+    assert evaluate(found, values) == 5
+    # Ten million private accesses a second on the T3E: a remote read takes 10/0.45 of one.
+    relative = relative_gap(MACHINES["gupc-t3e"], Pattern.BASELINE, False, num(2), 1e7)
+    assert not isinstance(relative, Missing)
+    symbol = "pgas.gap.baseline.t2.read"
+    assert evaluate(relative, {symbol: 1e6 / 450_000}) == pytest.approx(10 / 0.45)
+    with pytest.raises(ValueError, match="above 0"):
+        relative_gap(MACHINES["gupc-t3e"], Pattern.BASELINE, False, T, 0.0)
+
+
+def test_a_machine_without_rates_says_what_is_missing() -> None:
+    group = RemoteGroup(num(1), T, Pattern.VECTOR)
+    missing = price_remote_group(group, load_machine("powerchallenge"))
+    assert isinstance(missing, Missing)
+    assert "pgas.rates.baseline for reads" in missing.what
+    assert price_groups([group], load_machine("powerchallenge")) == missing
+    assert relative_gap(load_machine("t3e"), Pattern.LOCAL, True, T, 1.0) == Missing(
+        'machine "t3e" has no pgas.rates.local for writes', missing.remedy
+    )
+
+
+@pytest.mark.parametrize(
+    ("pgas", "said"),
+    [
+        ({"rates": {"baseline": {"2": {}}}}, "/pgas/rates/baseline/2: expected t and a number"),
+        ({"rates": {"baseline": {"t2": {"read": 5}}}}, "/pgas/rates/baseline/t2/read: expected"),
+        ({"optimizations": {"vector": "reads"}}, "/pgas/optimizations/vector: expected a list"),
+    ],
+)
+def test_a_malformed_section_is_refused_with_its_place(pgas: dict[str, object], said: str) -> None:
+    document = json.loads(json.dumps(dict(MACHINES["mupc"].document)))
+    document["pgas"] |= pgas
+    with pytest.raises(MachineError, match=said):
+        price_remote_group(
+            RemoteGroup(num(1), T, Pattern.VECTOR), machine_of(document, "mine.json")
+        )
+
+
+@pytest.mark.parametrize("rate", [0, -5.0])
+def test_a_rate_that_is_not_positive_is_refused(rate: float) -> None:
+    document = json.loads(json.dumps(dict(MACHINES["mupc"].document)))
+    document["pgas"]["rates"]["baseline"]["t2"]["read"]["value"] = rate
+    with pytest.raises(MachineError, match=r"negative|above 0") as caught:
+        price_remote_group(
+            RemoteGroup(num(1), T, Pattern.BASELINE), machine_of(document, "mine.json")
+        )
+    assert "/pgas/rates" in str(caught.value)

@@ -1,0 +1,245 @@
+"""The PSTSWM description on the Paragon profile against everything that the study prints."""
+
+import json
+from itertools import pairwise
+
+import pytest
+
+from costdb.estimate import Estimate, Missing, Priced
+from costdb.expr import evaluate, parse, substitute
+from costdb.phases import (
+    Application,
+    bind,
+    parse_application,
+    predict,
+    price_application,
+    rank_choices,
+)
+from costdb.phases.checking import application_problems
+from costdb.phases.pricing import derived_quantities
+from costdb.profile_check import check_profile
+from costdb.quantity import Provenance
+from tests.costdb.phases.pstswm_published import (
+    ALGORITHMS,
+    APPLICATION_PATH,
+    DEVIATIONS,
+    FIGURES,
+    PROBLEMS,
+    PROCESSORS,
+    ROOT,
+    Run,
+    application,
+    best_runs,
+    loss_percent,
+    mesh_of,
+    mesh_text_of,
+    paragon,
+    predicted,
+    printed_meshes,
+    ranked_algorithms,
+    ranked_meshes,
+    th_runs,
+)
+
+RUNS = (*th_runs(), *best_runs())
+
+
+def name(run: Run) -> str:
+    return f"{run.algorithm}-{run.problem}-{run.mesh[0]}x{run.mesh[1]}"
+
+
+def difference(run: Run, reading: str = "restored") -> float:
+    return predicted(run, reading).mid / run.predicted_s - 1
+
+
+def test_description_and_profile_are_sound() -> None:
+    assert application_problems(APPLICATION_PATH) == ()
+    profile = json.loads((ROOT / "machine_profiles" / "paragon.json").read_text())
+    assert check_profile(profile, "paragon") == []
+
+
+def test_every_printed_run_is_here() -> None:
+    assert len(list(th_runs())) == 46
+    assert len(list(best_runs())) == 14
+    misses = FIGURES["aspect_ratio_misses"]["rows"].values()
+    right, of_all = FIGURES["aspect_ratio_misses"]["right_of_all"]
+    assert of_all == len(ALGORITHMS) * len(PROBLEMS) * len(PROCESSORS)
+    assert sum(map(len, misses)) == of_all - right
+
+
+@pytest.mark.parametrize("run", RUNS, ids=name)
+def test_the_printed_prediction_comes_out(run: Run) -> None:
+    # Half a unit of a last printed digit reaches 2 % on the shortest run, 2.6 s.
+    allowed = max(0.005, run.predicted_half_width_s / run.predicted_s)
+    assert abs(difference(run)) < allowed
+
+
+@pytest.mark.parametrize("run", RUNS, ids=name)
+def test_the_interval_covers_the_measured_time(run: Run) -> None:
+    estimate = predicted(run)
+    assert estimate.low <= run.measured_s <= estimate.high
+    assert estimate.in_range
+    assert estimate.provenance == Provenance.ESTIMATED
+
+
+def test_the_worst_differences_are_what_the_documentation_says() -> None:
+    th = max(abs(difference(run)) for run in th_runs())
+    others = [abs(difference(run)) for run in best_runs() if run.predicted_s > 5]
+    assert th < 0.0015
+    assert max(others) < 0.006
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run.algorithm in ("DT", "TT")], ids=name)
+def test_as_printed_the_transposed_legendre_transform_comes_out_too_dear(run: Run) -> None:
+    assert 0.04 < difference(run, "printed") < 0.10
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run.algorithm in ("DT", "TT")], ids=name)
+def test_the_excess_of_the_printed_count_is_six_flop(run: Run) -> None:
+    # In flop per latitude and spectral coefficient, at the rate of the forward transform.
+    # Neither DT nor TT took part in fitting the message costs.
+    plain = predict(application(), paragon(), {**run.choices, "reading": "printed"})
+    assert isinstance(plain, Estimate)
+    excess_us = (plain.mid - run.predicted_s) * 1e6 / 108
+    bound = bind(application(), {**run.choices, "reading": "printed"})
+    derived = derived_quantities(application(), bound.words)
+    unit = float(evaluate(substitute(parse("NLLAT_S*NCSP_S"), derived), bound.numbers))
+    rate = 15.1
+    if run.algorithm == "TT":
+        # The printed rate 15.9 of TT hides part of the excess; these runs have NLVER_S = 1.
+        excess_us += 14 * unit * (1 / 15.1 - 1 / 15.9)
+    rounding = run.predicted_half_width_s * 1e6 / 108 / unit * rate
+    assert excess_us / unit * rate == pytest.approx(6, abs=0.12 + rounding)
+
+
+def test_the_printed_meshes_come_out_except_for_the_known_deviations() -> None:
+    differing = {
+        key
+        for key, mesh in printed_meshes().items()
+        if mesh_text_of(ranked_meshes(*key)[0]) != mesh
+    }
+    assert differing == set(DEVIATIONS)
+
+
+@pytest.mark.parametrize("key", [key for key in DEVIATIONS if key[1:] != ("T42", 512)])
+def test_the_misses_table_has_the_meshes_of_the_two_problems_exchanged(
+    key: tuple[str, str, int],
+) -> None:
+    algorithm, problem, processors = key
+    other = (algorithm, "T85" if problem == "T42" else "T42", processors)
+    assert mesh_text_of(ranked_meshes(*key)[0]) == printed_meshes()[other]
+    # The study's own comparison of algorithms sides with the model.
+    best = {row[0]: row[2:4] for row in FIGURES["best_algorithm"]["rows"] if row[1] == processors}
+    assert best[problem] == ["TR", mesh_text_of(ranked_meshes("TR", problem, processors)[0])]
+
+
+def test_a_deviating_mesh_is_close_to_the_best() -> None:
+    for key in DEVIATIONS:
+        assert loss_percent(ranked_meshes(*key), printed_meshes()[key]) < 4.5
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize("processors", [8, 64, 128, 256])
+def test_meshes_of_th_come_out_in_the_printed_order(problem: str, processors: int) -> None:
+    runs = [
+        run
+        for run in th_runs()
+        if run.problem == problem and run.mesh[0] * run.mesh[1] == processors
+    ]
+    printed = [run.mesh for run in sorted(runs, key=lambda run: run.predicted_s)]
+    ranked = [mesh_of(mesh_text_of(c)) for c in ranked_meshes("TH", problem, processors)]
+    tied = [m for m in ranked if m in printed]
+    seconds = {run.mesh: run for run in runs}
+    for first, second in pairwise(tied):
+        slack = seconds[first].predicted_half_width_s + seconds[second].predicted_half_width_s
+        assert seconds[first].predicted_s <= seconds[second].predicted_s + slack
+    assert tied[0] == printed[0]
+    # The measured optimum too: the study counts these choices among those that were right.
+    assert tied[0] == min(runs, key=lambda run: run.measured_s).mesh
+
+
+@pytest.mark.parametrize(
+    "row", FIGURES["best_algorithm"]["rows"], ids=lambda row: f"{row[0]}-{row[1]}"
+)
+def test_the_printed_algorithm_and_mesh_come_out(row: list[str | int | float]) -> None:
+    problem, processors, algorithm, mesh = row[:4]
+    best = ranked_algorithms(str(problem), int(processors))[0]
+    assert (best.bindings["algorithm"], mesh_text_of(best)) == (algorithm, mesh)
+
+
+def test_as_printed_four_algorithms_would_differ() -> None:
+    differing = [
+        (problem, processors)
+        for problem, processors, algorithm, *_ in FIGURES["best_algorithm"]["rows"]
+        if ranked_algorithms(problem, processors, "printed")[0].bindings["algorithm"] != algorithm
+    ]
+    assert differing == [("T85", 8), ("T85", 128), ("T85", 256), ("T85", 512)]
+
+
+def test_formulas_are_shown_over_sizes_and_named_coefficients() -> None:
+    priced = price_application(application(), paragon(), {"algorithm": "TH"})
+    assert isinstance(priced, Priced)
+    assert len(priced.terms) == 18 + 3
+    assert priced.coefficients["nonlinear_terms.us_per_flop"].value == pytest.approx(1 / 4.8)
+    assert priced.coefficients["message.alpha_us"].fitted_to
+
+
+def test_outside_the_published_range_the_estimate_says_so() -> None:
+    for more, remark in (
+        ({"PX": 2, "PY": 2}, "processors"),
+        ({"PX": 64, "PY": 16}, "processors"),
+        ({"PX": 16, "PY": 4, "MM": 170, "NLAT": 256, "NLON": 512}, "spectral truncation"),
+        ({"PX": 16, "PY": 4, "NVER": 32}, "vertical levels"),
+    ):
+        estimate = predict(application(), paragon(), {"algorithm": "TH", **more})
+        assert isinstance(estimate, Estimate)
+        assert not estimate.in_range
+        assert any(remark in line for line in estimate.remarks)
+
+
+FOLDED = "(MM + 2)*(MM + 1)/(2*PY) + 2*PY*phi*(1 - phi) - phi"
+
+
+def changed(old: str, new: str, times: int) -> Application:
+    text = APPLICATION_PATH.read_text()
+    assert text.count(old) == times
+    return parse_application(text.replace(old, new).encode(), "changed.toml")
+
+
+@pytest.mark.parametrize("wavenumbers", [1, 5, 43, 86])
+@pytest.mark.parametrize("columns", [1, 2, 8, 32])
+def test_folding_wavenumbers_gives_the_formula_that_the_documentation_states(
+    wavenumbers: int, columns: int
+) -> None:
+    # Wavenumber m has wavenumbers - m coefficients; folds run up and down over the columns.
+    load = [0] * columns
+    for m in range(wavenumbers):
+        fold, step = divmod(m, columns)
+        load[columns - 1 - step if fold % 2 else step] += wavenumbers - m
+    derived = derived_quantities(application(), {"algorithm": "TT"})
+    formula = substitute(parse(FOLDED), {"phi": derived["phi"]})
+    assert evaluate(formula, {"MM": wavenumbers - 1, "PY": columns}) == max(load)
+
+
+def test_with_the_folded_formula_the_printed_mesh_of_tt_would_be_far_off() -> None:
+    folded = changed("(MM + 2)*(MM + 1)/(2*PY) + 6*PX*phi*(1 - phi) - 3*phi", FOLDED, times=1)
+    fixed = {"algorithm": "TT", "problem": "T42"}
+    ranked = rank_choices(folded, paragon(), ["PX", "PY"], fixed, parse("PX*PY == 32"))
+    assert not isinstance(ranked, Missing)
+    assert printed_meshes()["TT", "T42", 32] == "1x32"
+    assert loss_percent(ranked, "1x32") > 10
+    assert mesh_text_of(ranked_meshes("TT", "T42", 32)[0]) == "1x32"
+
+
+def test_the_byte_cost_of_the_distributed_fft_changes_no_choice() -> None:
+    old = 'count = "ceil((PX - 1)/PX)*(1 + log2(PX))"'
+    dearer = changed(old, f'{old}\npattern = "transpose"', times=2)
+    for algorithm in ("DH", "DR", "DT"):
+        for problem in PROBLEMS:
+            fixed = {"algorithm": algorithm, "problem": problem}
+            for processors in PROCESSORS:
+                where = parse(f"PX*PY == {processors}")
+                ranked = rank_choices(dearer, paragon(), ["PX", "PY"], fixed, where)
+                assert not isinstance(ranked, Missing)
+                ours = ranked_meshes(algorithm, problem, processors)
+                assert ranked[0].bindings == ours[0].bindings

@@ -1,0 +1,134 @@
+"""Several real processes at once, and kills at any moment."""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from costdb.store.database import reading
+from costdb.store.records import recorded, samples_of
+
+ROOT = Path(__file__).parents[3]
+
+# Each acknowledged row is printed only after its transaction returned.
+WRITER = """
+import sys
+from pathlib import Path
+from costdb.store.database import writing
+from costdb.store.records import Circumstances, Sample, add_samples
+
+path, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+here = Circumstances(name, "l", "1", "f8", 2, 1, "op", "none", "row", "d", "v")
+with writing(path) as connection:
+    for number in range(count):
+        add_samples(connection, here, [Sample(number, {"n": number}, (1.0,) * 50)] * 2)
+        print(number, flush=True)
+"""
+
+
+def start(path, name, count, log=Path(os.devnull)):
+    with log.open("w") as output:
+        return subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), name, str(count)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=output,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def kept(path):
+    with reading(path) as connection:
+        return {
+            known.machine: [sample.launch for sample in samples_of(connection, known)]
+            for known in recorded(connection)
+        }
+
+
+def assert_intact(path):
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    connection.close()
+
+
+def test_processes_that_write_at_once_lose_nothing(tmp_path):
+    path = tmp_path / "new" / "advise.sqlite3"
+    writers = {name: start(path, name, 40) for name in ("a", "b", "c")}
+    for writer in writers.values():
+        _, errors = writer.communicate(timeout=60)
+        assert (writer.returncode, errors) == (0, "")
+    assert_intact(path)
+    assert kept(path) == {
+        name: [number for number in range(40) for _ in range(2)] for name in writers
+    }
+
+
+def test_a_kill_at_any_moment_loses_nothing_acknowledged(tmp_path):
+    path = tmp_path / "advise.sqlite3"
+    chance = random.Random(20261121)
+    acknowledged = {}
+    for turn in range(3):
+        names = (f"{turn}a", f"{turn}b")
+        logs = {name: tmp_path / f"{name}.log" for name in names}
+        writers = {name: start(path, name, 100_000, logs[name]) for name in names}
+        wait_until(lambda logs=logs: all(log.stat().st_size for log in logs.values()))
+        for name, writer in writers.items():
+            time.sleep(chance.uniform(0, 0.1))
+            writer.send_signal(signal.SIGKILL)
+            _, errors = writer.communicate(timeout=60)
+            assert (writer.returncode, errors) == (-signal.SIGKILL, "")
+            acknowledged[name] = logs[name].read_text().count("\n")
+    rows = kept(path)
+    assert_intact(path)
+    assert all(count > 0 for count in acknowledged.values())
+    for name, count in acknowledged.items():
+        # A transaction may have been committed and not yet acknowledged; none is half there.
+        stored = len(rows[name]) // 2
+        assert rows[name] == [number for number in range(stored) for _ in range(2)]
+        assert stored in (count, count + 1)
+
+
+def test_a_kill_while_the_store_is_created_leaves_one_that_works(tmp_path):
+    chance = random.Random(7)
+    for turn in range(3):
+        path = tmp_path / str(turn) / "advise.sqlite3"
+        writer = start(path, "first", 1)
+        while writer.poll() is None and not path.exists():
+            time.sleep(0.0005)
+        time.sleep(chance.uniform(0, 0.004))
+        writer.kill()
+        writer.communicate()
+        survivor = start(path, "second", 1)
+        _, errors = survivor.communicate(timeout=60)
+        assert (survivor.returncode, errors) == (0, "")
+        assert_intact(path)
+        assert kept(path)["second"] == [0, 0]
+
+
+@pytest.mark.parametrize("size", [0, 9000])
+def test_processes_that_find_damage_at_once_set_it_aside_once(tmp_path, size):
+    path = tmp_path / "advise.sqlite3"
+    damaged = b"this is no database" + bytes(size)
+    path.write_bytes(damaged)
+    writers = [start(path, name, 5) for name in ("a", "b", "c")]
+    said = [writer.communicate(timeout=60)[1] for writer in writers]
+    assert [writer.returncode for writer in writers] == [0, 0, 0], said
+    aside = [entry for entry in tmp_path.glob("*.damaged-*") if entry.suffix not in ("-wal",)]
+    assert [entry.read_bytes() for entry in aside] == [damaged]
+    assert sum(line.count("set aside") for line in said) == 1
+    assert_intact(path)
+    assert {name: len(rows) for name, rows in kept(path).items()} == dict.fromkeys("abc", 10)
