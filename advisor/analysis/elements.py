@@ -19,6 +19,7 @@ from advisor.analysis.element_references import remote_elements
 from advisor.analysis.element_shares import Shares
 from advisor.analysis.facts import NotPriced
 from advisor.analysis.placement import local_extents, pitches_bytes
+from advisor.analysis.traversals import length_of_step
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import COMPILERS
 from advisor.ir.nests import Nest, slopes
@@ -176,7 +177,7 @@ class _Traversal:
         for part, pitch in zip(read.region, pitches, strict=True):
             slope = slopes(part, (around[-1].variable,)) or {}
             step = step + slope.get(around[-1].variable, 0) * around[-1].step * pitch
-        return None if step == ZERO else step
+        return None if step == ZERO else length_of_step(step, self.shares.facts)
 
     def _pitches(self, read: Read) -> tuple[Expr, ...]:
         placement, found = (

@@ -10,7 +10,7 @@ from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import slope_of
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.values import Point, Subscript, bounds_in
-from costdb.expr import Expr
+from costdb.expr import Expr, maximum
 from costdb.work import Region
 
 
@@ -57,7 +57,14 @@ def advance(
                 ahead = ahead + (low_of(one) - low_of(own)) * pitch
             if facts.non_negative(ahead * pace):
                 return ZERO
-    return pace
+    return length_of_step(pace, facts)
+
+
+def length_of_step(pace: Expr, facts: Facts) -> Expr:
+    """Return how far a step goes, up or down in memory: what loops that run backwards move by."""
+    if facts.non_negative(pace):
+        return pace
+    return -pace if facts.non_negative(-pace) else maximum(pace, -pace)
 
 
 def _moved(region: tuple[Subscript, ...], pitches: tuple[Expr, ...], index: str) -> Expr | None:
