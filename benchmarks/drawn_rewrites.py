@@ -1,9 +1,10 @@
 """Kernels that rewrites apply to, with sizes from within caches to beyond the last one: drawn.
 
-Programs are those that the rules' own generators draw (`tests.transforms.families`), which were
-written to try legality and know nothing of times; element loops also as functions that numba
-compiles. To them come pairs that no rule makes (:mod:`benchmarks.drawn_twins`). The largest array
-has 10 KB to 35 MB, or less where a call is predicted to take longer than is worth waiting for.
+Programs are those that the rules' own generators draw (`tests.transforms.generated.families`),
+which were written to try legality and know nothing of times; element loops also as functions that
+numba compiles. To them come pairs that no rule makes (:mod:`benchmarks.drawn_twins`). The largest
+array has 10 KB to 35 MB, or less where a call is predicted to take longer than is worth waiting
+for.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from benchmarks.drawn_twins import drawn_twins
 from benchmarks.many_programs import drawn
 from costdb.expr import ExprError, evaluate, free_symbols
 from costdb.machines import Machine
-from tests.transforms.families import FAMILIES
+from tests.transforms.generated.families import FAMILIES
 
 _BYTES = 10e3, 35e6
 _LONGEST_S, _MOST_S = 0.06, 0.3

@@ -26,8 +26,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from tests.transforms.families import FAMILIES, Family, check_exchanges
-from tests.transforms.message_programs import Exchanging, exchanging
+from tests.transforms.generated.families import FAMILIES, Family, check_exchanges
+from tests.transforms.generated.message_programs import Exchanging, exchanging
 
 BATCH = 60
 """SPMD programs in one run of mpiexec."""

@@ -2,11 +2,11 @@
 
     python -m benchmarks.unseen_exchanges [--seed 1] [--count 3] [--machine here] [--ranks 2]
 
-So many programs of each idiom of the rules' own generator (`tests.transforms.message_programs`),
-with messages of 40 bytes to 4 MB. Each is predicted as by ``advise``, rewritten, and both run in
-one launch, in turn. They are *apart* where one took more than 10 % longer in three rounds of four.
-Predicted is what the rule changes; what the programs do besides is measured by one without the
-idiom, and taken off.
+So many programs of each idiom of the rules' own generator
+(`tests.transforms.generated.message_programs`), with messages of 40 bytes to 4 MB. Each is
+predicted as by ``advise``, rewritten, and both run in one launch, in turn. They are *apart* where
+one took more than 10 % longer in three rounds of four. Predicted is what the rule changes; what the
+programs do besides is measured by one without the idiom, and taken off.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from advisor.report.units import duration
 from advisor.transform_registry import program_transforms
 from advisor.verify.verdict import UNLIKE
 from costdb.machines import Machine, load_machine
-from tests.transforms.message_programs import IDIOMS, Exchanging, exchange
+from tests.transforms.generated.message_programs import IDIOMS, Exchanging, exchange
 from tests.transforms.spmd_running import proposals, rewritten
 
 _ELEMENTS, _MOST_MESSAGES = (5, 500_000), 300

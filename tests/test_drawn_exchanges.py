@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.unseen_exchanges import Trial, judged, trials
 from costdb.machines import load_machine
-from tests.transforms.message_programs import IDIOMS
+from tests.transforms.generated.message_programs import IDIOMS
 
 
 def test_programs_of_every_idiom_are_drawn_and_rewritten() -> None:

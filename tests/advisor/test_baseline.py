@@ -6,9 +6,8 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
-from report_samples import SHIFTS
-
 from advisor.baseline import read_baseline, sift, to_text
+from tests.advisor.report.report_samples import SHIFTS
 
 
 def test_the_order_of_findings_is_nothing(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from commented_kernel import box_sum_text
 
 from advisor.cli.app import main
 from costdb.estimate import Ratio
@@ -18,6 +17,7 @@ from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.place import store_path
 from costdb.store.profiles import store_profile
+from tests.advisor.verify.commented_kernel import box_sum_text
 
 KERNEL = box_sum_text(1000, 9)
 

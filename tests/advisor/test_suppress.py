@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_samples import SHIFTS
 
 from advisor.engine import Options, check_source
 from advisor.finding import Finding
 from advisor.frontend.comments import read_comments
 from advisor.source import SourceProblem, Span
 from advisor.suppress import UNUSED_SUPPRESSION, Kept, apply_suppressions
+from tests.advisor.report.report_samples import SHIFTS
 
 KERNEL = """\
 @kernel{decorator}

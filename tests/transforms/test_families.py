@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from advisor.transform_registry import program_transforms, transforms
-from tests.transforms.families import FAMILIES, check_exchanges
-from tests.transforms.message_programs import IDIOMS, Exchanging, exchanging
+from tests.transforms.generated.families import FAMILIES, check_exchanges
+from tests.transforms.generated.message_programs import IDIOMS, Exchanging, exchanging
 
 SHOWN_ONLY = {"ADV203", "ADV605", "ADV606", "ADV609"}
 """Rules that write no edit, so that there is nothing to run."""

@@ -1,13 +1,13 @@
 """ADV605, ADV606 and ADV609: what is shown of meshes, splits and shares, and what is not."""
 
 import pytest
-from spmd_running import HEADER, read
 
 from advisor.analysis.spmd.statements import of_computation
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Compute, Loop
 from costdb.expr import evaluate
 from costdb.work import ArrayOperation, Statement
+from tests.transforms.spmd_running import HEADER, read
 from transforms.distributions.mesh_of_ranks import TRANSFORM as MESHES
 from transforms.faces.partition_axis import TRANSFORM as SPLITS
 from transforms.threads.dealt_loops import TRANSFORM as SHARES

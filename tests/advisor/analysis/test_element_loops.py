@@ -1,0 +1,315 @@
+"""Work of loops over single elements against ownership, element by element."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import Unpriced, lower
+from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ownership import local_index, local_part, owners
+from costdb.elements import price_interpretation
+from costdb.estimate import Missing, Priced
+from costdb.expr import evaluate, num
+from costdb.machines import load_machine, machine_of
+from costdb.pricing import price_process, price_work
+from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
+from costdb.quantity import Provenance
+from costdb.work import Interpretation, Message, Pattern, RemoteElements, Statement
+from tests.advisor.analysis.simulate import dense_pitches
+
+DIMS: dict[str, AxisMap] = {
+    "none": NotDistributed(),
+    "block(p)": BlockDim(("p",)),
+    "cyclic(p)": CyclicDim(("p",), 1),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Two arrays, a nest over one of them, and how far from it the other is read."""
+
+    size: int
+    ranks: int
+    dims: tuple[str, str]
+    order: str
+    loops: tuple[str, str]
+    offsets: tuple[tuple[int, int], ...]
+
+    @property
+    def kernel(self) -> Kernel:
+        declared = f"f8[N, N] over ({', '.join(self.dims)}) on mesh(p={self.ranks})"
+        terms = " + ".join(f"b[i + {i}, j + {j}]" for i, j in self.offsets)
+        source = f"""
+# advise: kernel
+# advise: a: {declared} order={self.order}
+# advise: b: {declared} order={self.order}
+def f(a, b, N: int):
+    for {self.loops[0]} in range(1, N - 1):
+        for {self.loops[1]} in range(1, N - 1):
+            a[i, j] = {terms}
+"""
+        (kernel,) = read_kernels("f.py", source)
+        return kernel
+
+    def owner(self, element: tuple[int, int]) -> tuple[int, ...]:
+        dims = tuple(DIMS[dim] for dim in self.dims)
+        return owners(element, (self.size, self.size), dims, {"p": self.ranks})
+
+    def totals(self) -> tuple[Counter[int], Counter[int]]:
+        """Return for each rank the elements it computes, and the remote ones it refers to."""
+        computed: Counter[int] = Counter()
+        remote: Counter[int] = Counter()
+        inside = range(1, self.size - 1)
+        for i, j in product(inside, inside):
+            for rank in self.owner((i, j)):
+                computed[rank] += 1
+                for one, other in dict.fromkeys(self.offsets):
+                    remote[rank] += rank not in self.owner((i + one, j + other))
+        return computed, remote
+
+
+def tally(process: Process, at: dict[str, int]) -> Counter[str]:
+    """Return what a process does, loops run one by one."""
+    found: Counter[str] = Counter()
+    match process:
+        case Leaf(Statement(accesses, operations, _)):
+            found["operations"] += int(evaluate(operations, at))
+            for access in accesses:
+                counts = [int(evaluate(count, at)) for count in access.region.counts]
+                found["stores" if access.store else "loads"] += counts[0]
+                assert len(counts) == 1
+        case Leaf(RemoteElements() as work):
+            count = evaluate(work.count, at)
+            found["mixed" if work.mixed else "remote"] += int(count)
+        case Leaf(Interpretation(iterations, _)):
+            found["interpreted"] += int(evaluate(iterations, at))
+        case Leaf(Message()):
+            found["messages"] += 1
+        case Sequential(parts):
+            for part in parts:
+                found += tally(part, at)
+        case SeqLoop(variable, low, high, body):
+            for index in range(int(evaluate(low, at)), int(evaluate(high, at)) + 1):
+                found += tally(body, {**at, variable: index})
+        case Branch(condition, then, orelse):
+            found += tally(then if evaluate(condition, at) else orelse, at)
+        case _:
+            raise AssertionError(f"{process} is not counted")
+    return found
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    dims = draw(
+        st.sampled_from(
+            [("block(p)", "none"), ("none", "block(p)"), ("cyclic(p)", "none"), ("none", "none")]
+        )
+    )
+    offset = st.sampled_from([(0, 0), (-1, 0), (1, 0), (0, 1), (0, -1)])
+    return Case(
+        size=draw(st.integers(3, 14)),
+        ranks=draw(st.integers(1, 4)),
+        dims=dims,
+        order=draw(st.sampled_from("CF")),
+        loops=draw(st.sampled_from([("i", "j"), ("j", "i")])),
+        offsets=tuple(draw(st.lists(offset, min_size=1, max_size=3))),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_the_busiest_rank_bounds_every_rank(case: Case) -> None:
+    computed, remote = case.totals()
+    found = tally(lower(case.kernel), {"N": case.size})
+    most = max(computed.values())
+    assert found["stores"] >= most
+    reads = len(set(case.offsets))
+    assert found["loads"] == reads * found["stores"]
+    assert found["operations"] == (len(case.offsets) - 1) * found["stores"]
+    assert found["interpreted"] == found["stores"]
+    assert found["remote"] >= max(remote.values())
+    assert not found["messages"] and not found["mixed"]
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(), st.integers(3, 4), st.integers(2, 3))
+def test_counts_are_exact_where_a_rank_is_away_from_all_edges(
+    case: Case, ranks: int, block: int
+) -> None:
+    even = Case(ranks * block, ranks, case.dims, case.order, case.loops, case.offsets)
+    computed, remote = even.totals()
+    found = tally(lower(even.kernel), {"N": even.size})
+    assert found["stores"] == max(computed.values())
+    assert found["remote"] == max(remote.values())
+
+
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("loops", [("i", "j"), ("j", "i")])
+@pytest.mark.parametrize(
+    "dims", [("block(p)", "none"), ("none", "block(p)"), ("cyclic(p)", "none")]
+)
+def test_the_pitch_is_that_of_neighbouring_iterations(
+    dims: tuple[str, str], loops: tuple[str, str], order: str
+) -> None:
+    case = Case(12, 3, dims, order, loops, ((0, 0),))
+    maps = tuple(DIMS[dim] for dim in dims)
+    mesh = {"p": 3}
+    extents = [len(part) for part in local_part(1, (12, 12), maps, mesh)]
+    pitches = dense_pitches(extents, order, 8)
+
+    def address(element: tuple[int, int]) -> int:
+        return sum(
+            pitches[d] * local_index(element[d], 12, 3 if maps[d].axes else 1, maps[d])
+            for d in range(2)
+        )
+
+    inner = "ij".index(loops[1])
+    own = [
+        (i, j)
+        for i, j in product(range(1, 11), repeat=2)
+        if 1 in case.owner((i, j)) and (i, j)[1 - inner] in (4, 7)
+    ]
+    line = [e for e in own if e[1 - inner] == own[0][1 - inner]]
+    steps = {address(b) - address(a) for a, b in pairwise(line)}
+    (statement,) = statements(lower(case.kernel))
+    assert steps == {
+        int(evaluate(pitch, {"N": 12}))
+        for access in statement.accesses
+        for pitch in access.region.pitches_bytes
+    }
+
+
+def statements(process: Process) -> list[Statement]:
+    match process:
+        case Leaf(Statement() as work):
+            return [work]
+        case Sequential(parts):
+            return [work for part in parts for work in statements(part)]
+        case SeqLoop(body=body):
+            return statements(body)
+    return []
+
+
+def kernel_of(body: str, over: str) -> Kernel:
+    source = f"""
+# advise: kernel
+# advise: a: f8[N, N] over ({over}) on mesh(p=4, q=2)
+# advise: b: f8[N, N] over ({over}) on mesh(p=4, q=2)
+def f(a, b, N: int):
+    for i in range(1, N - 1):
+        for j in range(1, N - 1):
+            {body}
+"""
+    (kernel,) = read_kernels("f.py", source)
+    return kernel
+
+
+@pytest.mark.parametrize(
+    ("over", "computed"), [("block(p), none", 100), ("none, block(p)", 10 * 3)]
+)
+def test_a_recurrence_along_a_distributed_axis_is_run_in_turn(over: str, computed: int) -> None:
+    found = tally(lower(kernel_of("a[i, j] = a[i - 1, j] + b[i, j]", over)), {"N": 12})
+    assert found["stores"] == computed
+    # each element of the edge of each of the first three blocks is waited for
+    assert found["remote"] == (30 if over.startswith("block") else 0)
+
+
+def test_a_transposed_reference_is_anywhere() -> None:
+    found = tally(lower(kernel_of("a[i, j] = b[j, i]", "block(p), none")), {"N": 12})
+    assert found["mixed"] == 30
+
+
+def test_sums_over_a_distributed_axis_refer_to_every_element() -> None:
+    found = tally(lower(kernel_of("a[i, 0] += b[j, i]", "block(p), none")), {"N": 12})
+    assert found["stores"] == 30
+    assert found["mixed"] == 30
+
+
+def test_one_row_is_elsewhere_for_all_but_one() -> None:
+    found = tally(lower(kernel_of("a[i, j] = b[0, j]", "block(p), none")), {"N": 12})
+    assert found["remote"] == 30
+
+
+@pytest.mark.parametrize(
+    ("body", "over", "reason"),
+    [
+        ("a[i, j] = b[i + 1, j + 1]", "block(p), block(q)", "two dimensions"),
+        ("a[j, j] = b[j, j]", "block(p), block(q)", "a diagonal"),
+        ("a[i + j, 0] = b[i, j]", "block(p), none", "no index alone"),
+        ("a[i, j] = b[i + 1, j]", "cyclic(p, 2), none", "cyclic piece"),
+    ],
+)
+def test_what_has_no_closed_form_says_so(body: str, over: str, reason: str) -> None:
+    with pytest.raises(Unpriced, match=reason) as error:
+        lower(kernel_of(body, over))
+    assert error.value.span.start_line == 6
+
+
+REMOTE = RemoteElements(num(1000), 8, num(4), Pattern.VECTOR)
+
+
+def test_without_rates_a_reference_is_a_message() -> None:
+    t3e = load_machine("t3e")
+    found = price_work(REMOTE, t3e)
+    assert isinstance(found, Priced)
+    alpha = t3e.quantity("lines", "message", "alpha_us")
+    assert alpha is not None
+    (start,) = [term for term in found.terms if term.label == "start-up"]
+    known = {name: quantity.value for name, quantity in found.coefficients.items()}
+    assert evaluate(start.microseconds, known) == pytest.approx(1000 * alpha.value)
+
+
+def test_with_rates_a_reference_has_that_of_its_pattern() -> None:
+    found = price_work(REMOTE, load_machine("gupc-t3e"))
+    assert isinstance(found, Priced)
+    assert {term.model for term in found.terms} == {"pgas"}
+
+
+def test_the_interpreter_costs_what_a_profile_states_and_nothing_else() -> None:
+    t3e = load_machine("t3e")
+    silent = price_interpretation(Interpretation(num(50)), t3e)
+    assert silent == Priced(num(0))
+    stated = dict(t3e.document)
+    stated["python"] = {
+        "element_us": {
+            "value": 0.5,
+            "low": 0.4,
+            "high": 0.6,
+            "unit": "us",
+            "provenance": "measured",
+            "source": next(iter(t3e.sources)),
+        }
+    }
+    found = price_work(Interpretation(num(50)), machine_of(stated, "here.json"))
+    assert isinstance(found, Priced)
+    assert evaluate(found.microseconds, {"python.element": 0.5}) == 25
+    assert found.coefficients["python.element"].provenance is Provenance.MEASURED
+
+
+def test_a_machine_without_local_costs_says_what_is_missing() -> None:
+    kernel = kernel_of("a[i, j] = b[i - 1, j]", "block(p), none")
+    assert isinstance(price_process(lower(kernel), load_machine("bupc")), Missing)
+
+
+@pytest.mark.parametrize("dims", ["block(p), none", "none, block(p)"])
+def test_a_window_reaches_only_over_the_edges_of_blocks(dims: str) -> None:
+    """Distances that an inner loop goes through are as many references as it has trips."""
+    declared = f"f8[N, N] over ({dims}) on mesh(p=4)"
+    head = f"# advise: kernel\n# advise: x: {declared}\n# advise: y: {declared}\n"
+    loops = "    for i in range(1, N - 1):\n        for j in range(1, N - 1):\n"
+    window = "            for d in range(3):\n                y[i, j] += x[{}]\n"
+    index = "i + d - 1, j" if dims.startswith("block") else "i, j + d - 1"
+    source = head + "def f(x, y, N: int):\n" + loops + window.format(index)
+    (kernel,) = read_kernels("f.py", source)
+    found = tally(lower(kernel), {"N": 16})
+    # the busiest rank reads a row, or a column, of each neighbour
+    assert not found["mixed"]
+    assert found["remote"] == 2 * 14

@@ -1,0 +1,188 @@
+"""Conditions on whole numbers: priced as the iterations that they let through, not by chance."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import lower
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ir.statements import Unknown, walk
+from tests.advisor.analysis.tally import Tally
+
+SIZES = {"N": 12, "M": 9, "d": 2}
+PASSES = "    u += v[:, ::-1]"
+OTHERWISE = "    u *= v"
+
+
+def kernel_of(body: Sequence[str]) -> Kernel:
+    place = "f8[N, M] over (block(x), none) on mesh(x=3)"
+    lines = ["import numpy as np", "# advise: kernel", f"# advise: u: {place}"]
+    lines += [f"# advise: v: {place}", "def program(u, v, N: int, M: int, d: int, tol: float):"]
+    (kernel,) = read_kernels("program.py", "\n".join([*lines, *("    " + b for b in body)]) + "\n")
+    return kernel
+
+
+def totals(body: Sequence[str]) -> Counter[str]:
+    return Counter(Tally(lower(kernel_of(body)), SIZES).totals)
+
+
+@dataclass(frozen=True)
+class Condition:
+    text: str
+    holds: Callable[[Mapping[str, int]], bool]
+
+
+RELATIONS: dict[str, Callable[[int, int], bool]] = {
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+    "==": lambda left, right: left == right,
+    "!=": lambda left, right: left != right,
+}
+
+
+@st.composite
+def comparisons(draw: st.DrawFn) -> Condition:
+    number = st.integers(-3, 4)
+    index = draw(st.sampled_from(["k", "j", "d"]))
+    factor, offset = draw(st.integers(1, 3)), draw(number)
+    first, second = draw(st.sampled_from([*RELATIONS])), draw(st.sampled_from([None, *RELATIONS]))
+    middle, last = draw(number), draw(number)
+
+    def holds(at: Mapping[str, int]) -> bool:
+        one = RELATIONS[first](factor * at[index] + offset, middle)
+        return one and (second is None or RELATIONS[second](middle, last))
+
+    chained = "" if second is None else f" {second} {last}"
+    return Condition(f"{factor} * {index} + {offset} {first} {middle}{chained}", holds)
+
+
+def _inverse(inner: Condition) -> Condition:
+    return Condition(f"not ({inner.text})", lambda at: not inner.holds(at))
+
+
+def _joined(pair: tuple[Condition, Condition, str]) -> Condition:
+    left, right, word = pair
+    if word == "and":
+        return Condition(
+            f"({left.text}) and ({right.text})", lambda at: left.holds(at) and right.holds(at)
+        )
+    return Condition(
+        f"({left.text}) or ({right.text})", lambda at: left.holds(at) or right.holds(at)
+    )
+
+
+CONDITIONS = st.recursive(
+    comparisons(),
+    lambda inner: st.one_of(
+        inner.map(_inverse),
+        st.tuples(inner, inner, st.sampled_from(["and", "or"])).map(_joined),
+    ),
+    max_leaves=4,
+)
+RANGES = st.sampled_from(
+    [
+        ("range(4)", range(4)),
+        ("range(1, 6, 2)", range(1, 6, 2)),
+        ("range(3, -1, -1)", range(3, -1, -1)),
+        ("(-1, 0, 1)", range(-1, 2)),
+        ("[2, 1, 0]", range(2, -1, -1)),
+        ("(0, 3)", range(0, 6, 3)),
+        ("(4,)", range(4, 5)),
+    ]
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(CONDITIONS, RANGES, RANGES, st.booleans())
+def test_iterations_are_those_whose_condition_holds(
+    condition: Condition, outer: tuple[str, range], inner: tuple[str, range], skips: bool
+) -> None:
+    """Like a sum over what each iteration does by itself, also where some are left out."""
+    test = [f"if {condition.text}:"]
+    if skips:
+        inside = [*test, "    continue", OTHERWISE.strip()]
+    else:
+        inside = [*test, PASSES, "else:", OTHERWISE]
+    body = [f"for k in {outer[0]}:", f"    for j in {inner[0]}:", *("        " + i for i in inside)]
+    each = {True: Counter[str]() if skips else totals([PASSES.strip()])}
+    each[False] = totals([OTHERWISE.strip()])
+    expected = Counter[str]()
+    for k in outer[1]:
+        for j in inner[1]:
+            expected.update(each[condition.holds({"k": k, "j": j, "d": SIZES["d"]})])
+    assert +totals(body) == +expected
+
+
+def test_neighbours_of_a_cell_are_fetched_once_from_either_side() -> None:
+    """A loop over offsets on both axes, without the cell itself: nothing changes `v`."""
+    body = [
+        "for a in (-1, 0, 1):",
+        "    for b in (-1, 0, 1):",
+        "        if a == 0 and b == 0:",
+        "            continue",
+        "        u += np.roll(np.roll(v, a, axis=0), b, axis=1)",
+    ]
+    moved = Tally(lower(kernel_of(body)), SIZES)
+    written_out = [
+        f"u += np.roll(np.roll(v, {a}, axis=0), {b}, axis=1)"
+        for a in (-1, 0, 1)
+        for b in (-1, 0, 1)
+        if (a, b) != (0, 0)
+    ]
+    assert moved.totals["messages"] == 2
+    assert moved.totals == Tally(lower(kernel_of(written_out)), SIZES).totals
+
+
+@pytest.mark.parametrize("values", [(0.5, 1.5), (0, 1, 3), (2, 0), ()])
+def test_values_without_a_progression_cost_what_they_cost_one_by_one(
+    values: tuple[float, ...],
+) -> None:
+    statement = PASSES.strip()
+    each = totals([statement])
+    looped = totals([f"for k in {values}:", f"    {statement}"])
+    assert +looped == +Counter({what: len(values) * count for what, count in each.items()})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("if tol < 0.5:", id="a number that is not whole"),
+        pytest.param("if d < tol:", id="against one"),
+        pytest.param("if d in (1, 2):", id="membership"),
+        pytest.param("if d < 3 or tol < 1:", id="one side unknown"),
+        pytest.param("for k in (*u, 1):", id="starred"),
+    ],
+)
+def test_others_remain_unknown(line: str) -> None:
+    kernel = kernel_of([line, OTHERWISE])
+    assert any(isinstance(statement, Unknown) for statement in walk(kernel.body))
+
+
+def test_what_follows_an_unknown_reason_to_skip_is_unknown_too() -> None:
+    kernel = kernel_of(["for k in range(4):", "    if tol < 0.5:", "        continue", OTHERWISE])
+    assert any(isinstance(statement, Unknown) for statement in walk(kernel.body))
+
+
+@pytest.mark.parametrize(
+    ("power", "known"),
+    [
+        ("tol**2", True),
+        ("tol**d", True),
+        ("tol**-1", True),
+        ("d**2", True),
+        ("2**0.5", True),
+        ("d**-1", False),
+        ("d**tol", False),
+        ("2**d", False),
+    ],
+)
+def test_types_of_powers_of_numbers(power: str, known: bool) -> None:
+    kernel = kernel_of([f"u *= {power}"])
+    assert known is not any(isinstance(statement, Unknown) for statement in walk(kernel.body))

@@ -1,0 +1,356 @@
+"""Slices with a step: their shapes, who owns what of them, and what is sent for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import Unpriced, lower
+from advisor.ir.steps import ceil_steps, floor_steps, residue
+from advisor.ownership import local_part
+from costdb.expr import evaluate, parse
+from costdb.process.terms import Leaf, Process, Sequential
+from costdb.work import Statement
+from tests.advisor.analysis.simulate import Home, Sent, Simulation
+from tests.advisor.analysis.tally import Tally
+from tests.advisor.analysis.test_communication import COUNTS, EXTENTS, Layout, kernel_of
+
+LOCAL = ("loads", "stores", "operations")
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """What is computed, dimension by dimension, and at which offsets it is read.
+
+    Attributes
+    ----------
+    starts, counts, steps : tuple of int
+    offsets : tuple of tuple of int
+    """
+
+    starts: tuple[int, ...]
+    counts: tuple[int, ...]
+    steps: tuple[int, ...]
+    offsets: tuple[tuple[int, ...], ...]
+
+    def indices(self, dimension: int) -> range:
+        first, step = self.starts[dimension], self.steps[dimension]
+        return range(first, first + step * self.counts[dimension], step)
+
+    def statement(self, layout: Layout, *, from_end: bool) -> str:
+        reads = " + ".join(f"u[{self._part(o, layout, from_end)}]" for o in self.offsets)
+        return f"v[{self._part((0,) * len(self.starts), layout, from_end)}] = {reads}"
+
+    def _part(self, offset: tuple[int, ...], layout: Layout, from_end: bool) -> str:
+        parts = []
+        for d, by in enumerate(offset):
+            part, extent = self.indices(d), layout.extents[d]
+            # any end beyond the last index and before the next one says the same
+            room = extent - 1 - part[-1] - max(0, *(o[d] for o in self.offsets))
+            low, high = part.start + by, part[-1] + by + 1 + min(room, part.step - 1)
+            end = f"{EXTENTS[d]} - {extent - high}" if from_end else f"{high}"
+            parts.append(f"{low} : {end} : {part.step}")
+        return ", ".join(parts)
+
+
+@st.composite
+def stepped(draw: st.DrawFn, layout: Layout, farthest: int, *, stars: bool = True) -> Stepped:
+    """Draw what is computed anywhere in an array, and reads that stay inside of it."""
+    starts, counts, steps, margins = [], [], [], []
+    for extent in layout.extents:
+        step = draw(st.integers(1, 4))
+        low = draw(st.integers(0, extent - 1))
+        most = (extent - 1 - low) // step + 1
+        count = most if draw(st.booleans()) else draw(st.integers(1, most))
+        last = low + step * (count - 1)
+        starts.append(low)
+        counts.append(count)
+        steps.append(step)
+        margins.append((-min(farthest, low), min(farthest, extent - 1 - last)))
+    dimensions = range(len(starts))
+    if stars:
+        offsets = {(0,) * len(starts)} if draw(st.booleans()) else set()
+        for d in dimensions:
+            for by in draw(st.lists(st.integers(*margins[d]), max_size=2)):
+                offsets.add(tuple(by * (at == d) for at in dimensions))
+        offsets = offsets or {(0,) * len(starts)}
+    else:
+        one = st.tuples(*(st.integers(*margin) for margin in margins))
+        offsets = set(draw(st.lists(one, min_size=1, max_size=4)))
+    return Stepped(tuple(starts), tuple(counts), tuple(steps), tuple(sorted(offsets)))
+
+
+@st.composite
+def block_layouts(draw: st.DrawFn, dimensions: int, most: int) -> Layout:
+    mesh = tuple(draw(st.integers(1, 4)) for _ in range(dimensions))
+    dims = tuple(
+        draw(st.sampled_from((f"block({axis})", f"block({axis})", "none")))
+        for axis in "xyz"[:dimensions]
+    )
+    extents = tuple(draw(st.integers(1, most)) for _ in range(dimensions))
+    return Layout(extents, mesh, dims, draw(st.sampled_from("CF")))
+
+
+@st.composite
+def fitting(draw: st.DrawFn, dimensions: int) -> tuple[Layout, Stepped]:
+    """Blocks that are multiples of the steps, and all of a progression but a few at its ends."""
+    extents, mesh, starts, counts, steps, margins = [], [], [], [], [], []
+    for _ in range(dimensions):
+        step, ranks = draw(st.integers(1, 4)), draw(st.integers(3, 4))
+        extent = step * draw(st.integers(1, 4)) * ranks
+        low = draw(st.integers(0, min(4, extent - 1)))
+        last = extent - 1 - draw(st.integers(0, min(4, extent - 1 - low)))
+        last -= (last - low) % step
+        extents.append(extent)
+        mesh.append(ranks)
+        starts.append(low)
+        counts.append((last - low) // step + 1)
+        steps.append(step)
+        margins.append((-low, extent - 1 - last))
+        # within one block, reads at several distances count as all between them
+        assume(low // (extent // ranks) < last // (extent // ranks))
+    offsets = set()
+    for d in range(dimensions):
+        for by in draw(st.lists(st.integers(*margins[d]), min_size=1, max_size=2)):
+            offsets.add(tuple(by * (at == d) for at in range(dimensions)))
+    dims = tuple(f"block({axis})" for axis in "xy"[:dimensions])
+    layout = Layout(tuple(extents), tuple(mesh), dims, draw(st.sampled_from("CF")))
+    return layout, Stepped(tuple(starts), tuple(counts), tuple(steps), tuple(sorted(offsets)))
+
+
+def whole_blocks(what: Stepped, layout: Layout, home: Home) -> list[int]:
+    """Return the ranks that compute all that their blocks have of the progressions."""
+    found = []
+    for rank in range(prod(layout.mesh)):
+        parts = local_part(rank, home.template, home.dims, home.mesh)
+        if all(
+            i in what.indices(d)
+            for d, part in enumerate(parts)
+            for i in part
+            if (i - what.starts[d]) % what.steps[d] == 0
+        ):
+            found.append(rank)
+    return found
+
+
+def simulated_and_told(what: Stepped, layout: Layout, from_end: bool) -> tuple[Simulation, Tally]:
+    """Return both, after having checked that what is told is no less than what any rank does."""
+    kernel = kernel_of(layout, [what.statement(layout, from_end=from_end)])
+    simulated, told = Simulation(kernel, layout.sizes).run(), Tally(lower(kernel), layout.sizes)
+    for rank in simulated.ranks:
+        for name in COUNTS:
+            assert rank.totals()[name] <= told.totals[name], name
+    return simulated, told
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), st.booleans())
+def test_a_step_along_one_dimension(data: st.DataObject, from_end: bool) -> None:
+    """The busiest rank's own work is at most one element along the dimension too much."""
+    layout = data.draw(block_layouts(1, 26))
+    what = data.draw(stepped(layout, 5))
+    simulated, told = simulated_and_told(what, layout, from_end)
+    if not from_end:
+        most = max(rank.stores for rank in simulated.ranks)
+        block = -(-layout.extents[0] // layout.mesh[0])
+        fits = layout.dims[0] == "none" or block % what.steps[0] == 0
+        assert told.totals["stores"] - most in ((0,) if fits else (0, 1))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.booleans(), st.booleans())
+def test_steps_along_two_dimensions(data: st.DataObject, from_end: bool, stars: bool) -> None:
+    layout = data.draw(block_layouts(2, 12))
+    simulated_and_told(data.draw(stepped(layout, 3, stars=stars)), layout, from_end)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.one_of(fitting(1), fitting(2)), st.booleans())
+def test_blocks_that_are_multiples_of_the_step(
+    case: tuple[Layout, Stepped], from_end: bool
+) -> None:
+    """Exact for ranks with whole blocks; each progression that is read has messages of its own."""
+    layout, what = case
+    simulated, told = simulated_and_told(what, layout, from_end)
+    remainders = {
+        tuple((o + start) % s for o, start, s in zip(offset, what.starts, what.steps, strict=True))
+        for offset in what.offsets
+    }
+    for number in whole_blocks(what, layout, simulated.arrays["v"].home):
+        rank = simulated.ranks[number]
+        for name in ("elements", "bytes", *LOCAL):
+            assert rank.totals()[name] == told.totals[name], name
+        if len(remainders) == 1:
+            assert rank.sizes == told.sizes
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 6), st.data(), st.booleans())
+def test_progressions_of_what_is_dealt_out(
+    extent: int, ranks: int, width: int, data: st.DataObject, shifted: bool
+) -> None:
+    layout = Layout((extent, 2), (ranks,), (f"cyclic(x, {width})", "none"))
+    what = data.draw(stepped(layout, 4 if shifted else 0))
+    kernel = kernel_of(layout, [what.statement(layout, from_end=False)])
+    try:
+        told = Tally(lower(kernel), layout.sizes)
+    except Unpriced as error:
+        assert what.steps[0] > 1 and width % what.steps[0] and "multiple" in str(error)
+        assert width > 1 or any(offset[0] for offset in what.offsets)
+        return
+    simulated = Simulation(kernel, layout.sizes).run()
+    for name in COUNTS:
+        most = max(rank.totals()[name] for rank in simulated.ranks)
+        assert most <= told.totals[name], name
+        if name in LOCAL:
+            assert most == told.totals[name], name
+
+
+def relative(counts: tuple[int, ...], pitches: tuple[int, ...]) -> list[int]:
+    """Return where the elements of a region lie, from its first one on."""
+    found = [0]
+    for count, pitch in zip(counts, pitches, strict=True):
+        found = [at + pitch * i for at in found for i in range(count)]
+    return sorted(found)
+
+
+def accesses(process: Process, sizes: Mapping[str, int]) -> list[list[int]]:
+    """Return where the elements lie that a statement loads and stores, access by access."""
+    match process:
+        case Sequential(parts):
+            return [access for part in parts for access in accesses(part, sizes)]
+        case Leaf(Statement(found, _)):
+            return [
+                relative(
+                    tuple(int(evaluate(count, sizes)) for count in access.region.counts),
+                    tuple(int(evaluate(pitch, sizes)) for pitch in access.region.pitches_bytes),
+                )
+                for access in found
+            ]
+    return []
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(fitting(1), fitting(2)), st.booleans())
+def test_what_is_sent_and_computed_lies_apart_in_memory(
+    case: tuple[Layout, Stepped], from_end: bool
+) -> None:
+    layout, what = case
+    kernel = kernel_of(layout, [what.statement(layout, from_end=from_end)])
+    simulated, process = Simulation(kernel, layout.sizes).run(), lower(kernel)
+    told = Tally(process, layout.sizes)
+    home = simulated.arrays["v"].home
+    faces = sorted(relative(counts, pitches) for _, _, counts, pitches in told.regions)
+    for number in whole_blocks(what, layout, home):
+        parts = local_part(number, home.template, home.dims, home.mesh)
+        mine = [[i for i in what.indices(d) if i in part] for d, part in enumerate(parts)]
+        own = Sent("v", number, frozenset(product(*mine)), 8)
+        addresses = simulated.addresses(own)
+        wanted = [at - addresses[0] for at in addresses]
+        assert all(found == wanted for found in accesses(process, layout.sizes))
+        sent = [simulated.addresses(message) for message in simulated.ranks[number].received]
+        if len(sent) == len(faces):
+            assert sorted([at - found[0] for at in found] for found in sent) == faces
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 6), st.integers(1, 3), st.integers(0, 5))
+def test_a_progression_of_single_elements_lies_apart(
+    ranks: int, step: int, rounds: int, first: int
+) -> None:
+    """Each owner has every so many of its own elements."""
+    extent = ranks * step * rounds + first
+    layout = Layout((extent,), (ranks,), ("cyclic(x)",))
+    process = lower(kernel_of(layout, [f"v[{first}:N:{step}] = u[{first}:N:{step}]"]))
+    mine = [i for i in range(first, extent, step) if (i - first) % ranks == 0]
+    assert all(
+        found == [8 * ((i - first) // ranks) for i in mine]
+        for found in accesses(process, layout.sizes)
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(-30, 30), st.integers(-3, 3), st.integers(1, 9), st.integers(1, 6))
+def test_whole_steps(constant: int, slope: int, size: int, step: int) -> None:
+    expr = parse(f"{slope} * N + {constant}") + 0
+    value = slope * size + constant
+    assert evaluate(floor_steps(expr, step), {"N": size}) == value // step
+    assert evaluate(ceil_steps(expr, step), {"N": size}) == -(-value // step)
+    if step > 1:
+        assert residue(expr, step) == (None if slope % step else value % step)
+
+
+def test_numbers_of_indices_that_are_equal_are_equal_expressions() -> None:
+    half = parse("N // 2")
+    assert ceil_steps(parse("N - 1"), 2) == half  # [1::2]
+    assert ceil_steps(parse("N - 3"), 2) == half - 1  # [2:-1:2]
+    assert ceil_steps(parse("2 * N"), 2) == parse("N")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("v[:12] = u[1:24:2]", "extents differ by another factor"),
+        ("v[1:23:2] = u[2:13]", "extents differ by another factor"),
+        ("np.cumsum(u[::2])", "call of `np.cumsum` is not understood"),
+        ("v[:] = np.cumsum(u[::1])[::2]", "a subscript of an expression"),
+        ("v[::d] = u[::d]", "a slice with a step that is not written"),
+        ("v[::-2] = u[::-2]", "a slice with a step that is not written"),
+        ("v[::0] = u[::0]", "a slice with a step that is not written"),
+    ],
+)
+def test_what_is_not_priced_says_why(line: str, reason: str) -> None:
+    layout = Layout((24,), (3,), ("block(x)",))
+    with pytest.raises(Unpriced, match=reason):
+        lower(kernel_of(layout, [line], scalars=("d",)))
+
+
+@pytest.mark.parametrize(
+    ("views", "direct"),
+    [
+        (["a = v[2:-1]", "a[::3] = 2.0"], "v[2:-1:3] = 2.0"),
+        (["a = v[1::2]", "b = u[:-1:2]", "a[:] = b"], "v[1::2] = u[:-1:2]"),
+        (["a = u[1::2]", "v[3] = a[2]"], "v[3] = u[5]"),
+        (["a = v[1::2]", "a[1:-1] = 2.0"], "v[3:-1:2] = 2.0"),
+        (["a = v[1::2]", "a[::3] = 2.0"], "v[1::6] = 2.0"),
+        (["a = v[2::3]", "b = a[1:-2]", "b[::2] = 2.0"], "v[5:18:6] = 2.0"),
+    ],
+)
+def test_views_with_a_step(views: list[str], direct: str) -> None:
+    layout = Layout((24,), (3,), ("block(x)",))
+    one, other = (
+        Tally(lower(kernel_of(layout, lines)), layout.sizes) for lines in (views, [direct])
+    )
+    assert one.totals == other.totals
+    assert one.regions == other.regions
+
+
+@pytest.mark.parametrize("step", [2, 3, 4])
+@pytest.mark.parametrize("start", [0, 1, 5])
+def test_reductions_of_steps_pass_over_what_a_rank_has_of_them(start: int, step: int) -> None:
+    layout = Layout((24,), (2,), ("block(x)",))
+    told = Tally(lower(kernel_of(layout, [f"s = np.sum(u[{start}::{step}])"])), layout.sizes)
+    indices = range(start, 24, step)
+    owned = [sum(12 * rank <= i < 12 * (rank + 1) for i in indices) for rank in range(2)]
+    assert told.totals["loads"] == max(owned)
+    assert sum(told.collectives.values()) == 1
+
+
+def test_a_half_step_fetches_what_the_other_half_step_wrote() -> None:
+    """Nothing of one colour is held when the other has been computed."""
+    layout = Layout((24, 24), (3, 3), ("block(x)", "block(y)"))
+    red = "u[1:-1:2, 1:-1:2] = u[:-2:2, 1:-1:2] + u[2::2, 1:-1:2] + u[1:-1:2, 2::2]"
+    black = "u[2:-1:2, 2:-1:2] = u[1:-2:2, 2:-1:2] + u[3::2, 2:-1:2] + u[2:-1:2, 1:-2:2]"
+    twice = kernel_of(layout, ["for t in range(2):", f"    {red}", f"    {black}"], "u")
+    told = Tally(lower(twice), layout.sizes)
+    ranks = Simulation(twice, layout.sizes).run().ranks
+    assert told.totals["messages"] == 2 * 2 * 2
+    assert max(rank.totals()["messages"] for rank in ranks) == 2 * 2 * 2
+    # a face is half as long as the block; that of the rank in the middle is whole
+    assert told.totals["elements"] == max(rank.totals()["elements"] for rank in ranks)

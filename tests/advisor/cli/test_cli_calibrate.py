@@ -1,0 +1,89 @@
+"""``advise calibrate`` and the machine it makes the default."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from advisor.lsp.options import OptionsError, OptionsOfFiles
+from advisor.lsp.settings import Settings
+from costdb.machines import load_machine
+from costdb.store.profiles import remove_profile, store_profile
+from tests.advisor.cli.cli_running import Advise, refused
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def calibrate_as(name: str) -> None:
+    store_profile({**load_machine("t3e").document, "name": name}, "test")
+
+
+def test_the_calibrated_machine_is_meant_where_none_is_named(advise: Advise) -> None:
+    Path("k.py").write_text("kernel SLOW")
+    refused(advise("k.py", machine=None), "no machine chosen", "'advise calibrate'")
+    calibrate_as("elsewhere")
+    refused(advise("k.py", machine=None), "no machine chosen", "elsewhere")
+    calibrate_as("here")
+    found = advise("k.py", machine=None)
+    assert found.code == 1
+    assert " on here" in found.out
+    assert " on t3e" in advise("k.py").out
+    Path("pyproject.toml").write_text('[tool.advise]\nmachine = "elsewhere"\n')
+    assert " on elsewhere" in advise("k.py", machine=None).out
+    remove_profile("here")
+    refused(advise("k.py", "--isolated", machine=None), "no machine chosen")
+
+
+def test_the_editor_means_the_calibrated_machine_too(tmp_path: Path) -> None:
+    path = str(tmp_path / "k.py")
+    with pytest.raises(OptionsError, match="'advise calibrate'"):
+        OptionsOfFiles(Settings()).of(path)
+    calibrate_as("here")
+    options = OptionsOfFiles(Settings())
+    for _ in range(2):
+        found = options.of(path)
+        assert found is not None
+        assert found.machine == "here"
+
+
+def test_a_store_that_cannot_be_read_is_one_line(advise: Advise, data: Path) -> None:
+    Path("k.py").write_text("kernel SLOW")
+    calibrate_as("here")
+    import sqlite3
+
+    with sqlite3.connect(data / "advise.sqlite3") as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    refused(advise("k.py", machine=None), "newer")
+    with pytest.raises(OptionsError, match="newer"):
+        OptionsOfFiles(Settings()).of(str(data / "k.py"))
+
+
+def test_what_cannot_be_calibrated_is_one_line(advise: Advise) -> None:
+    refused(advise("calibrate", "--only", "mesages", machine=None), 'no section "mesages"')
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ((), "next: advise validate tells how far its predictions hold\n"),
+        (("--quick",), "hold; advise calibrate in ten minutes measures more"),
+        (("--quick", "--name", "me"), "--machine me tells how far its predictions hold; advise"),
+    ],
+)
+def test_the_end_says_what_to_do_next(
+    advise: Advise, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
+) -> None:
+    from advisor.cli import calibrate
+
+    nothing_said = SimpleNamespace(sharing=(), sections=(), skipped=())
+    monkeypatch.setattr(calibrate, "_calibrated", lambda request, watcher: nothing_said)
+    found = advise("calibrate", *options, machine=None)
+    assert found.code == 0
+    assert told in found.err

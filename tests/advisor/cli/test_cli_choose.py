@@ -1,0 +1,262 @@
+"""``advise choose``: every allowed choice once, fastest first, however the values are named."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.bindings import parse_over
+from advisor.cli.common import CommandError
+from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
+
+REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")
+PSTSWM = str(EXAMPLES / "pstswm" / "pstswm.toml")
+SORTS = str(EXAMPLES / "sorts" / "sorts.toml")
+ON_PARAGON = ("choose", PSTSWM, "--machine", "paragon")
+KERNEL = """
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(row="PX", col="PY")
+
+
+@kernel(N=1000)
+def moved(
+    image: Annotated[NDArray[np.int32], Dist("N", "N", Block("row"), Block("col"), on=mesh)],
+) -> None:
+    image[1:, :] = image[:-1, :]
+"""
+
+
+@pytest.fixture
+def advise(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Program:
+    return isolated(monkeypatch, capsys, tmp_path)
+
+
+def printed_best() -> list[list[object]]:
+    figures = json.loads((ROOT / "tests" / "data" / "pstswm_paragon.json").read_text())
+    rows: list[list[object]] = figures["best_algorithm"]["rows"]
+    return rows
+
+
+# --- the published choices ----------------------------------------------------------------
+
+
+def test_the_best_mesh(advise: Program) -> None:
+    fixed = ("-D", "problem=T42", "-D", "algorithm=TH")
+    found = advise.json(*ON_PARAGON, *fixed, "--over", "PX,PY", "--where", "PX*PY == 64")
+    assert found["choices"][0]["bindings"] == {"PX": 16, "PY": 4}
+    assert found["given"] == {"problem": "T42", "algorithm": "TH"}
+    meshes = [tuple(choice["bindings"].values()) for choice in found["choices"]]
+    # PY may be at most half the 64 latitudes, so 1 x 64 is not allowed.
+    assert sorted(meshes) == [(2, 32), (4, 16), (8, 8), (16, 4), (32, 2), (64, 1)]
+    times = [choice["seconds"]["mid"] for choice in found["choices"]]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize(
+    ("problem", "processors", "algorithm", "mesh"),
+    [row[:4] for row in printed_best() if str(row[2]) in ("TH", "TR", "DR", "DH")],
+)
+def test_the_printed_best_is_fastest_within_the_printed_digits(
+    advise: Program, problem: str, processors: int, algorithm: str, mesh: str
+) -> None:
+    where = f"PX*PY == {processors}"
+    options = ("-D", f"problem={problem}", "--where", where, "--over", "algorithm,PX,PY")
+    found = advise.json(*ON_PARAGON, *options)["choices"]
+    px, py = map(int, mesh.split("x"))
+    wanted = {"algorithm": algorithm, "PX": px, "PY": py}
+    (time,) = [c["seconds"]["mid"] for c in found if c["bindings"] == wanted]
+    # Several are as fast as each other to the digits of the table (TH and TR above all).
+    assert time <= 1.02 * found[0]["seconds"]["mid"]
+
+
+def test_the_best_of_each_algorithm(advise: Program) -> None:
+    options = ("-D", "problem=T42", "--over", "algorithm,PX,PY", "--where", "PX*PY == 64")
+    everything = advise.json(*ON_PARAGON, *options)
+    best = advise.json(*ON_PARAGON, *options, "--best-per", "algorithm")
+    assert {c["bindings"]["algorithm"] for c in best["choices"]} == {
+        "DH",
+        "DR",
+        "DT",
+        "TH",
+        "TR",
+        "TT",
+    }
+    assert best["considered"] == len(everything["choices"]) == 36
+    for choice in best["choices"]:
+        rivals = [
+            c["seconds"]["mid"]
+            for c in everything["choices"]
+            if c["bindings"]["algorithm"] == choice["bindings"]["algorithm"]
+        ]
+        assert choice["seconds"]["mid"] == min(rivals)
+    ended = advise(*ON_PARAGON, *options, "--best-per", "algorithm")
+    assert "6 of 36 choices" in ended.out
+
+
+def test_which_sort_and_how_many_processors(advise: Program) -> None:
+    options = ("--machine", "powerchallenge", "-D", "n=1048576", "--over", "algorithm,p=2,4,8,12")
+    found = advise.json("choose", SORTS, *options)["choices"]
+    assert len(found) == 12
+    assert {choice["bindings"]["p"] for choice in found} == {2, 4, 8, 12}
+    best = {}
+    for choice in found:
+        best.setdefault(choice["bindings"]["algorithm"], choice["seconds"]["mid"])
+    assert best["sample"] < best["column"] < best["radix"]
+
+
+def test_a_distribution_is_chosen_by_its_flag(advise: Program) -> None:
+    # Blocks of finished columns leave their owners idle; cyclic columns keep all busy.
+    Path("columns.pam").write_text(
+        "numeric parameter N\nnumeric parameter P\nnumeric parameter cyclic = 1\n"
+        "resource cpu(p) = fcfs(p, 1)\n"
+        "process main = seq (k = 1, N) par (j = k, N)\n"
+        "    if (cyclic == 1) use(cpu(j mod P), 1) else use(cpu((j - 1) div ceil(N/P)), 1)\n"
+    )
+    options = ("-D", "N=16", "-D", "P=4", "--over", "cyclic=0,1")
+    found = advise.json("choose", "columns.pam", *options)["choices"]
+    seconds = {choice["bindings"]["cyclic"]: choice["seconds"]["mid"] for choice in found}
+    left = [16 - k + 1 for k in range(1, 17)]
+    assert seconds == {
+        0: sum(min(columns, 4) for columns in left),
+        1: sum(-(-columns // 4) for columns in left),
+    }
+
+
+# --- models and kernels, whose parameters have no bounds of their own -----------------------
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("--over", "P=1,2,3,4,6,12,N=1..12", "--where", "P*N == 12"),
+        ("--over", "P,N", "--where", "P*N == 12"),
+        ("--over", "N,P", "--where", "12 == N*P and P <= 100"),
+        ("--over", "P=1..12", "--over", "N", "--where", "N < 13 and P*N == 12"),
+    ],
+)
+def test_values_may_be_listed_or_follow_from_the_condition(
+    advise: Program, values: tuple[str, ...]
+) -> None:
+    found = advise.json("choose", REPAIR, *values)["choices"]
+    pairs = {(c["bindings"]["P"], c["bindings"]["N"]): c["seconds"]["mid"] for c in found}
+    assert pairs.keys() == {(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)}
+    for (machines, times), seconds in pairs.items():
+        assert seconds == pytest.approx(max(times * 10.1, machines * times * 0.1))
+
+
+def test_the_mesh_of_a_kernel(advise: Program) -> None:
+    Path("kernel.py").write_text(KERNEL)
+    options = ("--machine", "t3e", "-D", "N=1024")
+    over = ("--over", "PX,PY", "--where", "PX*PY == 16")
+    found = advise.json("choose", "kernel.py", *options, *over)["choices"]
+    meshes = [(choice["bindings"]["PX"], choice["bindings"]["PY"]) for choice in found]
+    assert sorted(meshes) == [(1, 16), (2, 8), (4, 4), (8, 2), (16, 1)]
+    for choice, (px, py) in zip(found, meshes, strict=True):
+        mesh = ("-D", f"PX={px}", "-D", f"PY={py}")
+        alone = advise.json("predict", "kernel.py", *options, *mesh)
+        assert alone["seconds"] == choice["seconds"]
+    # Blocks are of equal size, and where rows are not divided, none is sent.
+    assert meshes[0] == (1, 16)
+
+
+def test_the_best_only(advise: Program) -> None:
+    options = ("choose", REPAIR, "-D", "N=10", "--over", "P=90..120")
+    everything, best = advise.json(*options), advise.json(*options, "--top", "3")
+    assert best["choices"] == everything["choices"][:3]
+    assert best["considered"] == len(everything["choices"]) == 31
+    # Ties are in the order of the values: up to 101 machines wait for nobody.
+    assert [c["bindings"]["P"] for c in best["choices"]] == [90, 91, 92]
+
+
+# --- what --over means --------------------------------------------------------------------
+
+
+def test_over_names_values_and_ranges() -> None:
+    assert parse_over(["PX,PY"]) == {"PX": None, "PY": None}
+    assert parse_over(["a,PX=1,2,4,b=TH,DH", "P=3..5,8,8"]) == {
+        "a": None,
+        "PX": (1, 2, 4),
+        "b": ("TH", "DH"),
+        "P": (3, 4, 5, 8),
+    }
+    assert parse_over([" PX = 1 , 2 "]) == {"PX": (1, 2)}
+    assert parse_over(["t=0.5,1e3"]) == {"t": (0.5, 1000)}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "expected NAME"),
+        ("PX,", "expected NAME"),
+        ("=1", "expected NAME"),
+        ("PX=", "a value is missing"),
+        ("PX=1,,2", "a value is missing"),
+        ("PX=4..1", "the range 4..1 is empty"),
+        ("PX=1..1000000", "1..1000000 is more than 100000 values"),
+        ("PX=1..999999999999999999", "more than 100000 values"),
+        ("PX,PX=1", "PX is named twice"),
+        ("t=1e999", "1e999 is too large"),
+    ],
+)
+def test_a_malformed_over_is_refused(text: str, said: str) -> None:
+    with pytest.raises(CommandError) as refusal:
+        parse_over([text])
+    assert said in str(refusal.value)
+
+
+# --- text ---------------------------------------------------------------------------------
+
+
+def test_text_compares_with_the_best(advise: Program) -> None:
+    fixed = ("-D", "problem=T42", "-D", "algorithm=TH")
+    ended = advise(*ON_PARAGON, *fixed, "--over", "PX,PY", "--where", "PX*PY == 64")
+    lines = ended.out.splitlines()
+    assert lines[1] == "with problem=T42 algorithm=TH"
+    assert lines[3].split() == ["PX", "PY", "low", "s", "mid", "s", "high", "s", "to", "best"]
+    assert lines[4].split()[:2] == ["16", "4"] and lines[4].endswith("1.00x")
+    assert len(lines) == 10
+    exact = advise("choose", REPAIR, "-D", "N=10", "--over", "P=100,404")
+    assert exact.out.splitlines()[3].split() == ["P", "mid", "s", "to", "best"]
+    assert exact.out.splitlines()[5].endswith("4.00x")
+
+
+def test_extrapolated_choices_say_so(advise: Program) -> None:
+    sobel = str(EXAMPLES / "pgas" / "sobel.toml")
+    ended = advise("choose", sobel, "--machine", "bupc", "--over", "T=8,16")
+    rows = {line.split()[0]: line for line in ended.out.splitlines()[3:]}
+    assert rows["16"].endswith("extrapolated")
+    assert not rows["8"].endswith("extrapolated")
+
+
+# --- wrong use ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([PSTSWM, "-m", "paragon"], "--over is missing: name the parameters"),
+        ([PSTSWM, "-m", "paragon", "--over", "PX,PZ"], "no parameter PZ: nearest are"),
+        ([PSTSWM, "-m", "paragon", "--over", "PX"], "algorithm is not chosen"),
+        ([REPAIR, "--over", "P", "-D", "P=3"], "P is fixed, so not to be chosen"),
+        ([REPAIR, "--over", "P", "-D", "N=3"], "Say so, as --over P=1..64"),
+        ([REPAIR, "--over", "P", "-D", "N=3", "--where", "P > 3"], "Say so, as --over P=1..64"),
+        ([REPAIR, "--over", "P=1,2"], "N is not bound"),
+        ([REPAIR, "--over", "P=1,2", "-D", "N=2", "--where", "P == 3"], "meets the condition"),
+        ([REPAIR, "--over", "P=1,2", "-D", "N=2", "--where", "p == 1"], "p is not a number here"),
+        ([REPAIR, "--over", "P=1,2", "-D", "N=2", "--where", "P/0 == 1"], "division by zero"),
+        ([REPAIR, "--over", "P=1,2", "-D", "N=2", "--where", "1/(P - 1)"], "division by zero"),
+        ([REPAIR, "--over", "P=a,b", "-D", "N=2"], "P = a is not a number"),
+        ([REPAIR, "--over", "P=1..400,N=1..400"], "more than 100000 combinations"),
+        ([REPAIR, "--over", "P=1", "--best-per", "N"], "--best-per N: not among those of --over"),
+        ([REPAIR, "--over", "P=1", "--top", "0"], "--top"),
+        ([SORTS, "-m", "t3e", "-D", "n=9", "--over", "algorithm,p"], "no smp functions"),
+    ],
+)
+def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:
+    assert said in advise.refusal("choose", *arguments)

@@ -1,0 +1,316 @@
+"""``advise predict``: what it says of every kind of file, and what it asks for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
+
+REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")
+PSTSWM = str(EXAMPLES / "pstswm" / "pstswm.toml")
+SORTS = str(EXAMPLES / "sorts" / "sorts.toml")
+MESH = ("-D", "problem=T42", "-D", "algorithm=TH", "-D", "PX=16", "-D", "PY=4")
+KERNEL = """
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(row="PX", col="PY")
+
+@kernel(N=1000)
+def moved(
+    image: Annotated[NDArray[np.int32], Dist("N", "N", Block("row"), Block("col"), on=mesh)]
+) -> None:
+    image[1:, :] = image[:-1, :]
+
+@kernel(N=1000)
+def doubled(
+    image: Annotated[NDArray[np.int32], Dist("N", "N", Block("row"), Block("col"), on=mesh)]
+) -> None:
+    image[:, :] = image + image
+"""
+
+
+@pytest.fixture
+def advise(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Program:
+    return isolated(monkeypatch, capsys, tmp_path)
+
+
+# --- process models -----------------------------------------------------------------------
+
+
+def test_machine_repair(advise: Program) -> None:
+    found = advise.json("predict", REPAIR, "-D", "P=1000", "-D", "N=1000000")
+    assert found["seconds"] == {"low": 1e8, "mid": 1e8, "high": 1e8}
+    assert found["bindings"] == {"P": 1000, "N": 1000000}
+    assert found["machine"] is None
+    assert sorted(term["seconds"]["mid"] for term in found["terms"]) == [1.01e7, 1e8]
+    # One machine waits for nobody.
+    alone = advise.json("predict", REPAIR, "-D", "P=1", "-D", "N=1e6")
+    assert alone["seconds"]["mid"] == 1.01e7
+    assert alone["formula"] == found["formula"]
+
+
+def test_a_formula_is_read_back_and_gives_the_prediction(advise: Program) -> None:
+    from costdb.expr import evaluate, free_symbols, parse
+
+    found = advise.json("predict", REPAIR, "-D", "P=7", "-D", "N=30")
+    formula = parse(found["formula"])
+    assert free_symbols(formula) == {"P", "N"}
+    for machines in (1, 50, 101, 102, 3000):
+        given = ("-D", f"P={machines}", "-D", "N=30")
+        seconds = advise.json("predict", REPAIR, *given)["seconds"]["mid"]
+        assert seconds == pytest.approx(float(evaluate(formula, {"P": machines, "N": 30})))
+
+
+def test_a_model_may_be_split_into_program_and_machine(advise: Program) -> None:
+    Path("program.pam").write_text(
+        "numeric parameter N\nprocess parameter work(k)\nprocess main = seq (i = 1, N) work(i)\n"
+    )
+    Path("slow.pam").write_text("process work(k) = delay(2*k)\n")
+    Path("fast.pam").write_text("numeric parameter t = 0.5\nprocess work(k) = delay(t)\n")
+    slow = advise.json("predict", "program.pam", "slow.pam", "-D", "N=10")
+    fast = advise.json("predict", "program.pam", "fast.pam", "-D", "N=10")
+    assert (slow["seconds"]["mid"], fast["seconds"]["mid"]) == (110, 5)
+    # A parameter keeps its default unless it is given a value.
+    assert fast["bindings"] == {"N": 10, "t": 0.5}
+    tuned = advise.json("predict", "program.pam", "fast.pam", "-D", "N=10", "-D", "t=.25")
+    assert tuned["seconds"]["mid"] == 2.5
+    refusal = advise.refusal("predict", "program.pam", "fast.pam", "-D", "N=10", "-D", "t=-1")
+    assert "t = -1 must not be negative" in refusal
+
+
+# --- descriptions -------------------------------------------------------------------------
+
+
+def test_pstswm_is_within_two_per_cent_of_the_printed_predictions(advise: Program) -> None:
+    printed = json.loads((ROOT / "tests" / "data" / "pstswm_paragon.json").read_text())
+    rows = printed["TH_runtimes"]["rows"]
+    tried = 0
+    for problem, px, py, measured, error_percent in rows[::6]:
+        given = [f"problem={problem}", "algorithm=TH", f"PX={px}", f"PY={py}"]
+        options = [part for name in given for part in ("-D", name)]
+        found = advise.json("predict", PSTSWM, "--machine", "paragon", *options)
+        expected = measured * (1 + error_percent / 100)
+        assert found["seconds"]["mid"] == pytest.approx(expected, rel=0.02)
+        assert found["bindings"]["PX"] == px
+        tried += 1
+    assert tried >= 4
+
+
+def test_terms_of_a_sum_add_up_and_fits_are_marked(advise: Program) -> None:
+    found = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH)
+    for end in ("low", "mid", "high"):
+        total = sum(term["seconds"][end] for term in found["terms"])
+        assert found["seconds"][end] == pytest.approx(total)
+    assert found["seconds"]["low"] < found["seconds"]["mid"] < found["seconds"]["high"]
+    assert found["bindings"] == {
+        "problem": "T42",
+        "algorithm": "TH",
+        "reading": "restored",
+        "PX": 16,
+        "PY": 4,
+    }
+    assert found["provenance"] == "estimated"
+    assert found["in_range"] is True
+    (fitted,) = found["remarks"]
+    assert "message.alpha_us" in fitted and "beta_us_per_byte" in fitted and "fitted to" in fitted
+
+
+def test_a_size_of_a_word_can_be_replaced(advise: Program) -> None:
+    usual = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH)
+    finer = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH, "-D", "NVER=32")
+    assert finer["bindings"]["NVER"] == 32
+    assert 1.8 < finer["seconds"]["mid"] / usual["seconds"]["mid"] < 2.1
+
+
+@pytest.mark.parametrize("algorithm", ["radix", "sample", "column"])
+def test_a_sort_is_an_interval_from_good_to_bad(advise: Program, algorithm: str) -> None:
+    given = ("-D", f"algorithm={algorithm}", "-D", "n=1048576", "-D", "p=8")
+    found = advise.json("predict", SORTS, "--machine", "powerchallenge", *given)["seconds"]
+    assert 0 < found["low"] < found["mid"] < found["high"]
+    assert found["mid"] == pytest.approx((found["low"] + found["high"]) / 2)
+
+
+def test_extrapolations_are_told(advise: Program) -> None:
+    matmul = str(EXAMPLES / "pgas" / "matmul.toml")
+    options = ("--machine", "mupc", "-D", "spread=block")
+    inside = advise.json("predict", matmul, *options, "-D", "T=12")
+    outside = advise.json("predict", matmul, *options, "-D", "T=13")
+    assert (inside["in_range"], inside["remarks"]) == (True, [])
+    assert outside["in_range"] is False
+    assert outside["remarks"] == ["threads: 13 is outside the calibrated 2 to 12"]
+
+
+def test_the_configuration_may_name_the_machine(
+    advise: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("sobel.toml").write_text((EXAMPLES / "pgas" / "sobel.toml").read_text())
+    Path("pyproject.toml").write_text('[tool.advise]\nmachine = "bupc"\n')
+    assert advise.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "bupc"
+    monkeypatch.setenv("ADVISE_MACHINE", "mupc")
+    assert advise.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "mupc"
+    asked = advise.json("predict", "sobel.toml", "-D", "T=4", "--machine", "gupc-t3e")
+    assert asked["machine"] == "gupc-t3e"
+    monkeypatch.delenv("ADVISE_MACHINE")
+    Path("pyproject.toml").write_text('[tool.advise]\nmachines = "bupc"\n')
+    refusal = advise.refusal("predict", "sobel.toml", "-D", "T=4")
+    assert "pyproject.toml:2" in refusal and "machines" in refusal
+
+
+# --- kernels ------------------------------------------------------------------------------
+
+
+def test_sizes_are_bound_as_they_are_for_findings(
+    advise: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "k.py").write_text((EXAMPLES / "box_sum.py").read_text())
+    (tmp_path / "pyproject.toml").write_text("[tool.advise]\nsizes = { N = 640, other = 3 }\n")
+
+    def bindings(*options: str) -> object:
+        return advise.json("predict", "k.py", "--machine", "t3e", *options)["bindings"]
+
+    assert bindings() == {"N": 640, "b": 3}
+    assert "N = 640: pyproject.toml" in advise("predict", "k.py", "--machine", "t3e").out
+    monkeypatch.setenv("ADVISE_DEFINE", "N=512 b=5")
+    assert bindings() == {"N": 512, "b": 5}
+    assert bindings("-D", "N=100") == {"N": 100, "b": 5}
+    chosen = advise.json("choose", "k.py", "--machine", "t3e", "--over", "b=2,9")
+    assert chosen["given"] == {"N": 512}
+    assert {one["bindings"]["b"] for one in chosen["choices"]} == {2, 9}
+    # a description has parameters of its own
+    sorts = str(EXAMPLES / "sorts" / "sorts.toml")
+    options = ("--machine", "powerchallenge", "-D", "algorithm=radix", "-D", "n=1e6", "-D", "p=8")
+    assert "N" not in advise.json("predict", sorts, *options)["bindings"]
+    monkeypatch.setenv("ADVISE_DEFINE", "N=x")
+    assert "-D N=x: 'x' is not a number" in advise.refusal("predict", "k.py", "-m", "t3e")
+
+
+def test_a_kernel_is_priced_as_it_is_written(advise: Program) -> None:
+    Path("kernel.py").write_text(KERNEL)
+    options = ("predict", "kernel.py", "--machine", "t3e", "-D", "PX=4", "-D", "PY=4")
+    moved = advise.json(*options, "--kernel", "moved")
+    assert moved["bindings"] == {"N": 1000, "PX": 4, "PY": 4}
+    assert moved["machine"] == "t3e"
+    smaller = advise.json(*options, "--kernel", "moved", "-D", "N=500")
+    assert 0 < smaller["seconds"]["mid"] < moved["seconds"]["mid"]
+    # Only the shift sends anything.
+    doubled = advise.json(*options, "--kernel", "doubled")
+    assert "start-up" in {term["label"] for term in moved["terms"]}
+    assert "start-up" not in {term["label"] for term in doubled["terms"]}
+
+
+def test_which_kernel_must_be_said_where_there_are_several(advise: Program) -> None:
+    Path("kernel.py").write_text(KERNEL)
+    options = ("predict", "kernel.py", "--machine", "t3e")
+    assert "holds moved, doubled: choose one with --kernel" in advise.refusal(*options)
+    refusal = advise.refusal(*options, "--kernel", "move")
+    assert "kernel.py: there is no kernel move: nearest is moved" in refusal
+    Path("plain.py").write_text("x = 1\n")
+    assert "there is no kernel: mark" in advise.refusal("predict", "plain.py", "--machine", "t3e")
+
+
+def test_a_kernel_without_a_size_says_which(advise: Program) -> None:
+    Path("kernel.py").write_text(KERNEL)
+    options = ("predict", "kernel.py", "--machine", "t3e", "--kernel", "moved")
+    assert "PY is not bound" in advise.refusal(*options, "-D", "PX=4")
+    refusal = advise.refusal(*options, "-D", "px=4")
+    assert "there is no size px: nearest" in refusal and "PX" in refusal
+    assert "PX = 0 is not a positive number" in advise.refusal(*options, "-D", "PX=0")
+
+
+# --- text ---------------------------------------------------------------------------------
+
+
+def test_text_shows_the_interval_the_parts_and_the_origin(advise: Program) -> None:
+    ended = advise("predict", PSTSWM, "--machine", "paragon", *MESH)
+    lines = ended.out.splitlines()
+    assert lines[0].endswith("pstswm.toml on paragon")
+    assert lines[1] == "with problem=T42 algorithm=TH reading=restored PX=16 PY=4"
+    found = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH)
+    low, mid, high = (found["seconds"][end] for end in ("low", "mid", "high"))
+    assert lines[2] == f"{mid:.1f} s ({low:.1f} s to {high:.1f} s)"
+    assert "provenance: estimated" in lines
+    table = lines[lines.index("") + 1 : lines.index("provenance: estimated") - 1]
+    assert table[0].split() == ["term", "model", "low", "s", "mid", "s", "high", "s", "share"]
+    # Every line of the table ends in the same column, and the shares make a whole.
+    assert len({len(line) for line in table}) == 1
+    assert len(table) == len(found["terms"]) + 1
+    shares = [float(line.split()[-2]) for line in table[1:]]
+    assert sum(shares) == pytest.approx(100, abs=0.1 * len(shares))
+
+
+def test_text_of_a_model_shows_its_formula_and_no_shares(advise: Program) -> None:
+    ended = advise("predict", REPAIR, "-D", "P=1000", "-D", "N=1000000")
+    assert "seconds = max(" in ended.out
+    assert "100000000 s" in ended.out
+    assert "share" not in ended.out
+
+
+def test_a_result_can_be_written_to_a_file(advise: Program) -> None:
+    ended = advise("predict", REPAIR, "-D", "P=2", "-D", "N=2", "-o", "result.txt")
+    assert (ended.code, ended.out) == (0, "")
+    assert "20.2 s" in Path("result.txt").read_text()
+
+
+# --- wrong use ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([PSTSWM, *MESH], "no machine chosen: give --machine NAME"),
+        ([PSTSWM, "-m", "paragn", *MESH], 'unknown machine "paragn": nearest is paragon'),
+        ([PSTSWM, "-m", "paragon", *MESH[:-2]], "PY is not bound (processors along latitude)"),
+        (
+            [PSTSWM, "-m", "paragon", *MESH, "-D", "PZ=3"],
+            "no parameter PZ (known: problem,",
+        ),
+        ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX=12"], "PX = 12 must be a power of two"),
+        ([PSTSWM, "-m", "paragon", *MESH, "-D", "PY=64"], "PY = 64 must be at most 32"),
+        ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX=1.5"], "PX = '1.5' is not a whole number"),
+        ([PSTSWM, "-m", "paragon", *MESH, "-D", "algorithm=XX"], "XX is not one of DH, DR, DT"),
+        ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX"], "-D PX: expected NAME=VALUE"),
+        ([PSTSWM, "-m", "paragon", *MESH, "-D", "PX="], "-D PX=: a value is missing"),
+        ([REPAIR, "-D", "P=3"], "N is not bound"),
+        ([REPAIR, "-D", "P=3", "-D", "n=3"], "there is no parameter n: nearest is N"),
+        ([REPAIR, "-D", "P=-3", "-D", "N=3"], "P = -3 must be a whole number of at least 1"),
+        ([REPAIR, "-D", "P=nan", "-D", "N=3"], "P = nan is not a number"),
+        ([REPAIR, "-D", "P=1e999", "-D", "N=3"], "P = 1e999 is not a number"),
+        ([REPAIR, SORTS], "several files make one model only if all are .pam"),
+        ([REPAIR, "--kernel", "x"], "--kernel is for Python files"),
+        (["data.csv"], "data.csv: expected a process model (.pam)"),
+        (["none.toml", "-m", "t3e"], "none.toml: No such file or directory"),
+        (["none.py", "-m", "t3e"], "none.py: No such file or directory"),
+        (["none.pam"], "none.pam:1:1: cannot be read: No such file"),
+        ([REPAIR, "--output-format", "xml"], "--output-format xml: expected text or json"),
+        ([], "missing argument"),
+    ],
+)
+def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:
+    assert said in advise.refusal("predict", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lacking"),
+    [
+        ([PSTSWM, "-m", "t3e", *MESH], 'the rate "nonlinear_terms" of pstswm on t3e'),
+        ([SORTS, "-m", "t3e", "-D", "algorithm=radix"], 'machine "t3e" has no smp functions'),
+        (
+            [str(EXAMPLES / "pgas" / "sobel.toml"), "-m", "paragon"],
+            'machine "paragon" has no pgas.rates',
+        ),
+        ([str(EXAMPLES / "box_sum.py"), "-m", "paragon"], 'machine "paragon" has no lines'),
+    ],
+)
+def test_what_a_machine_lacks_is_named_with_its_remedy(
+    advise: Program, arguments: list[str], lacking: str
+) -> None:
+    refusal = advise.refusal("predict", *arguments)
+    assert refusal.startswith("advise: cannot predict: ")
+    assert lacking in refusal
+    assert "; remedy: " in refusal

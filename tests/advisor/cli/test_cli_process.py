@@ -1,0 +1,254 @@
+"""The program as a process: pipes, signals, full disks, encodings, and what it imports."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = [sys.executable, str(Path(__file__).with_name("marker_engine.py"))]
+
+
+def environment(**more: str) -> Mapping[str, str]:
+    kept = {
+        key: value
+        for key, value in os.environ.items()
+        if key == "ADVISE_DATA_DIR" or not key.startswith("ADVISE_")
+    }
+    return {**kept, "PYTHONPATH": str(ROOT), "ADVISE_MACHINE": "t3e", **more}
+
+
+def run(
+    folder: Path,
+    *arguments: str,
+    limit: Callable[[], None] | None = None,
+    stdout: int = subprocess.PIPE,
+    **more: str,
+) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [*PROGRAM, *arguments],
+        cwd=folder,
+        env=environment(**more),
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=limit,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    (tmp_path / "k.py").write_text("kernel SLOW '\u00e9'\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_write_that_fails_changes_nothing(kernel: Path) -> None:
+    def no_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8, 8))
+
+    before = (kernel / "k.py").read_bytes()
+    ended = run(kernel, "k.py", "--fix", "--no-cache", limit=no_room)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines() == ["advise: k.py: File too large", "0 fixed"]
+    assert (kernel / "k.py").read_bytes() == before
+    assert [path.name for path in kernel.iterdir()] == ["k.py"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_may_not_be_written(kernel: Path) -> None:
+    kernel.chmod(0o500)
+    try:
+        ended = run(kernel, "k.py", "--fix")
+    finally:
+        kernel.chmod(0o700)
+    assert ended.returncode == 2
+    assert "k.py: Permission denied" in ended.stderr
+    assert "SLOW" in (kernel / "k.py").read_text()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_file_that_may_not_be_written_in_a_folder_that_may(kernel: Path) -> None:
+    (kernel / "k.py").chmod(0o400)
+    ended = run(kernel, "k.py", "--fix")
+    assert ended.returncode == 2
+    assert "k.py: Permission denied" in ended.stderr
+    assert "SLOW" in (kernel / "k.py").read_text()
+
+
+def test_a_reader_that_leaves_early_is_no_error(kernel: Path) -> None:
+    (kernel / "k.py").write_text("kernel SLOW\n" * 3000)
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        ended = run(kernel, "k.py", "--output-format", "concise", stdout=writer)
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (1, "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_full_disk_is_one_line(kernel: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ended = run(kernel, "k.py", stdout=full.fileno())
+        helped = run(kernel, "check", "--help", stdout=full.fileno())
+    for one in (ended, helped):
+        assert one.returncode == 2
+        assert one.stderr == "advise: standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_are_no_error(kernel: Path, closed: str) -> None:
+    """A service may start a program without any of them."""
+
+    def ended(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, *arguments],
+            cwd=kernel, env=environment(), capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    shown = ended("k.py", "--no-cache")
+    assert shown.returncode == 1
+    assert shown.stderr == "" and ("finding" in shown.stdout) == (">&-" not in closed.split())
+    # what is chatter never comes among the results
+    diff = ended("k.py", "--no-cache", "--diff")
+    assert diff.returncode == 1
+    assert all(line[0] in " -+@" for line in diff.stdout.splitlines())
+
+
+def test_an_output_without_unicode_gets_escapes(kernel: Path) -> None:
+    ended = run(kernel, "k.py", PYTHONIOENCODING="ascii", PYTHONUTF8="0", LC_ALL="C")
+    assert (ended.returncode, ended.stderr) == (1, "")
+    assert r"kernel SLOW '\xe9'" in ended.stdout
+
+
+def test_an_interrupt_is_quiet(kernel: Path) -> None:
+    os.mkfifo(kernel / "pipe")
+    process = subprocess.Popen(
+        [*PROGRAM, "pipe"], cwd=kernel, env=environment(), stderr=subprocess.PIPE, text=True,
+        # whoever runs the tests in the background ignores interrupts, and hands that down
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    # Once the reading end is open, the program waits in its own code for text.
+    with (kernel / "pipe").open("wb"):
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, "")
+
+
+def test_a_bug_of_ours_shows_its_trace_and_ends_with_2(kernel: Path) -> None:
+    (kernel / "k.py").write_text("kernel CRASH\n")
+    ended = run(kernel, "k.py")
+    assert ended.returncode == 2
+    assert "ZeroDivisionError: a bug of the engine" in ended.stderr
+    assert ended.stderr.splitlines()[-1].startswith("advise: internal error")
+
+
+def test_colours_can_be_forced_and_are_not_in_pipes_or_files(kernel: Path) -> None:
+    assert "\x1b" not in run(kernel, "k.py").stdout
+    assert "\x1b[" in run(kernel, "k.py", FORCE_COLOR="1").stdout
+    run(kernel, "k.py", "-o", "out.txt", FORCE_COLOR="1")
+    assert "\x1b" not in (kernel / "out.txt").read_text()
+
+
+def on_terminal(folder: Path, columns: int, *command: str, **more: str) -> str:
+    """Return what a program writes on a terminal of some width."""
+    ours, theirs = os.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    kept = {key: value for key, value in environment(**more).items() if key != "COLUMNS"}
+    process = subprocess.Popen(
+        command, cwd=folder, env=kept, stdout=theirs, stderr=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    written = b""
+    with contextlib.suppress(OSError):  # the system's way to say that nobody writes any more
+        while data := os.read(ours, 65536):
+            written += data
+    os.close(ours)
+    process.wait(timeout=60)
+    return written.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_report_fits_its_terminal(kernel: Path, columns: int) -> None:
+    files = [str(ROOT / "examples" / f"{name}.py") for name in ("box_sum", "gauss")]
+    for file in files:
+        shutil.copy(file, kernel)
+    names = [Path(file).name for file in files]
+    program = [sys.executable, "-m", "advisor"]
+    shown = on_terminal(
+        kernel, columns, *program, *names, "--no-cache", ADVISE_MACHINE="sp2", TERM="xterm"
+    )
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).split("\n")
+    assert max(map(len, lines)) <= min(columns, 110)
+    heads = [place for place, line in enumerate(lines) if re.match(r"\w+\.py:\d+:\d+: ADV", line)]
+    assert len(heads) >= 2
+    for head in heads:
+        # the gain comes first, then the statement with a mark, then the times
+        assert re.match(r"  [0-9.]+x faster on sp2: ", lines[head + 1])
+        block = lines[head + 2 : head + 30]
+        bar = next(place for place, line in enumerate(block) if re.match(r" +\| +\^+$", line))
+        assert re.match(r"  \d+ \| ", block[bar - 1])
+        table = next(n for n, line in enumerate(block) if line.split() == ["before", "after"])
+        # numbers end under the ends of their heads
+        total = block[table + 1]
+        ends = [block[table].index(word) + len(word) for word in ("before", "after")]
+        assert all(total[end - 1].isdigit() and total[end : end + 1] in " " for end in ends)
+
+
+def test_a_terminal_has_colours_unless_it_or_its_user_wants_none(kernel: Path) -> None:
+    plain = run(kernel, "k.py", COLUMNS="88").stdout
+    assert "\x1b[1m" in on_terminal(kernel, 88, *PROGRAM, "k.py", TERM="xterm")
+    for unwanted in ({"TERM": "dumb"}, {"TERM": "xterm", "NO_COLOR": "1"}):
+        assert on_terminal(kernel, 88, *PROGRAM, "k.py", **unwanted) == plain
+
+
+def test_the_check_path_imports_nothing_heavy(kernel: Path) -> None:
+    program = (
+        "import json, sys, marker_engine; marker_engine.install()\n"
+        "from advisor.cli.app import main\n"
+        "code = main(['k.py'])\n"
+        "print(json.dumps([code, sorted(sys.modules)]))\n"
+    )
+    # The made-up engine needs Hypothesis, which must not count as ours: it is cut out.
+    stub = kernel / "stub"
+    stub.mkdir()
+    (stub / "marker_engine.py").write_text(
+        "from advisor import engine\n"
+        "def install():\n"
+        "    engine.needs_reading = engine.needs_decoding = lambda source, path=None: True\n"
+        "    engine.check_source = lambda path, source, options: engine.FileResult(\n"
+        "        path, source, (), ())\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=kernel,
+        env=environment(PYTHONPATH=f"{ROOT}{os.pathsep}{stub}"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    code, modules = json.loads(ended.stdout.splitlines()[-1])
+    assert code == 0
+    heavy = {
+        "numpy", "scipy", "jsonschema", "rich", "sqlite3", "platformdirs", "lark",
+        "advisor.report.sarif", "advisor.cli.rule", "advisor.cli.version", "xml",
+    }  # fmt: skip
+    assert heavy.isdisjoint(modules)
+    assert {"advisor.cli.check", "advisor.report.full", "typer"} <= set(modules)

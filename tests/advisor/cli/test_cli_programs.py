@@ -1,0 +1,257 @@
+"""``advise predict``, ``choose`` and ``check`` on unmodified mpi4py programs."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor import engine
+from advisor.finding import Applicability, Finding
+from advisor.frontend import prefilter
+from advisor.ir.proposal import Legality
+from advisor.ir.spmd.program import Program as Read
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.steps import Loop, LoopKind, Op
+from costdb.expr import num
+from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
+
+PLAIN = str(ROOT / "tests" / "data" / "plain_machine.json")
+JACOBI = str(EXAMPLES / "mpi" / "jacobi.py")
+BOX = str(EXAMPLES / "mpi" / "box_sum.py")
+
+ONE_FACE = """\
+import numpy as np
+from mpi4py import MPI
+
+N = 100
+comm = MPI.COMM_WORLD
+
+
+def exchange(u, steps: int):
+    right = (comm.rank + 1) % comm.size
+    for _ in range(steps):
+        r = np.empty(N)
+        comm.Sendrecv(u[0], dest=right, recvbuf=r)
+        if unforeseen():
+            comm.Barrier()
+
+
+def whole(u: np.ndarray):
+    comm.Bcast(u)
+
+
+exchange(np.zeros((N, N)), 10)
+"""
+
+
+@pytest.fixture
+def advise(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Program:
+    return isolated(monkeypatch, capsys, tmp_path)
+
+
+def test_the_price_of_a_function_is_that_of_its_messages(advise: Program, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(ONE_FACE.replace("        if unforeseen():\n            comm.Barrier()\n", ""))
+    found = advise.json("predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "2")
+    # 10 messages of 100 double words: alpha + 800 beta + 13 lines (12 and a half, unaligned)
+    alpha, beta, gamma = 100e-6, 0.01e-6, 0.1e-6
+    messages = [term["seconds"]["mid"] for term in found["terms"] if term["model"] == "lines"]
+    assert sum(messages) == pytest.approx(10 * (alpha + 800 * beta + 13.25 * gamma), rel=0.01)
+    assert found["bindings"] == {"N": 100}
+    assert found["bound_by"] == ["N = 100: line 4"]
+    assert "left_out" not in found
+    more = advise.json(
+        "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-D", "N=200"
+    )
+    assert more["seconds"]["mid"] > found["seconds"]["mid"]
+
+
+def test_what_is_not_known_is_told_with_its_line(advise: Program, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(ONE_FACE)
+    arguments = ("predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "4")
+    told = advise.json(*arguments)["left_out"]
+    assert any(line.startswith("line 13: ") and "unforeseen" in line for line in told)
+    assert "left out: line 13: " in advise(*arguments).out
+    # the size of a parameter that nothing gives
+    unbound = advise("predict", str(file), "--kernel", "whole", "--machine", PLAIN, "-P", "4")
+    assert unbound.code == 2
+    assert unbound.err.count("\n") == 1
+    assert "u.size is not bound" in unbound.err
+
+
+def test_several_functions_must_be_told_apart(advise: Program, tmp_path: Path) -> None:
+    file = tmp_path / "f.py"
+    file.write_text(ONE_FACE)
+    for extra, message in (((), "choose one with --kernel"), (("--kernel", "hole"), "whole")):
+        ended = advise("predict", str(file), *extra, "--machine", PLAIN, "-P", "2")
+        assert ended.code == 2
+        assert message in ended.err
+
+
+def test_functions_that_do_the_same_job_are_ranked(advise: Program) -> None:
+    found = advise.json(
+        "choose", BOX, "--kernel", "box_by_shifts,box_by_scans", "--machine", PLAIN, "-P", "2"
+    )
+    times = {c["bindings"]["program"]: c["seconds"]["mid"] for c in found["choices"]}
+    assert times.keys() == {"box_by_shifts", "box_by_scans"}
+    for name, time in times.items():
+        alone = advise.json("predict", BOX, "--kernel", name, "--machine", PLAIN, "-P", "2")
+        assert alone["seconds"]["mid"] == time
+    assert list(times.values()) == sorted(times.values())
+
+
+def test_several_files_are_ranked_against_each_other(advise: Program, tmp_path: Path) -> None:
+    ended = advise("choose", JACOBI, BOX, "--kernel", "main", "--machine", PLAIN, "-P", "2")
+    assert ended.code == 0
+    assert "jacobi.py:main" in ended.out
+    assert "box_sum.py:main" in ended.out
+    over = advise("choose", JACOBI, "--kernel", "jacobi", "--over", "P=2,4", "--machine", PLAIN)
+    assert over.code == 0
+
+
+class HalfAsMuch:
+    """A rule for the test: every broadcast could be of half the elements."""
+
+    code, name, documentation = "ADV699", "half-as-much", "# ADV699 half-as-much\n"
+
+    def propose_program(self, program: Read) -> list[ProgramProposal]:
+        from dataclasses import replace
+
+        found = []
+        for function in program.functions:
+            for visit, step in function.operations():
+                if step.op is Op.BCAST and step.send is not None and step.send.count is not None:
+                    less = replace(step, send=replace(step.send, count=step.send.count / 2))
+                    legality = Legality(Applicability.DISPLAY, "it is a test")
+                    found.append(
+                        ProgramProposal(
+                            "send half", "less is faster", step.span, function,
+                            (step,), (less,), legality, visit.loops,
+                        )
+                    )  # fmt: skip
+        return found
+
+
+def test_rules_about_programs_make_ordinary_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    from advisor import transform_registry
+
+    monkeypatch.setattr(transform_registry, "program_transforms", lambda: (HalfAsMuch(),))
+    source = (
+        "import numpy as np\nfrom mpi4py import MPI\n\nn = 50_000\n"
+        "for step in range(10):\n    MPI.COMM_WORLD.Bcast(np.zeros(n))\n"
+    )
+    options = engine.Options(PLAIN, {"P": 4}, (), (), None)
+    (found,) = engine.check_source("f.py", source, options).findings
+    assert (found.code, found.kernel, found.span.start_line) == ("ADV699", "<module>", 6)
+    # start-up stays, bytes and lines are halved
+    assert 1.5 < found.prediction.speedup < 2
+    named = {a.name: (a.value, a.origin) for a in found.assumptions}
+    assert named["n"] == (50_000, "line 4")
+    assert named["P"] == (4, "-D")
+    assert found.fix is None
+    quiet = source.replace("np.zeros(n))", "np.zeros(n))  # advise: ignore[ADV699]")
+    assert engine.check_source("f.py", quiet, options).findings == ()
+
+
+class InPieces:
+    """A rule for the test: every broadcast could be as many messages as there are ranks."""
+
+    code, name, documentation = "ADV698", "in-pieces", ""
+
+    def propose_program(self, program: Read) -> Iterator[ProgramProposal]:
+        for function in program.functions:
+            for visit, step in function.operations():
+                if step.op is Op.BCAST and step.send is not None:
+                    message = replace(step, op=Op.SEND, method="Send")
+                    count = num(4)
+                    loop = Loop(
+                        LoopKind.COUNTED, "k", num(0), count, 1, count, (message,), step.span
+                    )
+                    legality = Legality(Applicability.DISPLAY, "for the test")
+                    yield ProgramProposal(
+                        "send it",
+                        "a test",
+                        step.span,
+                        function,
+                        (step,),
+                        (loop,),
+                        legality,
+                        visit.loops,
+                    )
+
+
+def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding says from how many ranks on it pays, and begins there when they are given."""
+    from advisor import transform_registry
+
+    monkeypatch.setattr(transform_registry, "program_transforms", lambda: (InPieces(),))
+    source = (
+        "import numpy as np\nfrom mpi4py import MPI\n\n\ndef f(steps: int):\n"
+        "    for step in range(steps):\n        MPI.COMM_WORLD.Bcast(np.zeros(4))\n"
+    )
+
+    def findings(**sizes: int) -> tuple[Finding, ...]:
+        options = engine.Options(PLAIN, sizes, (), (), None)
+        return engine.check_source("f.py", source, options).findings
+
+    (found,) = findings(steps=10)
+    assert found.prediction is None
+    assert found.condition is not None
+    assert found.condition.open_sizes == ("P",)
+    least = found.condition.pays_from
+    assert least is not None and least > 2
+    assert found.message.startswith(f"pays on plain for P >= {least}, proved to 2**24: ")
+    assert findings(steps=10, P=least - 1) == ()
+    (begun,) = findings(steps=10, P=least)
+    assert begun.prediction is not None
+    # and with two of them, each is searched with the other at a value that is told
+    (both,) = findings()
+    assert both.condition is not None
+    assert both.condition.open_sizes == ("P", "steps")
+    assert {(a.name, a.value) for a in both.assumptions} == {("P", 16), ("steps", 4)}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("from mpi4py import MPI\n", True),
+        ("for i in prange(n):\n", True),
+        ("comm . Sendrecv (x)\ncomm.Sendrecv(x)\n", True),
+        ("self.comm.Allreduce (x, y)\n", True),
+        ("comm.Ireduce_scatter_block(x, y)\n", True),
+        ("comm.Iallreduce(x, y)\n", True),
+        ("comm.Alltoallw(x, y)\n", True),
+        ("comm.allreduce(x, y)\n", False),
+        ("x.reduce(y)\nitems.gather()\nbroadcast(x)\n", False),
+        ("arrange(prangel, mpi4pyx)\n", False),
+        ("sendrecv = Sendrecv\n", False),
+    ],
+)
+def test_files_without_communication_are_told_by_their_text(text: str, wanted: bool) -> None:
+    assert prefilter.needs_reading(text) is wanted
+    assert prefilter.needs_decoding(text.encode()) is wanted
+
+
+def test_programs_are_read_without_anything_heavy() -> None:
+    program = (
+        "import json, sys\n"
+        "from advisor.cli.app import main\n"
+        f"code = main([{JACOBI!r}, '--machine', {PLAIN!r}, '--isolated', '--no-cache'])\n"
+        "print(json.dumps([code, sorted(sys.modules)]))\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    code, modules = json.loads(ended.stdout.splitlines()[-1])
+    assert code in (0, 1)
+    heavy = {"numpy", "scipy", "jsonschema", "lark", "mpi4py", "numba", "pygls"}
+    assert heavy.isdisjoint(modules)

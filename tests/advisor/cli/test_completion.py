@@ -1,0 +1,228 @@
+"""Completion, through the scripts that shells load."""
+
+import fcntl
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.app import COMMANDS
+from advisor.cli.completing import codes, machines, name_command, rules, words
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """Return an environment with the program on the path and a home of its own."""
+    program = tmp_path / "bin" / "advise"
+    program.parent.mkdir()
+    program.write_text(f"#!{sys.executable}\nfrom advisor.cli.app import run\nrun()\n")
+    program.chmod(0o755)
+    (tmp_path / "home").mkdir()
+    return {
+        "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
+        "HOME": str(tmp_path / "home"),
+        "PYTHONPATH": str(ROOT),
+    }
+
+
+def complete(home: dict[str, str], line: str) -> list[str]:
+    """Return what bash offers at the end of a line, through its own completion machinery."""
+    script = """
+        source <(_ADVISE_COMPLETE=source_bash advise)
+        read -ra COMP_WORDS <<< "$LINE"
+        [[ $LINE == *" " ]] && COMP_WORDS+=("")
+        COMP_CWORD=$(( ${#COMP_WORDS[@]} - 1 ))
+        _advise_completion advise
+        printf '%s\\n' "${COMPREPLY[@]}"
+    """
+    ended = subprocess.run(
+        ["bash", "--norc", "-c", script], env={**home, "LINE": line},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert ended.stderr == ""
+    return [word for word in ended.stdout.splitlines() if word]
+
+
+pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+
+
+def test_bash_offers_commands_options_and_values(home: dict[str, str]) -> None:
+    assert set(complete(home, "advise ")) == set(COMMANDS)
+    assert complete(home, "advise check k.py --unsa") == ["--unsafe-fixes"]
+    # without naming the command as well, also behind a path
+    assert complete(home, "advise k.py --output-format gi") == ["github", "gitlab"]
+    assert complete(home, "advise --fai") == ["--fail-above"]
+    for line in (
+        "advise -m sp",
+        "advise explain k.py:3 --machine sp",
+        "advise predict k.py -m sp",
+        "advise choose k.py -m sp",
+        "advise verify k.py -m sp",
+        "advise machine show sp",
+    ):
+        assert complete(home, line) == ["sp2"], line
+    assert complete(home, "advise predict k.py --output-format j") == ["json"]
+    # files are the shell's own business
+    assert complete(home, "advise check ker") == []
+
+
+SHELLS = {
+    "bash": (
+        ["--norc", "--noprofile", "-i"],
+        "bind 'set enable-bracketed-paste off'; source <(_ADVISE_COMPLETE=source_bash advise)",
+    ),
+    "zsh": (
+        ["-f", "-i"],
+        "unset zle_bracketed_paste; autoload -Uz compinit; compinit -u -D;"
+        " source <(_ADVISE_COMPLETE=source_zsh advise)",
+    ),
+    "fish": (
+        ["--no-config", "-i"],
+        "_ADVISE_COMPLETE=source_fish advise | source",
+    ),
+}
+"""How each is started, and what its user writes to have completion."""
+
+
+_ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+class Terminal:
+    """A person at a shell of their own."""
+
+    def __init__(
+        self, shell: str, environment: dict[str, str], folder: Path, *, installed: bool = False
+    ) -> None:
+        arguments, setup = (["-i"], "true") if installed else SHELLS[shell]
+        self.ours, theirs = os.openpty()
+        termios.tcsetwinsize(theirs, (40, 200))
+        self.shell = subprocess.Popen(
+            [shell, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, cwd=folder,
+            env={**environment, "TERM": "dumb", "PS1": "> "}, start_new_session=True,
+            # the terminal of that session, which fish insists on
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY),
+        )  # fmt: skip
+        os.close(theirs)
+        self.read = b""
+        # some throw away what is typed before they have greeted
+        self.wait_for(rb".")
+        self.type(setup, "\n", "echo rea''dy\n")
+        self.wait_for(rb"\nready\r")
+
+    def completed(self, line: str) -> str:
+        """Type a line and the tabulator key, and return the line that is there then."""
+        self.read = b""
+        # it is shown by another command, put before it
+        self.type(line, "\t", "\x01echo '<\x05>'", "\n")
+        return self.wait_for(rb"\n\r?<(.*)>\r")[1].decode().rstrip()
+
+    def type(self, *keys: str) -> None:
+        os.write(self.ours, "".join(keys).encode())
+
+    def wait_for(self, pattern: bytes) -> re.Match[bytes]:
+        while (found := re.search(pattern, _ESCAPE.sub(b"", self.read))) is None:
+            ready, _, _ = select.select([self.ours], [], [], 60)
+            assert ready, self.read
+            self.read += os.read(self.ours, 4096)
+        return found
+
+    def leave(self) -> None:
+        self.shell.kill()
+        self.shell.wait()
+        os.close(self.ours)
+
+
+in_every_shell = pytest.mark.parametrize(
+    "shell",
+    [
+        pytest.param(
+            shell,
+            marks=pytest.mark.skipif(shutil.which(shell) is None, reason=f"{shell} is missing"),
+        )
+        for shell in SHELLS
+    ],
+)
+
+
+@in_every_shell
+def test_a_person_presses_tab(shell: str, home: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "home"
+    (folder / "kernels.py").write_text("")
+    terminal = Terminal(shell, home, folder)
+    try:
+        for typed, completed in (
+            ("advise k.py --unsa", "advise k.py --unsafe-fixes"),
+            ("advise --machine t3", "advise --machine t3e"),
+            ("advise check k.py --output-format rd", "advise check k.py --output-format rdjson"),
+            ("advise expl", "advise explain"),
+            ("advise rule repeated-s", "advise rule repeated-shifts"),
+            ("advise machine show power", "advise machine show powerchallenge"),
+            # files are the shell's own business
+            ("advise check ker", "advise check kernels.py"),
+            ("advise ker", "advise kernels.py"),
+        ):
+            assert terminal.completed(typed) == completed
+    finally:
+        terminal.leave()
+
+
+@in_every_shell
+def test_completion_that_was_installed_is_there_in_the_next_shell(
+    shell: str, home: dict[str, str]
+) -> None:
+    # not the last command, or the shell would make room for the program, which looks for its shell
+    ended = subprocess.run(
+        [shell, "-c", "advise --install-completion; exit"],
+        env=home, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
+    terminal = Terminal(shell, home, Path(home["HOME"]), installed=True)
+    try:
+        assert terminal.completed("advise k.py --unsa") == "advise k.py --unsafe-fixes"
+    finally:
+        terminal.leave()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
+def test_every_shell_has_its_script(home: dict[str, str], shell: str) -> None:
+    ended = subprocess.run(
+        ["advise"], env={**home, "_ADVISE_COMPLETE": f"source_{shell}"},
+        capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert "_ADVISE_COMPLETE" in ended.stdout
+
+
+@pytest.mark.parametrize(
+    "line, named, command",
+    [
+        ("advise ", "advise ", ""),
+        ("advise che", "advise che", ""),
+        ("advise rule ", "advise rule ", "rule"),
+        ("advise k.py ", "advise check k.py ", "check"),
+        ("advise --fi", "advise check --fi", "check"),
+        ("advise k.py -m t", "advise check k.py -m t", "check"),
+    ],
+)
+def test_the_default_command_is_put_in(line: str, named: str, command: str) -> None:
+    bash = {"COMP_WORDS": line.replace(" ", "\n"), "COMP_CWORD": "7"}
+    assert name_command(bash, COMMANDS, "check") == command
+    place = "8" if named != line else "7"
+    assert bash == {"COMP_WORDS": named.replace(" ", "\n"), "COMP_CWORD": place}
+    other = {"_TYPER_COMPLETE_ARGS": line}
+    assert name_command(other, COMMANDS, "check") == command
+    assert other == {"_TYPER_COMPLETE_ARGS": named}
+
+
+def test_values() -> None:
+    assert machines("t3") == ["t3e"]
+    assert words("text", "json")("j") == ["json"]
+    assert "ADV101,ADV201" in codes("ADV101,ADV2")
+    assert "repeated-shifts" in rules("rep")

@@ -1,0 +1,283 @@
+"""``advise run``: real programs, real numba and real MPI, and what the next ``advise`` knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
+LAUNCH = [MPIEXEC or "mpiexec", "-n", "2"]
+
+
+class Shell:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {n: v for n, v in os.environ.items() if not n.startswith("ADVISE_")}
+        self.environment = {
+            **kept,
+            "ADVISE_DATA_DIR": str(folder / "data"),
+            "ADVISE_MACHINE": "t3e",
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def __call__(
+        self, *arguments: str, ranks: int = 1, code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*(LAUNCH if ranks > 1 else []), sys.executable, "-m", "advisor", *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text)
+        return name
+
+    def observed(self, kind: str) -> dict[str, dict[str, object]]:
+        with sqlite3.connect(self.folder / "data" / "advise.sqlite3") as store:
+            rows = store.execute("SELECT name, document FROM observations WHERE kind = ?", (kind,))
+            return {name: json.loads(document) for name, document in rows}
+
+
+@pytest.fixture
+def advise(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_a_compiled_kernel_of_the_examples(advise: Shell) -> None:
+    file = str(EXAMPLES / "numba_layout.py")
+    assert "Nothing to gain" in advise(file).stdout
+    done = advise("run", file)
+    assert done.stdout == "5759997600000.0 True\n"
+    assert "ADV501" in done.stderr
+    after = advise(file, "--select", "ADV501", code=1)
+    assert "observed: columns = 400, rows = 6000" in flat(after.stdout)
+    assert "2 observations removed" in advise("clean", "--observed").stderr
+    assert "0 observations removed" in advise("clean", "--observed").stderr
+    assert "Nothing to gain" in advise(file).stdout
+
+
+def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: Shell) -> None:
+    text = (EXAMPLES / "observed_smoothing.py").read_text()
+    file = advise.write("smoothing.py", text)
+    before = flat(advise(file, "--select", "ADV201", code=1).stdout)
+    assert "nothing binds N, P, b, so no time is predicted" in before
+    done = advise("run", file, "600", "5", ranks=2)
+    assert done.stdout == "True\n"
+    assert done.stderr.count("on 2 ranks") == 1
+    after = flat(advise(file, code=1).stdout)
+    assert "ADV201" in after
+    assert "nothing binds" not in after
+    assert "rests on observed: N = 600, P = 2, b = 5 on 2 ranks" in after
+    messages = advise.observed("message")
+    (exchanged,) = [m for name, m in messages.items() if name.endswith(":Sendrecv")]
+    # 4 exchanges of one row on each of 2 ranks
+    assert (exchanged["calls"], exchanged["most_bytes"], exchanged["dtype"]) == (8, 4800, "int64")
+    assert (exchanged["shape"], exchanged["layout"], exchanged["ranks"]) == ([1, 600], "C", 2)
+    assert "Sendrecv" in text.splitlines()[exchanged["line"] - 1]
+
+
+ROWS = """\
+import sys
+import numpy as np
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+outside = np.load(sys.argv[3])
+
+
+def give(size, width):
+    field = np.zeros((size, width))
+    if world.rank == 0:
+        for i in range(size):
+            world.Send(field[i], dest=1)
+    elif world.rank == 1:
+        for i in range(size):
+            world.Recv(field[i], source=0)
+    return field.sum()
+
+
+def share():
+    world.Bcast(outside, root=0)
+
+
+give(int(sys.argv[1]), int(sys.argv[2]))
+share()
+"""
+
+
+def test_messages_of_a_run_bind_sizes_and_ranks_of_a_program(advise: Shell) -> None:
+    import numpy as np
+
+    np.save(advise.folder / "outside.npy", np.zeros(700))
+    file = advise.write("rows.py", ROWS)
+    before = flat(advise(file, code=1).stdout)
+    assert "nothing binds argv1, argv2, so no time is predicted" in before
+    unbound = advise("predict", file, "--kernel", "share", "-P", "2", code=2)
+    assert "outside.size is not bound" in unbound.stderr
+
+    done = advise("run", file, "300", "50", "outside.npy", ranks=2)
+    assert "observed 0 functions and 3 places with messages" in done.stderr
+    assert "rows.py:13:13: ADV603 [+] 4." in done.stderr
+
+    after = advise(file, code=1).stdout
+    assert "rests on observed: argv1 = 300, argv2 = 50 on 2 ranks" in flat(after)
+    assert "faster on t3e" in after
+    # the answer is kept by what was seen, and what is given goes over it
+    assert advise(file, code=1).stdout == after
+    assert "argv1 = 7 (-D)" in flat(advise(file, "-D", "argv1=7", code=1).stdout)
+    assert "nothing binds" in advise(file, "--isolated", code=1).stdout
+    explained = flat(advise("explain", f"{file}:13").stdout)
+    assert "argv1 = 300" in explained
+    foretold = advise("predict", file, "--kernel", "give").stdout
+    assert "with P=2 argv1=300 argv2=50" in foretold
+    assert "P = 2: observed on 2 ranks" in foretold
+    given = advise("predict", file, "--kernel", "give", "-D", "argv1=20").stdout
+    assert "argv1=20" in given
+    assert "argv1 = " not in given
+    assert "with P=2 outside.size=700" in advise("predict", file, "--kernel", "share").stdout
+
+    # lines that moved are known by their text; a number that the source states is newer
+    advise.write(file, "# moved\n\n" + ROWS)
+    assert "observed: argv1 = 300" in flat(advise(file, code=1).stdout)
+    stated = ROWS.replace("give(int(sys.argv[1]), int(", "give(40, int(")
+    advise.write(file, stated)
+    assert "= 300" not in advise(file, code=1).stdout
+
+
+def test_predictions_take_sizes_that_a_run_showed(advise: Shell) -> None:
+    file = advise.write("smoothing.py", (EXAMPLES / "observed_smoothing.py").read_text())
+    assert "N is not bound" in advise("predict", file, code=2).stderr
+    advise("run", file, "600", "5", ranks=2)
+    found = advise("predict", file).stdout
+    assert "with N=600 b=5 P=2" in found
+    assert "N = 600: observed on 2 ranks" in found
+    given = advise("predict", file, "-D", "N=100").stdout
+    assert "N = 600" not in given
+    assert "b = 5: observed on 2 ranks" in given
+    chosen = advise("choose", file, "--over", "N=10..12").stdout
+    assert len([line for line in chosen.splitlines() if line.startswith(("10", "11", "12"))]) == 3
+
+
+CORNERS = """\
+import sys
+from mpi4py import MPI
+import numpy as np
+
+world = MPI.COMM_WORLD
+half = world.Split(world.rank % 2)
+cart = world.Dup().Create_cart([world.size], periods=[True])
+before, after = cart.Shift(0, 1)
+assert isinstance(cart, MPI.Cartcomm) and half.size == 1 and world == MPI.COMM_WORLD
+column = np.arange(60.0).reshape(6, 10)[:, world.rank]
+inbox = np.empty(6)
+column = np.ascontiguousarray(column)
+cart.Sendrecv([column, 6, MPI.DOUBLE], dest=after, recvbuf=inbox, source=before)
+assert inbox.sum() == np.arange(60.0).reshape(6, 10)[:, before].sum()
+request = world.isend({"any": "thing"}, dest=after)
+assert world.recv(source=before) == {"any": "thing"}
+request.wait()
+total = np.zeros(1)
+world.Allreduce(np.ones(1), total)
+assert total[0] == 2
+if "finalize" in sys.argv:
+    MPI.Finalize()
+if "fail" in sys.argv and world.rank == 1:
+    raise ValueError("mine")
+sys.exit(3 if "exit" in sys.argv else None)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "code"), [("plainly", 0), ("finalize", 0), ("exit", 3), ("fail", 1)]
+)
+def test_communicators_that_a_program_makes_are_followed_however_it_ends(
+    advise: Shell, how: str, code: int
+) -> None:
+    done = advise("run", advise.write("corners.py", CORNERS), how, ranks=2, code=code)
+    assert ("ValueError: mine" in done.stderr) == (how == "fail")
+    assert "advisor/" not in done.stderr
+    found = {name.split(":")[1]: message for name, message in advise.observed("message").items()}
+    assert set(found) == {"Sendrecv", "isend", "recv", "Allreduce"}
+    assert {m["calls"] for m in found.values()} == {2}
+    assert (found["Sendrecv"]["most_bytes"], found["isend"]["dtype"]) == (48, "object")
+
+
+KERNELS = """\
+import sys
+from numba import njit
+import numpy as np
+from advisor import kernel
+
+@njit
+@kernel
+def inner(a):
+    return a.sum()
+
+@kernel
+@njit
+def outer(a):
+    return inner(a) + 1
+
+@kernel(N=3)
+def plain(a, n: int = 4, *, b=2):
+    "Said."
+    return float(a.sum()) + n + b
+
+assert plain.__advise__ == {"N": 3} and plain.__doc__ == "Said." and plain.__name__ == "plain"
+print(outer(np.ones(5)), plain(np.ones((2, 3), order="F"), b=1), *sys.argv[1:], __name__)
+"""
+
+
+def test_marked_and_compiled_functions_work_as_before_and_are_seen(advise: Shell) -> None:
+    done = advise("run", advise.write("kernels.py", KERNELS), "-D", "--machine", "x")
+    assert done.stdout == "6.0 11.0 -D --machine x __main__\n"
+    functions = advise.observed("function")
+    assert set(functions) == {"inner", "outer", "plain"}
+    assert {name: f["source"] for name, f in functions.items()} == {
+        "inner": "numba",
+        "outer": "numba",
+        "plain": "call",
+    }
+    assert functions["plain"]["arrays"] == [["a", "float64", 2, "F", [2, 3], [8, 16]]]
+    assert functions["plain"]["numbers"] == [["n", "int64", 4], ["b", "int64", 1]]
+
+
+def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(advise: Shell) -> None:
+    advise.write("tool.py", "import sys\nprint(sys.argv[1:], __name__)\n")
+    done = advise("run", "--no-store", "--output-format", "none", "-m", "tool", "a")
+    assert done.stdout == "['a'] __main__\n"
+    assert not (advise.folder / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nothing.py",), "nothing.py: no such file"),
+        (("--output-format", "odd", "x.py"), "--output-format odd: expected one of none, full"),
+        ((), "missing argument"),
+    ],
+)
+def test_wrong_use_is_one_line(advise: Shell, arguments: tuple[str, ...], message: str) -> None:
+    done = advise("run", *arguments, code=2)
+    assert message in done.stderr.lower() or message in done.stderr
+    assert done.stderr.count("\n") == 1

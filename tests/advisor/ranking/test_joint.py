@@ -1,0 +1,134 @@
+"""Plans of several steps, and families of proposals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.engine import Options, check_source
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ranking.compare import Costed, compared, cost
+from advisor.ranking.joint import best_plan
+from advisor.ranking.rank import rank
+from advisor.ranking.shortlist import KEPT, shortlist
+from advisor.ranking.sizes import bind_sizes
+from advisor.transform_registry import transforms
+from costdb.machines import load_machine
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+MOVING_SUM = """\
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(rank=16)
+
+
+@kernel(N=1000, b=6)
+def f(image: Annotated[NDArray[np.int32], Dist("N", "N", None, Block("rank"), on=mesh)], b: int):
+    total = image.copy()
+    moved = image.copy()
+    for _ in range(b - 1):
+        moved[:, 1:] = moved[:, :-1]
+        moved[:, 0] = 0
+        total += moved
+    return total
+"""
+
+STENCIL = """\
+from typing import Annotated
+import numpy as np
+from numpy.typing import NDArray
+from advisor import Block, Dist, Mesh, kernel
+
+mesh = Mesh(row=1, col=4096)
+
+
+@kernel(N=8192)
+def g(u: Annotated[NDArray[np.float64], Dist("N", "N", Block("row"), Block("col"), on=mesh)]):
+    v = u.copy()
+    v[1:-1, 1:-1] = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+    return v
+"""
+
+MACHINE = load_machine("sp2")
+
+
+def only_kernel(source: str) -> Kernel:
+    (kernel,) = read_kernels("f.py", source)
+    return kernel
+
+
+def costed(kernel: Kernel) -> Costed:
+    found = cost(kernel, MACHINE)
+    assert isinstance(found, Costed)
+    return found
+
+
+def test_a_plan_is_what_its_steps_give_one_after_the_other() -> None:
+    kernel = only_kernel(MOVING_SUM)
+    sizes = bind_sizes(kernel, {}, {})
+    before = costed(kernel)
+    rules = [t for t in transforms() if t.code in ("ADV101", "ADV201")]
+    plan = best_plan(kernel, before, MACHINE, sizes, rules)
+    assert plan is not None
+    assert {step.code for step in plan.steps} == {"ADV101", "ADV201"}
+    by_code = {rule.code: rule for rule in rules}
+    for step in plan.steps:
+        (proposal,) = (p for p in by_code[step.code].propose(kernel) if p.title == step.title)
+        kernel = proposal.variant
+    after = compared(before, costed(kernel), sizes.values)
+    # the plan was found at its sizes, where lines are counted and not bounded
+    assert plan.compared.after.mid == pytest.approx(after.after.mid, rel=0.01)
+    assert plan.compared.ratio.mid == pytest.approx(after.ratio.mid, rel=0.01)
+
+
+def test_a_plan_beats_every_single_step_and_is_told() -> None:
+    kernel = only_kernel(MOVING_SUM)
+    rules = [t for t in transforms() if t.code in ("ADV101", "ADV201")]
+    ranked = rank("f.py", kernel, MACHINE, bind_sizes(kernel, {}, {}), rules)
+    singles = [finding.prediction.speedup for finding in ranked.findings]
+    assert len(singles) == 2
+    plan = best_plan(kernel, costed(kernel), MACHINE, bind_sizes(kernel, {}, {}), rules)
+    assert plan is not None
+    assert plan.compared.ratio.mid > max(singles)
+    (remark,) = ranked.remarks
+    assert str(plan) in remark.message
+
+
+def test_no_plan_where_one_step_does_it_all() -> None:
+    kernel = only_kernel(MOVING_SUM)
+    rules = [t for t in transforms() if t.code == "ADV201"]
+    sizes = bind_sizes(kernel, {}, {})
+    assert best_plan(kernel, costed(kernel), MACHINE, sizes, rules) is None
+
+
+def test_a_family_keeps_its_fastest_member() -> None:
+    kernel = only_kernel(STENCIL)
+    (rule,) = (t for t in transforms() if t.code == "ADV103")
+    sizes = bind_sizes(kernel, {}, {})
+    before = costed(kernel)
+    everything = list(rule.propose(kernel))
+    assert len(everything) == 12
+    kept = shortlist(rule.propose(kernel), MACHINE, sizes.values)
+    assert len(kept) == KEPT
+    times = {
+        p.title: compared(before, costed(p.variant), sizes.values).after.mid for p in everything
+    }
+    assert min(times, key=lambda title: times[title]) in {p.title for p in kept}
+
+
+def test_a_plan_below_the_least_gain_that_is_wanted_is_not_told() -> None:
+    source = (EXAMPLES / "gauss.py").read_text()
+
+    def plans(least: float | None) -> list[str]:
+        result = check_source("gauss.py", source, Options("t3e", {}, (), (), least))
+        return [remark.message for remark in result.remarks if "best plan" in remark.message]
+
+    (told,) = plans(None)
+    gain = float(told.split("`, ")[1].partition("x faster")[0])
+    assert plans(gain - 0.01) == [told]
+    assert plans(gain + 0.01) == []

@@ -1,0 +1,356 @@
+"""What build servers and reviewers read: SARIF, GitHub, GitLab, JUnit, reviewdog, workflows.
+
+SARIF is held to the schema that OASIS published, the workflows to those of their servers. For the
+others there is no schema, or none in a package: what their documentation says stands here as one.
+"""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import jsonschema
+import pytest
+from hypothesis import given, settings
+
+from advisor.engine import Options, check_source
+from advisor.project import reported_path
+from advisor.report.model import Report, renderer
+from advisor.report.places import full_message
+from advisor.report.style import Style
+from tests.advisor.report import official_schemas
+from tests.advisor.report.report_samples import EMPTY, REPORTS, SAMPLE
+
+ROOT = Path(__file__).parents[3]
+
+
+def rendered(output_format: str, report: Report) -> str:
+    return renderer(output_format)(report, Style())
+
+
+def report_on(source: str, path: str = "box_sum.py", **sizes: int) -> Report:
+    result = check_source(path, source, Options("t3e", sizes, (), (), 1.05))
+    assert result.findings
+    return Report("t3e", result.findings, result.remarks, {path: source})
+
+
+@pytest.fixture(scope="module")
+def real() -> Report:
+    return report_on((ROOT / "examples/box_sum.py").read_text(), b=9)
+
+
+# --- SARIF --------------------------------------------------------------------------------
+
+
+@given(REPORTS)
+@settings(max_examples=20, deadline=None)
+def test_sarif_follows_the_official_schema(real: Report, report: Report) -> None:
+    for one in (report, real, SAMPLE, EMPTY):
+        official_schemas.sarif().validate(json.loads(rendered("sarif", one)))
+
+
+def test_a_log_says_whether_everything_could_be_read() -> None:
+    for failed in (False, True):
+        log = json.loads(rendered("sarif", replace(EMPTY, failed=failed)))
+        official_schemas.sarif().validate(log)
+        assert log["runs"][0]["invocations"] == [{"executionSuccessful": not failed}]
+    told = rendered("junit", replace(EMPTY, failed=True, looked_into=1))
+    assert "in what could be read" in told and "in what could be read" not in rendered(
+        "junit", EMPTY
+    )
+
+
+def test_the_official_schema_notices() -> None:
+    for path, wrong in (
+        (("version",), "2.0.0"),
+        (("runs", 0, "columnKind"), "bytes"),
+        (("runs", 0, "results", 0, "message", "text"), 7),
+        (("runs", 0, "results", 0, "rank"), 101),
+        (("runs", 0, "results", 0, "surprise"), True),
+    ):
+        log = json.loads(rendered("sarif", SAMPLE))
+        holder = log
+        for step in path[:-1]:
+            holder = holder[step]
+        holder[path[-1]] = wrong
+        assert not official_schemas.sarif().is_valid(log), path
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_sarif_says_what_code_scanning_needs(report: Report) -> None:
+    log = json.loads(rendered("sarif", report))
+    (run,) = log["runs"]
+    assert run["columnKind"] == "unicodeCodePoints"
+    for result in run["results"]:
+        assert run["tool"]["driver"]["rules"][result["ruleIndex"]]["id"] == result["ruleId"]
+        assert -1 <= result["rank"] <= 100
+        (location,) = result["locations"]
+        region = location["physicalLocation"]["region"]
+        assert set(region) == {"startLine", "startColumn", "endLine", "endColumn"}
+        assert min(region.values()) >= 1
+        assert (region["startLine"], region["startColumn"]) <= (
+            region["endLine"], region["endColumn"]
+        )  # fmt: skip
+        uri = location["physicalLocation"]["artifactLocation"]["uri"]
+        assert not uri.startswith("/") and ":" not in uri and "\\" not in uri
+        assert result["partialFingerprints"]["primaryLocationLineHash"]
+
+
+def test_the_gain_is_in_the_first_sentence(real: Report) -> None:
+    for result in json.loads(rendered("sarif", real))["runs"][0]["results"]:
+        assert re.match(r"[0-9.]+x faster", result["message"]["text"])
+
+
+# --- GitLab and GitHub --------------------------------------------------------------------
+
+# What GitLab documents for the reports of other tools. Its server checks less than this, by a
+# schema in its sources that no package has: it drops all that follows the first wrong finding.
+_GITLAB = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "required": ["description", "check_name", "fingerprint", "severity", "location"],
+        "properties": {
+            "description": {"type": "string"},
+            "check_name": {"type": "string", "minLength": 1},
+            "fingerprint": {"type": "string", "minLength": 1},
+            "severity": {"enum": ["info", "minor", "major", "critical", "blocker"]},
+            "location": {
+                "type": "object",
+                "required": ["path", "positions"],
+                "properties": {
+                    "path": {"type": "string", "pattern": "^(?!/|\\./)"},
+                    "positions": {
+                        "type": "object",
+                        "required": ["begin"],
+                        "additionalProperties": {
+                            "type": "object",
+                            "required": ["line", "column"],
+                            "additionalProperties": {"type": "integer", "minimum": 1},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_gitlab_gets_what_it_documents(report: Report) -> None:
+    issues = json.loads(rendered("gitlab", report))
+    jsonschema.validate(issues, _GITLAB)
+    assert len({issue["fingerprint"] for issue in issues}) == len(issues)
+
+
+_COMMAND = re.compile(
+    r"::(notice|warning|error) ((?:[a-zA-Z]+=[^,:\r\n]*)(?:,[a-zA-Z]+=[^,:\r\n]*)*)::(.*)"
+)
+_PROPERTIES = {"title", "file", "line", "endLine", "col", "endColumn"}
+_ESCAPES = {"%0D": "\r", "%0A": "\n", "%3A": ":", "%2C": ","}
+
+
+def unescaped(text: str, *escapes: str) -> str:
+    """Return what the runner makes of a text: the percent sign itself comes last."""
+    for escape in escapes:
+        text = text.replace(escape, _ESCAPES[escape])
+    return text.replace("%25", "%")
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_github_gets_commands_that_it_parses(report: Report) -> None:
+    lines = rendered("github", report).split("\n")[:-1]
+    assert len(lines) == len(report.findings)
+    for line, finding in zip(lines, report.findings, strict=True):
+        command = _COMMAND.fullmatch(line)
+        assert command is not None, line
+        properties = dict(one.split("=", 1) for one in command[2].split(","))
+        assert properties.keys() <= _PROPERTIES
+        assert int(properties["line"]) == finding.span.start_line
+        assert int(properties["endLine"]) >= finding.span.start_line
+        assert ("col" in properties) == (finding.span.start_line == finding.span.end_line)
+        # what is shown is what was said
+        assert unescaped(command[3], "%0D", "%0A") == full_message(finding)
+        assert unescaped(properties["title"], *_ESCAPES) == f"{finding.code} {finding.name}"
+        assert unescaped(properties["file"], *_ESCAPES) == reported_path(finding.path)[1]
+
+
+# --- JUnit and reviewdog ------------------------------------------------------------------
+
+# What the schema of Jenkins' xUnit plugin permits of what we write: attributes that must be
+# there, and those that may. It is in no package.
+_JUNIT = {
+    "testsuites": ((), ("name", "time", "tests", "failures", "errors")),
+    "testsuite": (("name", "tests", "failures", "errors"), ("skipped", "file")),
+    "testcase": (("name",), ("classname", "time", "group")),
+    "failure": ((), ("type", "message")),
+}
+_BELOW = {"testsuites": "testsuite", "testsuite": "testcase", "testcase": "failure", "failure": ""}
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_junit_is_what_jenkins_permits_and_drops_nothing(report: Report) -> None:
+    for one in (report, EMPTY):
+        root = ElementTree.fromstring(rendered("junit", one).encode("utf-8"))
+        assert root.tag == "testsuites"
+        for element in root.iter():
+            required, permitted = _JUNIT[element.tag]
+            assert set(required) <= element.attrib.keys() <= {*required, *permitted}
+            assert all(child.tag == _BELOW[element.tag] for child in element)
+            if element.tag in ("testsuites", "testsuite"):
+                cases, failures = element.findall(".//testcase"), element.findall(".//failure")
+                assert element.get("tests") == str(len(cases))
+                assert element.get("failures") == str(len(failures))
+        # of two cases with one identity, servers show one
+        cases = [(case.get("classname"), case.get("name")) for case in root.iter("testcase")]
+        assert len(set(cases)) == len(cases) == max(len(one.findings), 1)
+
+
+# What reviewdog's definition (a protocol buffer with a JSON schema made from it) says.
+_POSITION = {
+    "type": "object",
+    "required": ["line", "column"],
+    "additionalProperties": False,
+    "properties": {name: {"type": "integer", "minimum": 1} for name in ("line", "column")},
+}
+_RANGE = {
+    "type": "object",
+    "required": ["start", "end"],
+    "additionalProperties": False,
+    "properties": {"start": _POSITION, "end": _POSITION},
+}
+_RDJSON = {
+    "type": "object",
+    "required": ["source", "diagnostics"],
+    "additionalProperties": False,
+    "properties": {
+        "source": {
+            "type": "object",
+            "required": ["name"],
+            "additionalProperties": False,
+            "properties": {"name": {"type": "string"}, "url": {"type": "string"}},
+        },
+        "severity": {"enum": ["UNKNOWN_SEVERITY", "ERROR", "WARNING", "INFO"]},
+        "diagnostics": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "required": ["message", "location"],
+                "additionalProperties": False,
+                "properties": {
+                    "message": {"type": "string"},
+                    "location": {
+                        "type": "object",
+                        "required": ["path", "range"],
+                        "additionalProperties": False,
+                        "properties": {"path": {"type": "string"}, "range": _RANGE},
+                    },
+                    "severity": {"enum": ["UNKNOWN_SEVERITY", "ERROR", "WARNING", "INFO"]},
+                    "code": {
+                        "type": "object",
+                        "required": ["value"],
+                        "additionalProperties": False,
+                        "properties": {"value": {"type": "string"}, "url": {"type": "string"}},
+                    },
+                    "suggestions": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["range", "text"],
+                            "additionalProperties": False,
+                            "properties": {"range": _RANGE, "text": {"type": "string"}},
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+@given(REPORTS)
+@settings(max_examples=25, deadline=None)
+def test_reviewdog_gets_what_it_defines(real: Report, report: Report) -> None:
+    for one in (report, real, EMPTY):
+        document = json.loads(rendered("rdjson", one))
+        jsonschema.validate(document, _RDJSON)
+        for diagnostic in document["diagnostics"]:
+            place = diagnostic["location"]["range"]
+            start, end = (tuple(place[edge].values()) for edge in ("start", "end"))
+            assert start <= end
+
+
+# --- fingerprints -------------------------------------------------------------------------
+
+
+def _identities(report: Report) -> list[tuple[str, str, str, str]]:
+    results = json.loads(rendered("sarif", report))["runs"][0]["results"]
+    hashes = [one["partialFingerprints"]["primaryLocationLineHash"] for one in results]
+    issues = [one["fingerprint"] for one in json.loads(rendered("gitlab", report))]
+    own = [one["fingerprint"] for one in json.loads(rendered("json", report))["findings"]]
+    root = ElementTree.fromstring(rendered("junit", report).encode("utf-8"))
+    cases = [f"{case.get('classname')} {case.get('name')}" for case in root.iter("testcase")]
+    return list(zip(own, hashes, issues, cases, strict=True))
+
+
+def test_a_finding_survives_the_move_of_its_lines(real: Report) -> None:
+    source = real.sources["box_sum.py"]
+    moved = report_on(source.replace("\n@kernel", "\nUNRELATED = 1\n\n\n# moved\n@kernel"), b=9)
+    lines = [[finding.span.start_line for finding in one.findings] for one in (real, moved)]
+    assert [line + 4 for line in lines[0]] == lines[1]
+    assert _identities(moved) == _identities(real)
+    # a form feed, which some editors put between sections, ends no line of Python's
+    converted = report_on("\f" + source.replace("\n", "\r\n"), b=9)
+    assert _identities(converted) == _identities(real)
+
+
+def test_another_statement_kernel_or_file_is_another_finding(real: Report) -> None:
+    source = real.sources["box_sum.py"]
+    identities = set(_identities(real))
+    for other in (
+        report_on(source.replace("for _ in", "for unused in"), b=9),
+        report_on(source.replace("def box_sum", "def other_sum"), b=9),
+        report_on(source, path="other.py", b=9),
+    ):
+        assert not identities & set(_identities(other))
+
+
+def test_the_path_as_given_does_not_matter(
+    real: Report, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = real.sources["box_sum.py"]
+    for path in ("./box_sum.py", str(tmp_path / "box_sum.py"), "x/../box_sum.py"):
+        assert _identities(report_on(source, path=path, b=9)) == _identities(real)
+
+
+# --- workflow examples --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name, schema", [("github", "github-workflows"), ("gitlab", "gitlab-ci")])
+def test_the_examples_are_what_the_servers_accept(name: str, schema: str) -> None:
+    from ruamel.yaml import YAML
+
+    document = YAML(typ="safe").load(ROOT / "examples" / "ci" / f"{name}.yml")
+    official_schemas.pipeline(schema).validate(document)
+
+
+@pytest.mark.parametrize("name", ["github", "gitlab"])
+def test_the_examples_commands_run(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from advisor.cli.app import main
+
+    text = (ROOT / "examples" / "ci" / f"{name}.yml").read_text()
+    commands = re.findall(r"(?:run: |- )(advise .*)", text)
+    assert len(commands) == 2
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ADVISE_MACHINE", re.findall(r"ADVISE_MACHINE: (\w+)", text)[0])
+    Path("k.py").write_text((ROOT / "examples/box_sum.py").read_text())
+    assert [main(command.split()[1:]) for command in commands] == [0, 1]
+    assert json.loads(next(Path().glob("advise.*")).read_text())

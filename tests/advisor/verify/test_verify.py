@@ -1,0 +1,191 @@
+"""``advise verify``: runs a kernel and its rewrites, and holds predictions against the clock."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.cli.app import main
+from advisor.distribution import StorageOrder
+from advisor.frontend.kernels import read_kernels
+from advisor.verify.cases import ORIGINAL, ArrayInput, Case, Variant, case_of
+from advisor.verify.running import Effort, Measured, measure
+from advisor.verify.verdict import Verdict, decision, in_words
+from costdb.estimate import Estimate, Seconds
+from costdb.machines import load_machine
+from costdb.quantity import Provenance
+from tests.advisor.verify.commented_kernel import box_sum_text
+
+KERNEL = box_sum_text(60, 4)
+RATES = {"call_us": 0.4, "element_us": 0.0002, "line_us": {"beyond": 0.001}}
+
+
+def profile(rates: dict[str, object]) -> dict[str, object]:
+    leaf = {"provenance": "measured", "source": "calibration"}
+
+    def stated(value: object, unit: str = "us") -> object:
+        if isinstance(value, dict):
+            return {key: stated(one, unit) for key, one in value.items()}
+        return {"value": value, "unit": unit, **leaf}
+
+    classes = ("view", "copy", "fill", "binary", "scan", "scan_across")
+    return {
+        "schema_version": 1,
+        "name": "here",
+        "title": "Made up",
+        "library": "none",
+        "sources": {"calibration": "nobody"},
+        "hardware": {"cache_line_bytes": stated(64, "byte")},
+        "arrays": {
+            "levels": stated({"b32768": 32768}, "byte"),
+            "rates": {key: {"int32": stated(rates)} for key in classes},
+        },
+    }
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "here.json").write_text(json.dumps(profile(RATES)))
+    return tmp_path
+
+
+def test_kernels_and_their_rewrites_are_run_and_compared(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["verify", "kernel.py", "--machine", "here.json", "--repeat", "1"])
+    out, err = capsys.readouterr()
+    assert code == 0, out + err
+    assert "running the code of kernel.py" in err
+    lines = out.splitlines()
+    assert lines[0].split() == [
+        "kernel", "rule", "result", "predicted", "measured", "ratio", "inside", "decision"
+    ]  # fmt: skip
+    assert lines[1].startswith("kernel.py:box_sum  as written  equal")
+    assert "ADV201" in lines[2] and "equal" in lines[2]
+    assert "median error of predicted times" in out
+    from costdb.store.database import reading
+    from costdb.store.evidence import evidence_on
+    from costdb.store.place import store_path
+
+    with reading(store_path()) as connection:
+        found = evidence_on(connection, "here")
+    assert {(one.kernel, one.code) for one in found} == {("box_sum", "ADV201")}
+    assert all(one.measured.low <= one.measured.mid <= one.measured.high for one in found)
+
+
+def test_what_runs_here_is_no_evidence_on_a_machine_of_the_studies(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", "kernel.py", "--machine", "t3e", "--repeat", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "times are of this machine, predictions of t3e" in err
+    assert "ADV201" in out
+    assert not (folder / "data" / "advise.sqlite3").exists()
+    main(["kernel.py", "--machine", "t3e"])
+    assert "measured   on" not in capsys.readouterr().out
+
+
+def test_the_document_keeps_to_its_schema_and_the_store_and_the_machine_tell_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["machine", "import", "here.json"]) == 0
+    asked = ["verify", "kernel.py", "--repeat", "1", "--output-format", "json", "-o", "out.json"]
+    assert main(asked) == 0
+    document = json.loads((folder / "out.json").read_text())
+    schema = files("advisor") / "report" / "verification.schema.json"
+    jsonschema.validate(document, json.loads(schema.read_text()))
+    (kernel,) = document["kernels"]
+    assert [variant["rule"] for variant in kernel["variants"]] == ["", "ADV201"]
+    assert kernel["sizes"] == {"N": 60, "b": 4} and document["summary"]["judged"] == 2
+    capsys.readouterr()
+    assert main(["machine", "show", "here", "--output-format", "json"]) == 0
+    (kept,) = json.loads(capsys.readouterr().out)["machine"]["results"]
+    assert (kept["command"], kept["subject"], kept["outdated"]) == ("verify", "kernel.py", False)
+    assert kept["found"] == document
+    assert main(["machine", "show", "here"]) == 0
+    assert "verify kernel.py  median error of predicted times" in capsys.readouterr().out
+
+
+def test_code_that_fails_is_told_of_and_changes_the_exit_code(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "kernel.py").write_text(KERNEL.replace("    return", "    image[999]\n    return"))
+    assert main(["verify", "kernel.py", "--machine", "here.json", "--repeat", "1"]) == 1
+    assert "IndexError" in capsys.readouterr().out
+
+
+def test_kernels_without_sizes_are_left_out_of_all_and_refused_alone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "other.py").write_text(KERNEL.replace("N=60 b=4", "b=4"))
+    assert main(["verify", "other.py", "--machine", "here.json"]) == 2
+    assert "pass -D NAME=VALUE" in capsys.readouterr().err
+    assert main(["verify", "other.py", "--machine", "here.json", "--repeat", "1", "-D", "N=9"]) == 0
+    assert "equal" in capsys.readouterr().out
+    assert main(["verify", ".", "--all", "--machine", "here.json", "--repeat", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "other.py: kernel `box_sum`: 'N' has no value" in err and "kernel.py:box_sum" in out
+
+
+def test_unknown_machines_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "kernel.py", "--machine", "nowhere"]) == 2
+    assert "unknown machine" in capsys.readouterr().err
+
+
+def verdict(predicted_s: float, measured_s: float, half_s: float = 0.1) -> Verdict:
+    low, mid, high = (Seconds(predicted_s + d * half_s) for d in (-1, 0, 1))
+    estimate = Estimate(low, mid, high, (), Provenance.MEASURED, True)
+    variant = Variant("ADV999", "otherwise", "", True, None, estimate)
+    case = Case("k.py", "k", {}, (ArrayInput("x", (1,), "float64", 1),), (variant,))
+    return Verdict(case, variant, Measured(measured_s, measured_s, measured_s, True))
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "right"),
+    [
+        ((1.0, 1.0), (2.0, 2.0), True),
+        ((1.0, 2.0), (2.0, 1.0), False),
+        ((1.0, 1.0), (2.0, 1.05), None),
+    ],
+)
+def test_an_order_is_right_wrong_or_a_tie(
+    first: tuple[float, float], then: tuple[float, float], right: bool | None
+) -> None:
+    assert decision(verdict(*first), verdict(*then)) is right
+
+
+def test_what_it_says_in_all_counts_misses() -> None:
+    words = in_words([[verdict(1.0, 1.05), verdict(2.0, 4.0)], [verdict(1.0, 0.8)]])
+    assert words == [
+        "median error of predicted times 25%, of 3 variants",
+        "inside the interval 1 of 3, median half-width 10%",
+        "pairs more than 10 % apart ranked right: 1 of 1",
+    ]
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_lie_in_memory_as_is_declared(order: StorageOrder, tmp_path: Path) -> None:
+    source = f"""\
+def k(x):
+    assert x.flags.{order.lower()}_contiguous and not x.T.flags.{order.lower()}_contiguous
+    x += 1.0
+"""
+    variant = Variant("", ORIGINAL, source, True, None, None)
+    argument = ArrayInput("x", (3, 5), "float64", 1, order)
+    case = Case(str(tmp_path / "k.py"), "k", {}, (argument,), (variant,))
+    (found,) = measure(case, Effort(1, 2, 0.0))
+    assert not found.failure and found.equal
+
+
+def test_the_order_of_an_argument_is_the_declared_one() -> None:
+    source = "# advise: kernel N=4\n# advise: u: f8[N, N] order=F\ndef k(u):\n    u[...] = 1.0\n"
+    (kernel,) = read_kernels("k.py", source)
+    case = case_of("k.py", source, kernel, {"N": 4}, load_machine("t3e"), ())
+    assert [one.order for one in case.arrays] == ["F"]

@@ -1,0 +1,194 @@
+"""ADV501: every order that is offered gives the same results, the hidden dependences give none."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import lower
+from advisor.edits import apply_edits
+from advisor.finding import Applicability
+from advisor.frontend.kernels import read_kernels
+from advisor.ranking.rank import rank
+from advisor.ranking.sizes import bind_sizes
+from costdb.machines import load_machine
+from tests.transforms.generated.loop_programs import (
+    Program,
+    equal_bits,
+    nests,
+    program,
+    results,
+    rewritten,
+)
+from transforms.loops.loop_order import TRANSFORM
+
+SIZE = 8
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 3).flatmap(lambda depth: nests(depth, statements=2, choices=True)),
+    st.integers(0, 99),
+    st.integers(0, 4),
+)
+def test_every_order_offered_gives_equal_results(made: Program, seed: int, which: int) -> None:
+    proposals = list(TRANSFORM.propose(made.kernel))
+    assume(proposals)
+    proposal = proposals[which % len(proposals)]
+    assert proposal.legality.applicability is not Applicability.DISPLAY
+    source = rewritten(made, proposal)
+    for size in (0, SIZE):
+        before = results(made.source, made, size, seed)
+        assert equal_bits(before, results(source, made, size, seed)), source
+    (again,) = read_kernels("program.py", source)
+    assert lower(again) == lower(proposal.variant)
+    assert re.findall("#.*", source) == re.findall("#.*", made.source)
+
+
+@settings(max_examples=60, deadline=None)
+@given(nests(2, dtype="f8"), st.integers(0, 99))
+def test_floats_are_equal_unless_terms_change_their_order(made: Program, seed: int) -> None:
+    for proposal in TRANSFORM.propose(made.kernel):
+        before = results(made.source, made, SIZE, seed)
+        after = results(rewritten(made, proposal), made, SIZE, seed)
+        if "another order" not in proposal.legality.argument:
+            assert equal_bits(before, after)
+
+
+def findings(made: Program, size: int = 500, machine: str = "t3e") -> list[tuple[str, str]]:
+    """Return the title and the new source of each finding."""
+    kernel = made.kernel
+    ranked = rank(
+        "p.py", kernel, load_machine(machine), bind_sizes(kernel, {"N": size}), (TRANSFORM,)
+    )
+    assert not ranked.remarks
+    found = []
+    for finding in ranked.findings:
+        assert finding.fix is not None
+        found.append((finding.message, apply_edits(made.source, finding.fix.edits)))
+    return found
+
+
+COLUMNS = ("for j in range(N):", "    for i in range(1, N):", "        {}")
+ROWS = ("for i in range(1, N):", "    for j in range(N):", "        {}")
+
+
+def body(lines: tuple[str, ...], statement: str) -> list[str]:
+    return [line.format(statement) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("lines", "order", "is_found"),
+    [(COLUMNS, "C", True), (ROWS, "C", False), (COLUMNS, "F", False), (ROWS, "F", True)],
+)
+def test_the_storage_order_decides(lines: tuple[str, ...], order: str, is_found: bool) -> None:
+    made = program(body(lines, "a[i, j] = a[i, j] * 2 + b[i, j]"), order=order)
+    found = findings(made)
+    assert bool(found) == is_found
+    for _, source in found:
+        again = Program(source, made.arrays, made.dtype)
+        assert findings(again) == []
+
+
+def test_a_matrix_product_is_run_along_rows() -> None:
+    lines = [
+        "for i in range(N):",
+        "    for j in range(N):  # columns",
+        "        for k in range(N):",
+        "            c[i, j] += a[i, k] * b[k, j]",
+    ]
+    made = program(lines, (("a", 2), ("b", 2), ("c", 2)), "f8")
+    ((message, source),) = findings(made)
+    assert "`i`, `k`, `j`" in message
+    assert "for k in range(N):  # columns\n            for j in range(N):\n" in source
+
+
+QUIET = {
+    "a dependence that would be turned around": body(
+        COLUMNS, "a[i, j] = a[i - 1, j + 1] + b[i, j]"
+    ),
+    "a bound that depends on the other index": [
+        "for j in range(N):",
+        "    for i in range(j, N):",
+        "        a[i, j] = a[i, j] * 2",
+    ],
+    "an index that is used afterwards": [*body(COLUMNS, "a[i, j] = 2 * a[i, j]"), "return i"],
+    "a statement beside the inner loop": [
+        "for j in range(N):",
+        "    a[0, j] = 1",
+        "    for i in range(1, N):",
+        "        a[i, j] = 2 * a[i, j]",
+    ],
+    "a break": [
+        "for j in range(N):",
+        "    for i in range(1, N):",
+        "        a[i, j] = 2 * a[i, j]",
+        "        break",
+    ],
+    "a call that may do anything": body(COLUMNS, "a[i, j] = next(b)"),
+    "a place that only the data know": body(COLUMNS, "a[b[i, 0], j] = 1"),
+    "an index that may be negative": [
+        "for j in range(N):",
+        "    for i in range(N):",
+        "        a[i - 1, j] = a[i, j]",
+    ],
+    "a length that a pragma states": [
+        "# advise: trip 8",
+        "for j in range(N):",
+        "    for i in range(1, N):",
+        "        a[i, j] = 2 * a[i, j]",
+    ],
+    "a bound that the loop may change": [
+        "M = N",
+        "for j in range(N):",
+        "    for i in range(1, M):",
+        "        a[i, j] = 2 * a[i, j]",
+        "        M = 3",
+    ],
+    "a function that sees the index": [
+        "for j in range(N):",
+        "    for i in range(1, N):",
+        "        a[i, j] = 2 * a[i, j]",
+        "later = lambda: i",
+    ],
+}
+
+
+@pytest.mark.parametrize("lines", QUIET.values(), ids=QUIET.keys())
+def test_quiet_where_the_order_may_matter(lines: list[str]) -> None:
+    assert [p.title for p in TRANSFORM.propose(program(lines).kernel)] == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "applicability"),
+    [
+        ("a[i, j] = 2 * a[i, j]", Applicability.SAFE),
+        ("a[i, j] = a[i - 1, j] + a[i, j]", Applicability.SAFE),
+        ("a[i, j] = 2 * b[i, j]", Applicability.UNSAFE),
+        ("c[0] += a[i, j]", Applicability.UNSAFE),
+    ],
+)
+def test_who_may_apply_it(statement: str, applicability: Applicability) -> None:
+    made = program(["c = np.zeros(3, dtype='f8')", *body(COLUMNS, statement)], dtype="f8")
+    (proposal,) = TRANSFORM.propose(made.kernel)
+    assert proposal.legality.applicability is applicability
+
+
+def test_a_bound_that_names_the_other_index_is_not_edited() -> None:
+    made = program(
+        [
+            "for j in range(N):",
+            "    for i in range(j - j, N):",
+            "        a[i, j] = 2 * a[i, j]",
+        ]
+    )
+    assert [p.edits() for p in TRANSFORM.propose(made.kernel)] == [()]
+
+
+def test_whole_numbers_may_be_summed_in_any_order() -> None:
+    made = program(["c = np.zeros(3, dtype='i8')", *body(COLUMNS, "c[0] += a[i, j]")])
+    (proposal,) = TRANSFORM.propose(made.kernel)
+    assert proposal.legality.applicability is Applicability.SAFE
