@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from costdb.arrays.conflicts import conflicts, pages
 from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy, lost_of
 from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of, visits_in_rows
-from costdb.arrays.transform import passes
+from costdb.arrays.sorting import compared, parted
+from costdb.arrays.transform import passes, planned
 from costdb.arrays.walks import in_walks, is_table, lines_referred_to, walk_bytes, walked_across
 from costdb.expr import Expr, less, less_equal, log2, maximum, minimum, num
 from costdb.expr.nodes import Num
@@ -41,6 +42,11 @@ ROWS_LOADED, ROWS_STORED = "rows_loaded_us", "rows_stored_us"
 the library copies it by way of a buffer."""
 UNFORESEEN = "unforeseen_us"
 """On top of an element that gets one of two values as a mask has it that nobody can foresee."""
+NETWORK, PARTED = "network_us", "parted_us"
+"""A comparison of a network that sorts, and an element that is held against a middle one."""
+PLAN, MOVED = "plan_us", "moved_us"
+"""A root of unity that a transform needs, once for each call, and an element that is brought to
+where it is transformed, and back."""
 APART_STORED = "apart_stored_us"
 """On top of a line of a result whose elements lie apart."""
 PAGE, NEAR_PAGE = "page_us", "near_page_us"
@@ -62,6 +68,7 @@ FRESH = "fresh"
 SMALL, HUGE, FAR = "small", "huge", "_far"
 """Pages by kind, and what marks those that were given back with much else."""
 _BLOCKED = (ArrayOperation.MATMUL,)
+_BY_ROWS = (ArrayOperation.FFT, ArrayOperation.SORT, ArrayOperation.SCAN, ArrayOperation.MATVEC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +89,11 @@ def rate_key(call: ArrayCall) -> str:
     """Return the name of a call's class in a profile: along the last axis, or across."""
     across = call.axis_from_last not in (None, 0)
     return f"{call.operation}_across" if across else str(call.operation)
+
+
+def by_rows(call: ArrayCall) -> bool:
+    """Return whether a call does one row after another, however they lie."""
+    return call.operation in _BY_ROWS and call.length is not None
 
 
 def working_set(call: ArrayCall, line_bytes: int) -> Expr:
@@ -134,6 +146,7 @@ def _of_elements(
     yield Amount((APART_ELEMENT if apart else ELEMENT,), call.elements * _work_each(call))
     if call.operation is ArrayOperation.WHERE and not call.foreseen:
         yield Amount((UNFORESEEN,), call.elements)
+    yield from _of_length(call)
     if not apart and call.length is None and call.operation is not ArrayOperation.LOOP:
         in_rows = visits_in_rows(call)
         loaded = sum(visit in in_rows for visit in call.operands)
@@ -145,6 +158,27 @@ def _of_elements(
     if within != ZERO:
         yield Amount((NEAR_PAGE,), visits * less(PAGES_NEAR, within))
         yield Amount((PAGE,), visits * lost_of(within, memory.pages))
+
+
+def _of_length(call: ArrayCall) -> Iterator[Amount]:
+    """Yield what goes with the length of a row in other ways than by its logarithm."""
+    length = call.length
+    if length is None:
+        return
+    if call.operation is ArrayOperation.SORT and call.result is not None:
+        itemsize_bytes = call.result.region.itemsize_bytes
+        yield Amount((NETWORK,), call.elements / length * compared(length, itemsize_bytes))
+        yield Amount((PARTED,), call.elements * parted(length, itemsize_bytes))
+    if call.operation is ArrayOperation.FFT:
+        roots: Expr = length
+        operations = 0.0
+        if isinstance(length, Num) and length.value == int(length.value):
+            count, operations = planned(max(2, int(length.value)))
+            roots = num(count)
+        yield Amount((PLAN,), roots)
+        yield Amount((MOVED,), call.elements)
+        if operations:
+            yield Amount((ELEMENT,), num(operations))
 
 
 def _of_lines(
@@ -248,6 +282,8 @@ def _bytes(region: Region) -> Expr:
 
 
 def _runs(call: ArrayCall) -> Expr:
+    if call.length is not None and by_rows(call):
+        return call.elements / call.length
     match call.operation:
         case (
             ArrayOperation.MATMUL
@@ -257,10 +293,6 @@ def _runs(call: ArrayCall) -> Expr:
             | ArrayOperation.LOOP
         ):
             return ZERO
-        case (
-            ArrayOperation.FFT | ArrayOperation.SORT | ArrayOperation.SCAN | ArrayOperation.MATVEC
-        ) if call.length is not None:
-            return call.elements / call.length
         case _:
             return inner_runs(call)
 

@@ -1,9 +1,11 @@
 """What a fast Fourier transform of some length takes, as NumPy's library (pocketfft) does it.
 
-A length of small factors is taken apart into them. One with a large prime factor may be a
-convolution instead (Bluestein's algorithm), with transforms of at least twice the length: which of
-the two is left to a guess of the library, that counts a pass over the data for each prime factor as
-many operations as the factor, a tenth more beyond 5.
+A length of small factors is taken apart into them, into eights and fours first: each is a pass
+over the data, whose arithmetic is known. One with a large prime factor may be a convolution
+instead (Bluestein's algorithm), with transforms of at least twice the length: which of the two is
+left to a guess of the library, that counts a pass over the data for each prime factor as many
+operations as the factor, a tenth more beyond 5. Either way the library works out roots of unity,
+and for a convolution a transform of them, anew with each call.
 """
 
 from __future__ import annotations
@@ -14,20 +16,34 @@ _FACTORS = 2, 3, 5, 7, 11
 _SHORT = 50
 _CONVOLUTION = 1.5
 """A convolution counts so many times the transforms in it when the library guesses."""
-_PER_DOUBLING = 2
+
+_EVEN = {2: 5.0, 4: 8.5, 8: 12.25}
+"""Additions and multiplications of reals on each element, those by roots of unity with them."""
+_UNROLLED = 11
+_ROLLED = 1.5
+"""Passes of larger factors are loops, which keep less at hand than what is written out."""
+_DOUBLING = _EVEN[8] / 3
+_BY_FACTORS = 2 * 6 / _DOUBLING
+"""A convolution multiplies each element by a root and by a transform of them."""
 
 
 @lru_cache(maxsize=256)
 def passes(length: int) -> float:
-    """Return the operations on each element, those of a pass of factor 2 being one.
-
-    For a power of two it is the logarithm.
-    """
+    """Return the operations on each element, those of doubling the length being one."""
     around = padded(length)
     if around is None:
-        return _guess(length) / _PER_DOUBLING
-    # of the factors, which are made anew with each call, there and back
-    return 3 * _guess(around) / _PER_DOUBLING * around / length
+        return sum(map(_operations, _taken_apart(length))) / _DOUBLING
+    # there and back
+    return (2 * passes(around) + _BY_FACTORS) * around / length
+
+
+@lru_cache(maxsize=256)
+def planned(length: int) -> tuple[int, float]:
+    """Return of how many roots of unity a call needs, and the operations beside that."""
+    around = padded(length)
+    if around is None:
+        return length, 0.0
+    return around + length, passes(around) * around
 
 
 @lru_cache(maxsize=256)
@@ -42,6 +58,23 @@ def padded(length: int) -> int | None:
 
 def _guess(length: int) -> float:
     return sum(factor if factor <= 5 else 1.1 * factor for factor in _primes(length))
+
+
+def _taken_apart(length: int) -> list[int]:
+    primes = _primes(length)
+    twos, odd = primes.count(2), [prime for prime in primes if prime > 2]
+    eights, rest = divmod(twos, 3)
+    return [8] * eights + ([2**rest] if rest else []) + odd
+
+
+def _operations(factor: int) -> float:
+    if factor == 1:
+        return 0.0
+    if factor in _EVEN:
+        return _EVEN[factor]
+    # sums and differences of pairs, which are then weighed with sines and cosines
+    written_out = (factor - 1) * (2 * factor + 8) / factor
+    return written_out if factor <= _UNROLLED else _ROLLED * written_out
 
 
 def _primes(length: int) -> list[int]:

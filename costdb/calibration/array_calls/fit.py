@@ -22,18 +22,23 @@ from costdb.arrays.amounts import (
     FRESH_CALL,
     KEPT_CALL,
     LINES,
+    MOVED,
     NEAR_PAGE,
+    NETWORK,
     PAGE,
+    PARTED,
+    PLAN,
     ROWS_LOADED,
     ROWS_STORED,
     RUN,
     UNFORESEEN,
     amounts,
+    by_rows,
     rate_key,
     residual_key,
     working_set,
 )
-from costdb.arrays.hierarchy import SPREADS, Hierarchy
+from costdb.arrays.hierarchy import NEAR, SPREADS, Hierarchy
 from costdb.arrays.rates import PAGES, SPREAD
 from costdb.calibration.array_calls.fresh_points import fresh_lines
 from costdb.calibration.array_calls.point_calls import call_of
@@ -58,6 +63,9 @@ PAGES_OF_PROCESSORS = 1536, 2048, 3072
 _UNITS = {
     **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
     **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED, UNFORESEEN), "us/element"),
+    **dict.fromkeys((PARTED, MOVED), "us/element"),
+    PLAN: "us/root",
+    NETWORK: "us/comparison",
     **dict.fromkeys((PAGE, NEAR_PAGE), "us/page"),
 }
 LINES_MODEL, ELEMENTS_MODEL = "lines in pieces", "call + elements in pieces"
@@ -156,7 +164,7 @@ def fit_calls(
     standard_rows = [
         _standard_row(call, row, memory) for call, row in zip(calls, rows, strict=True)
     ]
-    by_elements = system_of(standard_rows, times, memory)
+    by_elements = system_of(standard_rows, times, memory, _elements_of_a_line(rows, standard_rows))
     kinds = [residual_key(row) for row in rows]
     tested = _tested(by_lines[0], kinds, [float(evaluate(call.elements, {})) for call in calls])
     name = f"{key} {dtype}"
@@ -240,14 +248,33 @@ def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
 def _standard_row(
     call: ArrayCall, row: Mapping[Place, float], memory: Hierarchy
 ) -> dict[Place, float]:
-    """Return the amounts of the model that knows calls and elements only, in the same pieces."""
-    without = (*LINES, ALONE, CROWDED, CROWDED_STORED, APART_STORED, PAGE, NEAR_PAGE, RUN)
+    """Return the amounts of the model that knows calls and elements only, in the same pieces.
+
+    A row that is sorted, transformed or summed is a call of its own within one: their number says
+    nothing of how elements lie, as that of the runs of elementwise calls does.
+    """
+    without = {*LINES, ALONE, CROWDED, CROWDED_STORED, APART_STORED, PAGE, NEAR_PAGE, RUN}
+    if by_rows(call):
+        without.remove(RUN)
     kept = {p: amount for p, amount in row.items() if p[0] not in without}
     if call.visits:
         own = working_set(call, memory.line_bytes)
         for key, here in memory.shares(own):
             kept[PIECE, key] = float(evaluate(call.elements * here, {}))
     return kept
+
+
+def _elements_of_a_line(
+    rows: Sequence[Mapping[Place, float]], standard_rows: Sequence[Mapping[Place, float]]
+) -> float:
+    """Return how many elements come with a line from beyond the first level, over all points.
+
+    What pulls the cost of a line towards the level before pulls that of so many elements: models
+    whose lines are so many elements each find the same.
+    """
+    lines = sum(us for row in rows for p, us in row.items() if p[0] in LINES and p[1] != NEAR)
+    elements = sum(us for row in standard_rows for p, us in row.items() if p[0] == PIECE)
+    return elements / lines if lines and elements else 1.0
 
 
 def _tested(system: System, kinds: Sequence[str], elements: Sequence[float]) -> list[int]:

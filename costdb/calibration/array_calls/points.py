@@ -194,6 +194,8 @@ _MORE_LENGTHS = (
     (256, 256),
     (5000, 120),
 )
+_FEW_ROWS = ((1, 300), (1, 3000), (2, 12_000), (1, 70_000), (1, 500_000))
+"""Single rows, of which a sort is most of a call, and what a transform prepares is much of it."""
 _ACROSS = (
     (30, 40),
     (80, 70),
@@ -332,6 +334,9 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                     for r, c in (*lengths, (1500, 1400 if width < 16 else 600))
                     if axis or (operation not in ("fft", "sort") or c > 1)
                 )
+            if operation in ("fft", "sort"):
+                single = _FEW_ROWS if full else _FEW_ROWS[1:3]
+                yield from ({"rows": r, "columns": c, "axis": 1} for r, c in single)
             if full and operation != "reduce":
                 yield from ({"rows": r, "columns": c, "axis": 0} for r, c in (*_CROWDED, *_ACROSS))
             if full and operation in ("scan", "reduce"):

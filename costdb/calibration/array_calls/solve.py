@@ -30,7 +30,6 @@ _STEP_US, _PULL = 0.005, 0.05
 """A line's cost that grows by so much from one level to the next counts as such an error..."""
 _TOLD = 0.5
 """...where so large a cost would be less than this of a point's time, over all points."""
-_ELEMENTS_OF_A_LINE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +134,33 @@ def left_out(systems: Sequence[System], tested: Sequence[int], seed: str) -> NDA
 
 
 def system_of(
-    rows: Iterable[Mapping[Place, float]], times_us: Sequence[float], memory: Hierarchy
+    rows: Iterable[Mapping[Place, float]],
+    times_us: Sequence[float],
+    memory: Hierarchy,
+    elements_of_a_line: float = 1.0,
 ) -> System:
-    """Return the equations of points that take so much of each coefficient."""
+    """Return the equations of points that take so much of each coefficient.
+
+    Parameters
+    ----------
+    rows : iterable of mapping of place to float
+    times_us : sequence of float
+    memory : Hierarchy
+    elements_of_a_line : float, optional
+        So many elements by where they come from count as a line does, in the model without lines.
+    """
     import numpy as np
 
     found = list(rows)
     places = tuple(sorted({p for row in found for p in row if row[p] and p[0] != FRESH}))
     matrix = np.array([[row.get(place, 0.0) for place in places] for row in found])
-    return System(places, matrix, np.array(times_us), _growing(places, memory), _pull(places))
+    return System(
+        places,
+        matrix,
+        np.array(times_us),
+        _growing(places, memory),
+        _pull(places, elements_of_a_line),
+    )
 
 
 def _growing(places: Sequence[Place], memory: Hierarchy) -> NDArray[Any]:
@@ -163,12 +180,12 @@ def _growing(places: Sequence[Place], memory: Hierarchy) -> NDArray[Any]:
     return steps
 
 
-def _pull(places: Sequence[Place]) -> NDArray[Any]:
+def _pull(places: Sequence[Place], elements_of_a_line: float) -> NDArray[Any]:
     import numpy as np
 
     def of(place: Place) -> float:
         if place[0] == PIECE:
-            return _PULL / _STEP_US * _ELEMENTS_OF_A_LINE
+            return _PULL / _STEP_US * elements_of_a_line
         return _PULL / _STEP_US if place[0] in LINES and place[1] != NEAR else 0.0
 
     return np.array([of(place) for place in places])

@@ -383,6 +383,31 @@ def made_up_timings(
     return made
 
 
+@pytest.mark.parametrize(
+    ("operation", "of_length"),
+    [
+        ("sort float64", {("network_us",): 7e-5, ("parted_us",): 4e-4}),
+        # a library without such networks
+        ("sort int64", {("element_us",): 3e-4}),
+        ("fft complex128", {("element_us",): 2e-4, ("plan_us",): 5e-3}),
+    ],
+)
+def test_what_goes_with_lengths_is_told_apart_and_does_not_hang_on_lines(
+    operation: str, of_length: dict[tuple[str, ...], float]
+) -> None:
+    lines = {("line_us", key): 0.002 for key in CACHES.keys}
+    truth = {("call_us",): 0.6, ("run_us",): 0.03, **of_length, **lines}
+    timings = [t for t in made_up_timings(truth, operation) if t.point.features["axis"] == 1]
+    (fitted,), (standard, chosen), _ = fit_classes(timings, CACHES)
+    for place, value in truth.items():
+        assert fitted.coefficients[place] == pytest.approx(value, rel=1e-3), place
+    # rows that are gone through as a whole have so many lines for each element, wherever they lie
+    for known in (standard, chosen):
+        assert known.median_error < 1e-3
+    for (_, one), (_, other) in zip(standard.pairs, chosen.pairs, strict=True):
+        assert one == pytest.approx(other, rel=2e-3)
+
+
 def test_a_fit_finds_the_coefficients_that_made_the_times() -> None:
     truth = {
         ("call_us",): 0.4,
