@@ -18,7 +18,14 @@ from advisor.source import Edit, Span
 from costdb.expr import Expr
 from transforms.faces.face_buffers import copied_twice, made_again
 from transforms.programs.spmd_calls import is_contiguous, is_name
-from transforms.programs.views import disjoint, mentions, same_memory, written, written_sizes
+from transforms.programs.views import (
+    disjoint,
+    may_share,
+    mentions,
+    same_memory,
+    written,
+    written_sizes,
+)
 from transforms.source.writing import stands_alone
 
 DOCUMENTATION = """\
@@ -147,7 +154,7 @@ def _copy_before(visit: Visit, made: View, source: View) -> Copy | None:
         if isinstance(step, Copy) and step.allocates and same_memory(step.target, made):
             return step
         writes = written(step)
-        if writes is None or any(same_memory(view, source) for view in writes):
+        if writes is None or any(may_share(view, source) for view in writes):
             return None
     return None
 
@@ -156,7 +163,7 @@ def _apart(payload: Payload, face: View, sizes: Mapping[str, Expr]) -> bool:
     view = payload.view
     if view is None:
         return False
-    if same_memory(view, face):
+    if may_share(view, face):
         return disjoint(view, face, sizes)
     return _own_memory(view)
 
@@ -226,7 +233,7 @@ def _unpacking(visit: Visit, step: Communicate) -> Copy | None:
     if not isinstance(then, Copy) or then.allocates:
         return None
     same = same_memory(then.source, got.view) and then.source.is_whole
-    return then if same and not same_memory(then.target, got.view) else None
+    return then if same and not may_share(then.target, got.view) else None
 
 
 def _surely_arrives(source: Partner | None) -> bool:
@@ -234,10 +241,10 @@ def _surely_arrives(source: Partner | None) -> bool:
 
 
 def _separate(sent: View, face: View, sizes: Mapping[str, Expr]) -> bool:
-    if same_memory(sent, face):
+    if may_share(sent, face):
         return disjoint(sent, face, sizes)
     copied = sent.buffer.allocation.copied
-    if copied is not None and same_memory(copied, face) and not disjoint(copied, face, sizes):
+    if copied is not None and may_share(copied, face) and not disjoint(copied, face, sizes):
         return False  # the copy may be left out as well
     return _own_memory(sent) and _own_memory(face)
 

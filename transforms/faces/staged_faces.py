@@ -18,7 +18,7 @@ from advisor.source import Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
 from transforms.programs.rank_facts import follow, places
-from transforms.programs.views import disjoint, same_memory, written
+from transforms.programs.views import disjoint, may_share, written
 
 _SENDS = frozenset({Op.SEND, Op.SENDRECV})
 _PLANE = 2
@@ -156,7 +156,7 @@ def _filling(before: list[Visit], sent: View) -> Copy | None:
         if isinstance(step, Unknown) and sent.buffer.name in step.mentions:
             return None
         writes = written(step) or ()
-        if any(same_memory(view, sent) and not disjoint(view, sent) for view in writes):
+        if any(may_share(view, sent) and not disjoint(view, sent) for view in writes):
             fills = isinstance(step, Copy) and _same_part(step.target, sent)
             return step if fills and isinstance(step, Copy) else None
     return None
@@ -176,9 +176,7 @@ def _written_before_wait(behind: list[Visit], face: View) -> bool:
             return False
         if isinstance(step, Loop | Branch):
             continue  # what is in them follows
-        if any(
-            same_memory(view, face) and not disjoint(view, face) for view in written(step) or ()
-        ):
+        if any(may_share(view, face) and not disjoint(view, face) for view in written(step) or ()):
             return True
     return False
 

@@ -18,7 +18,7 @@ from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Op, Visit
 from advisor.source import Edit, Span
 from costdb.expr import Expr, free_symbols, num, sym
 from transforms.programs.spmd_calls import comments_within, is_simple
-from transforms.programs.views import same_memory
+from transforms.programs.views import may_share
 
 _BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
 
@@ -61,7 +61,7 @@ def _proposal(
         return None
     if sent.dtype != received.dtype or sent.view is None or received.view is None:
         return None
-    if same_memory(sent.view, received.view):
+    if may_share(sent.view, received.view):
         return None
     context = program.context
     writable = (

@@ -26,7 +26,7 @@ from advisor.source import Edit, Span
 from transforms.programs.bound_names import bound_in_lines, words
 from transforms.programs.spmd_calls import is_name, is_simple
 from transforms.programs.uses import is_binding, occurrences, suite_of
-from transforms.programs.views import same_memory, written
+from transforms.programs.views import may_share, written
 
 _GATHERS = frozenset({Op.GATHER, Op.ALLGATHER})
 _KINDS = frozenset({LoopKind.COUNTED, LoopKind.ELEMENTS, LoopKind.WHILE})
@@ -93,7 +93,7 @@ def _is_last_word(program: Program, visit: Visit, loop: Loop, step: Communicate)
             return False
         if isinstance(one.step, Loop | Branch):
             continue
-        if any(same_memory(view, sent.view) for view in written(one.step) or ()):
+        if any(may_share(view, sent.view) for view in written(one.step) or ()):
             return False
     suite = suite_of(loop.span, program)
     names = words(program.context.text(step.span))

@@ -18,7 +18,7 @@ from advisor.source import Edit
 from costdb.expr import Expr
 from transforms.programs.spmd_calls import is_name, is_simple, statement_edit
 from transforms.programs.uses import block_of, is_whole_behind, occurrences, within
-from transforms.programs.views import same_memory
+from transforms.programs.views import may_share, same_memory
 from transforms.source.writing import fresh_name
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
@@ -58,9 +58,11 @@ def _own_block(
         target = _target(before)
         if _is_zeroing(before, view, program):
             break
-        if target is None or not same_memory(target, view):
+        if target is None or not may_share(target, view):
             continue
-        if block is not None or not target.region or not is_whole_behind(target.region):
+        if not same_memory(target, view) or block is not None:
+            return None
+        if not target.region or not is_whole_behind(target.region):
             return None
         block = target
         length = block_of(target.region[0], visit, step.communicator)

@@ -18,7 +18,7 @@ from advisor.source import Edit, Span
 from costdb.expr import Expr, num
 from transforms.programs.rank_facts import follow, partners, places, same_communicator
 from transforms.programs.spmd_calls import argument, comments_within, is_simple
-from transforms.programs.views import disjoint, same_memory, written_sizes
+from transforms.programs.views import disjoint, may_share, same_memory, written_sizes
 
 _NEW = frozenset({Origin.NEW, Origin.COPY, Origin.COMPUTED})
 _REASON = (
@@ -139,7 +139,7 @@ def _independent(send: Communicate, receive: Communicate, sizes: Mapping[str, Ex
     assert sent is not None and received is not None
     if send.send.count != receive.receive.count or send.send.count is None:
         return False
-    if same_memory(sent, received):
+    if may_share(sent, received):
         return disjoint(sent, received, sizes)
     return _is_own(sent) and _is_own(received)
 

@@ -27,7 +27,7 @@ from transforms.programs.uses import (
     root_only,
     within,
 )
-from transforms.programs.views import same_memory, written
+from transforms.programs.views import may_share, same_memory, written
 
 _GIVEN = r"\b{name}\b\s*(,[^=]*)?[-+*/%&|^@<>:]*=(?!=)|\bfor\b.*\b{name}\b.*\bin\b"
 """A name that gets another value."""
@@ -67,7 +67,7 @@ def _blocks(
         if root_only(visit, step.communicator, step.root):
             continue
         writes = written(visit.step)
-        if visit.step != step and any(same_memory(one, view) for one in writes or ()):
+        if visit.step != step and any(may_share(one, view) for one in writes or ()):
             return None
         for one in reads_of(visit.step):
             if visit.step == step or not _is_sent(one, step, view):

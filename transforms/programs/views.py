@@ -24,7 +24,7 @@ def disjoint(one: View, other: View, sizes: Mapping[str, Expr] | None = None) ->
     """Return whether two views surely share no element.
 
     Views of different arrays of one program do only if neither is made from the other, which is
-    what `same_memory` is asked before.
+    what `may_share` is asked before.
 
     Parameters
     ----------
@@ -34,6 +34,8 @@ def disjoint(one: View, other: View, sizes: Mapping[str, Expr] | None = None) ->
     """
     if one.region is None or other.region is None or len(one.region) != len(other.region):
         return False
+    if may_share(one, other) and not same_memory(one, other):
+        return False  # their indices count in different shapes
     pairs = zip(one.region, other.region, strict=True)
     return any(_apart(a, b, sizes or {}) for a, b in pairs)
 
@@ -71,6 +73,11 @@ def _not_above(one: Expr, other: Expr, sizes: Mapping[str, Expr]) -> bool:
 def same_memory(one: View, other: View) -> bool:
     """Return whether two views are of the same array."""
     return one.buffer == other.buffer
+
+
+def may_share(one: View, other: View) -> bool:
+    """Return whether two views are of one array's memory, be it under different shapes."""
+    return one.buffer.memory == other.buffer.memory
 
 
 def written(step: Step) -> tuple[View, ...] | None:

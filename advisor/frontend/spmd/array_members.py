@@ -84,11 +84,13 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
                     order = view.order
             return copied_array(view, run, span, order)
         case "flatten":
-            return flatten(view, run, span, copies=True)
+            return flatten(view, run, span, copies=True, order=arguments.at(0, "order"))
         case "ravel":
-            return flatten(view, run, span, copies=False)
+            return flatten(view, run, span, copies=False, order=arguments.at(0, "order"))
         case "reshape":
-            return reshape(view, arguments.values(), run, span)
+            shape = arguments.keyword("shape")
+            extents = arguments.values() if shape is None else [shape]
+            return reshape(view, extents, run, span, arguments.keyword("order"))
         case "transpose":
             return transpose(view, arguments.values(), run, span)
         case "astype":

@@ -111,14 +111,16 @@ def _transposed(arguments: Arguments, run: Run, span: Span) -> Value:
 def _reshaped(arguments: Arguments, run: Run, span: Span) -> Value:
     first = arguments.at(0)
     if isinstance(first, Array):
-        return reshape(first.view, arguments.values()[1:], run, span)
+        shape = arguments.at(1, "shape", "newshape")
+        given = [Opaque("a shape that is not stated") if shape is None else shape]
+        return reshape(first.view, given, run, span, arguments.at(2, "order"))
     return Opaque("a reshape of something that is not known to be an array")
 
 
 def _raveled(arguments: Arguments, run: Run, span: Span) -> Value:
     first = arguments.at(0)
     if isinstance(first, Array):
-        return flatten(first.view, run, span, copies=False)
+        return flatten(first.view, run, span, copies=False, order=arguments.at(1, "order"))
     return Opaque("of something that is not known to be an array")
 
 

@@ -5,11 +5,20 @@ from __future__ import annotations
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.numpy_arguments import Arguments
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Sequence, Value
+from advisor.frontend.spmd.values import (
+    Array,
+    External,
+    Nothing,
+    Number,
+    Opaque,
+    Sequence,
+    Text,
+    Value,
+)
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Copy
 from advisor.source import Span
-from costdb.expr import ceil_div, num
+from costdb.expr import Expr, ceil_div, num
 
 
 def copied_array(
@@ -22,8 +31,10 @@ def copied_array(
     return Array(made)
 
 
-def reshape(view: View, given: list[Value], run: Run, span: Span) -> Value:
-    """Return an array under another shape: the same memory where that is contiguous."""
+def reshape(
+    view: View, given: list[Value], run: Run, span: Span, order: Value | None = None
+) -> Value:
+    """Return an array under another shape: the same memory where its order allows it."""
     wanted = given[0] if len(given) == 1 else Sequence(tuple(given), is_list=False)
     shape = run.numbers(wanted, "shape")
     if shape is not None:
@@ -33,22 +44,60 @@ def reshape(view: View, given: list[Value], run: Run, span: Span) -> Value:
             for extent in shape:
                 rest = rest * extent if extent != num(-1) else rest
             shape = tuple(e if e != num(-1) else view.count / rest for e in shape)
-    if view.contiguity is Contiguity.YES and view.is_whole and view.buffer.allocation:
-        # the same memory under another shape
-        text = run.text_of(span)
-        made = run.fresh(text, view.dtype, shape, view.buffer.allocation.origin, span, view.order)
-        return Array(made)
-    if view.contiguity is Contiguity.YES:
-        text = run.text_of(span)
-        return Array(View(view.buffer, view.region, text, span, flat=True, shown=shape))
-    made = run.fresh(run.text_of(span), view.dtype, shape, Origin.COPY, span, copied=view)
+    if shape is not None and shape == view.shape:
+        return Array(view)
+    text, read = run.text_of(span), _order_of_reading(order, view)
+    if view.contiguity is not Contiguity.YES or not _is_read_through(view, read):
+        return _copied_or_split(view, run, span, shape, read)
+    # a vector lies in either order
+    order_kept = read if len(view.shape or ()) == 1 else view.order
+    if view.is_whole:
+        origin, whose = view.buffer.allocation.origin, view.buffer
+        # what is made and reshaped in one expression has no other name
+        within = None if span.contains(whose.allocation.span) else whose
+        return Array(run.fresh(text, view.dtype, shape, origin, span, order_kept, within=within))
+    region = view.region if order_kept is Order.C else None
+    return Array(View(view.buffer, region, text, span, flat=True, shown=shape))
+
+
+def _copied_or_split(
+    view: View, run: Run, span: Span, shape: tuple[Expr, ...] | None, order: Order
+) -> Value:
+    """Return what is taken for a copy. Axes that are only split, or evenly strided, need none."""
+    made = run.fresh(
+        run.text_of(span), view.dtype, shape, Origin.COPY, span, order, view, within=view.buffer
+    )
     run.emit(Copy(made, view, span, allocates=True))
     return Array(made)
 
 
-def flatten(view: View, run: Run, span: Span, *, copies: bool) -> Value:
+def _order_of_reading(stated: Value | None, view: View) -> Order:
+    """Return in which order elements are taken from an array and laid out under another shape."""
+    match stated:
+        case None | Text("C"):
+            return Order.C
+        case Text("F"):
+            return Order.F
+        case Text("A"):
+            return view.order if view.contiguity is Contiguity.YES else Order.C
+    return Order.UNKNOWN
+
+
+def _is_read_through(view: View, order: Order) -> bool:
+    """Return whether an order takes the elements of a contiguous array as they lie.
+
+    Arrays of an order that the source does not tell are taken to lie as they are read.
+    """
+    if len(view.shape or ()) == 1 or order is view.order:
+        return True
+    return view.order is Order.UNKNOWN and order is not Order.UNKNOWN
+
+
+def flatten(view: View, run: Run, span: Span, *, copies: bool, order: Value | None = None) -> Value:
     """Return an array as a vector: the same memory where that can be."""
-    if not copies and view.contiguity is Contiguity.YES and view.order is not Order.F:
+    in_memory = isinstance(order, Text) and order.value == "K"
+    read = view.order if in_memory else _order_of_reading(order, view)
+    if not copies and view.contiguity is Contiguity.YES and _is_read_through(view, read):
         shape = view.shape
         if shape is not None and len(shape) == 1:
             return Array(view)
@@ -57,6 +106,8 @@ def flatten(view: View, run: Run, span: Span, *, copies: bool) -> Value:
         )
     count = view.count
     shape = None if count is None else (count,)
+    if not copies:
+        return _copied_or_split(view, run, span, shape, Order.C)
     made = run.fresh(run.text_of(span), view.dtype, shape, Origin.COPY, span, copied=view)
     run.emit(Copy(made, view, span, allocates=True))
     return Array(made)

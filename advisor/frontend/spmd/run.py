@@ -304,10 +304,11 @@ class Run:
         order: Order = Order.C,
         copied: View | None = None,
         sources: tuple[View, ...] = (),
+        within: Buffer | None = None,
     ) -> View:
-        """Return a view of all of a new array."""
+        """Return a view of all of a new array, or `within` another's memory."""
         name = self.targets[0] if self.targets else text
-        allocation = Allocation(origin, text, span, copied, sources)
+        allocation = Allocation(origin, text, span, copied, sources, within)
         number = span.start_line * 1000 + span.start_column
         if extents is not None and len(extents) <= 1:
             order = Order.C

@@ -110,6 +110,8 @@ class Allocation:
         Of what it is a copy: the staging of a message.
     sources : tuple of View
         What it was computed from.
+    within : Buffer or None
+        Another array whose memory this is, under another shape.
     """
 
     origin: Origin
@@ -117,6 +119,7 @@ class Allocation:
     span: Span
     copied: View | None = None
     sources: tuple[View, ...] = ()
+    within: Buffer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +147,11 @@ class Buffer:
     extents: tuple[Expr, ...] | None
     order: Order
     allocation: Allocation
+
+    @property
+    def memory(self) -> Buffer:
+        """The array that the memory was made for: this one, but where it is another's reshaped."""
+        return self if self.allocation.within is None else self.allocation.within.memory
 
 
 class Contiguity(StrEnum):
