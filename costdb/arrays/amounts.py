@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from costdb.arrays.conflicts import conflicts, pages
 from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy, lost_of
 from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of, visits_in_rows
+from costdb.arrays.reuse import bytes_of
 from costdb.arrays.sorting import compared, parted
 from costdb.arrays.transform import passes, planned
 from costdb.arrays.walks import in_walks, is_table, lines_referred_to, walk_bytes, walked_across
@@ -47,6 +48,13 @@ NETWORK, PARTED = "network_us", "parted_us"
 PLAN, MOVED = "plan_us", "moved_us"
 """A root of unity that a transform needs, once for each call, and an element that is brought to
 where it is transformed, and back."""
+FACTOR, PRODUCT = "factor_element_us", "product_element_us"
+"""Of a product of matrices, on top of its multiplications: an element of a factor, which the
+library packs, and an element of the result, however few multiplications it takes."""
+SMALL_FACTOR, SMALL_PRODUCT = "small_factor_element_us", "small_product_element_us"
+"""The same of products with so few multiplications that the library packs nothing."""
+PACKED_FROM = 100**3
+"""Multiplications of such products at most: the constant of OpenBLAS."""
 APART_STORED = "apart_stored_us"
 """On top of a line of a result whose elements lie apart."""
 PAGE, NEAR_PAGE = "page_us", "near_page_us"
@@ -67,7 +75,6 @@ FRESH = "fresh"
 """Not of a class: memory that the system has to give is as dear for every operation."""
 SMALL, HUGE, FAR = "small", "huge", "_far"
 """Pages by kind, and what marks those that were given back with much else."""
-_BLOCKED = (ArrayOperation.MATMUL,)
 _BY_ROWS = (ArrayOperation.FFT, ArrayOperation.SORT, ArrayOperation.SCAN, ArrayOperation.MATVEC)
 
 
@@ -147,6 +154,8 @@ def _of_elements(
     if call.operation is ArrayOperation.WHERE and not call.foreseen:
         yield Amount((UNFORESEEN,), call.elements)
     yield from _of_length(call)
+    if call.operation is ArrayOperation.MATMUL:
+        yield from _of_products(call)
     if not apart and call.length is None and call.operation is not ArrayOperation.LOOP:
         in_rows = visits_in_rows(call)
         loaded = sum(visit in in_rows for visit in call.operands)
@@ -181,13 +190,20 @@ def _of_length(call: ArrayCall) -> Iterator[Amount]:
             yield Amount((ELEMENT,), num(operations))
 
 
+def _of_products(call: ArrayCall) -> Iterator[Amount]:
+    small = less_equal(call.elements * _work_each(call), PACKED_FROM)
+    packed = 1 - small
+    for one in call.operands:
+        elements = bytes_of(one.region) / one.region.itemsize_bytes
+        yield Amount((FACTOR,), elements * packed)
+        yield Amount((SMALL_FACTOR,), elements * small)
+    yield Amount((PRODUCT,), call.elements * packed)
+    yield Amount((SMALL_PRODUCT,), call.elements * small)
+
+
 def _of_lines(
     call: ArrayCall, visit: Visit, shape: Shape, own: Expr, memory: Hierarchy
 ) -> Iterator[Amount]:
-    if call.operation in _BLOCKED:
-        # such algorithms bring their data near by themselves
-        yield Amount((LINE, BEYOND), shape.lines)
-        return
     if is_table(call, visit):
         yield from _anywhere(call, visit, shape, own, memory)
         return
@@ -195,7 +211,8 @@ def _of_lines(
         yield from _across(call, visit, own, memory)
         return
     name = LINE
-    if shape.lie is Lie.APART:
+    # packing goes through a factor in the order in which it lies
+    if shape.lie is Lie.APART and call.operation is not ArrayOperation.MATMUL:
         name = APART_LINE
         if visit == call.result:
             yield Amount((APART_STORED,), shape.lines * memory.lost(own)[0])

@@ -19,6 +19,7 @@ from costdb.arrays.amounts import (
     CROWDED,
     CROWDED_STORED,
     ELEMENT,
+    FACTOR,
     FRESH_CALL,
     KEPT_CALL,
     LINES,
@@ -28,9 +29,12 @@ from costdb.arrays.amounts import (
     PAGE,
     PARTED,
     PLAN,
+    PRODUCT,
     ROWS_LOADED,
     ROWS_STORED,
     RUN,
+    SMALL_FACTOR,
+    SMALL_PRODUCT,
     UNFORESEEN,
     amounts,
     by_rows,
@@ -66,6 +70,7 @@ _UNITS = {
     **dict.fromkeys((PARTED, MOVED), "us/element"),
     PLAN: "us/root",
     NETWORK: "us/comparison",
+    **dict.fromkeys((FACTOR, PRODUCT, SMALL_FACTOR, SMALL_PRODUCT), "us/element"),
     **dict.fromkeys((PAGE, NEAR_PAGE), "us/page"),
 }
 LINES_MODEL, ELEMENTS_MODEL = "lines in pieces", "call + elements in pieces"

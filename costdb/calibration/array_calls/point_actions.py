@@ -77,7 +77,7 @@ def _operation(point: Point) -> Callable[[], object]:
         right = _buffer(dtype, 1)[: depth * columns].reshape(depth, columns)
         return lambda: left @ right
     if operation == "matvec":
-        matrix, vector = first[: rows * columns].reshape(rows, columns), _buffer(dtype, 1)[:columns]
+        matrix, vector = _panel(point, first, rows, columns), _buffer(dtype, 1)[:columns]
         return lambda: matrix @ vector
     if operation == "transpose":
         source = first[: rows * columns].reshape(columns, rows)
@@ -88,11 +88,16 @@ def _operation(point: Point) -> Callable[[], object]:
 
         return transposed
     if "axis" in features:
-        pitch = number_of(point, "pitch") if "pitch" in features else columns
-        whole = first[: rows * pitch].reshape(rows, pitch)
-        block = whole[:, :columns] if columns > 1 or pitch == 1 else whole[:, 0]
-        return _axis_operation(operation, block, point)
+        block = _panel(point, first, rows, columns)
+        alone = columns == 1 and "pitch" in features
+        return _axis_operation(operation, block[:, 0] if alone else block, point)
     return _elementwise_operation(point, operation, dtype, rows, columns)
+
+
+def _panel(point: Point, memory: Array, rows: int, columns: int) -> Array:
+    """Return a matrix by itself, or some columns of a wider one."""
+    pitch = number_of(point, "pitch") if "pitch" in point.features else columns
+    return memory[: rows * pitch].reshape(rows, pitch)[:, :columns]
 
 
 def _axis_operation(operation: str, array: Array, point: Point) -> Callable[[], object]:

@@ -59,7 +59,7 @@ def call_of(point: Point) -> ArrayCall:
         )
     shape = (rows, columns)
     if operation is ArrayOperation.MATVEC:
-        factors = Visit(_memory(item, shape)), Visit(_memory(item, (columns,)))
+        factors = _panel(point, item, rows, columns), Visit(_memory(item, (columns,)))
         product = Visit(_memory(item, (rows,)))
         count = num(rows * columns)
         return ArrayCall(operation, dtype, count, product, factors, fresh=True, length=num(columns))
@@ -145,6 +145,12 @@ def _of_a_part(
         axis_from_last=0 if alone else None,
         length=num(rows) if alone else None,
     )
+
+
+def _panel(point: Point, item: int, rows: int, columns: int) -> Visit:
+    """Return a matrix by itself, or some columns of a wider one."""
+    pitch = number_of(point, "pitch") if "pitch" in point.features else columns
+    return Visit(Region(item, _counts((rows, columns)), (num(item * pitch), num(item))))
 
 
 def _item(dtype: str) -> int:

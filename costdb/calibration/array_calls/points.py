@@ -81,7 +81,55 @@ _MORE_COLUMNS = (
 few sets of a cache."""
 _COLUMNS_ALONE = (*_COLUMNS, *_MORE_COLUMNS[:12])
 """Columns that are summed by themselves."""
+_PANELS = (
+    (300, 2, 5),
+    (1000, 3, 11),
+    (1000, 2, 1001),
+    (3000, 4, 67),
+    (800, 8, 512),
+    (1000, 2, 1024),
+    (2000, 8, 1150),
+    (25_000, 3, 90),
+    (60_000, 4, 40),
+    (130_000, 2, 18),
+    (500, 8, 40),
+    (1500, 12, 700),
+    (5000, 6, 530),
+    (16_000, 2, 150),
+    (400, 8, 128),
+    (900, 16, 256),
+    (2500, 2, 512),
+    (2000, 24, 1024),
+)
+"""Rows, columns and pitch of a few columns side by side, as blocked algorithms take them."""
 _MATRICES = (2, 8, 20, 50, 90, 130, 200, 260, 330, 420, 500, 640, 800, 1000)
+_PRODUCTS = (
+    (1000, 100, 100),
+    (100, 1000, 100),
+    (100, 100, 1000),
+    (2000, 50, 50),
+    (50, 2000, 50),
+    (50, 50, 2000),
+    (3000, 16, 16),
+    (16, 3000, 16),
+    (16, 16, 3000),
+    (500, 500, 16),
+    (500, 16, 500),
+    (16, 500, 500),
+    (1000, 8, 1000),
+    (1000, 1000, 8),
+    (8, 1000, 1000),
+    (300, 4, 4),
+    (4, 4, 300),
+    (20_000, 3, 3),
+    (200, 30, 600),
+    (600, 200, 30),
+    (700, 300, 100),
+    (800, 2, 1500),
+    (1200, 900, 2),
+    (37, 411, 75),
+)
+"""Rows, columns and depth of products whose factors or results are large beside their work."""
 _TABLES = (
     (1, 100),
     (300, 1000),
@@ -317,8 +365,12 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
     match operation:
         case "matmul":
             yield from ({"rows": n, "columns": n, "depth": n} for n in _MATRICES)
+            products = _PRODUCTS if full else _PRODUCTS[::3]
+            yield from ({"rows": r, "columns": c, "depth": d} for r, c, d in products)
         case "matvec":
             yield from ({"rows": r, "columns": c} for r, c in lengths)
+            if full:
+                yield from ({"rows": r, "columns": c, "pitch": p} for r, c, p in _PANELS)
         case "add_at_cast":
             yield from ({"places": n, "table": t} for n, t in _TABLES if n <= _FEW_PLACES)
         case "take" | "add_at":
@@ -360,6 +412,7 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                     for axis in (0, 1)
                     for r, c in _RUNS
                 )
+                yield from ({"rows": r, "columns": c, "axis": 0, "pitch": p} for r, c, p in _PANELS)
         case _:
             pattern = {"mask": "pattern"} if operation == "where" else {}
             for features in _elementwise(operation, width, sizes, effort):

@@ -547,3 +547,27 @@ def test_the_largest_points_of_every_class_can_be_done() -> None:
     for point in largest.values():
         if "fresh" not in point.features:
             SECTION.action(point, World()).run()
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth", "packed"),
+    [(100, 100, 100, False), (101, 100, 100, True), (1000, 2, 400, False), (1, 1, 10**6 + 1, True)],
+)
+def test_products_take_their_factors_and_results_by_whether_they_are_packed(
+    rows, columns, depth, packed
+):
+    features = {"operation": "matmul", "dtype": "float64"}
+    shape = {"rows": rows, "columns": columns, "depth": depth}
+    summed: dict[str, float] = {}
+    for amount in amounts(call_of(Point("matmul float64", features | shape)), CACHES):
+        name = amount.place[0]
+        summed[name] = summed.get(name, 0.0) + float(evaluate(amount.amount, {}))
+    factors, result = rows * depth + depth * columns, rows * columns
+    kinds = (
+        ("factor_element_us", "product_element_us"),
+        ("small_factor_element_us", "small_product_element_us"),
+    )
+    for (factor, product), here in zip(kinds, (packed, not packed), strict=True):
+        assert summed[factor] == factors * here
+        assert summed[product] == result * here
+    assert summed["element_us"] == rows * columns * depth
