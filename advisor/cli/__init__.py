@@ -1,1 +1,1 @@
-"""The command line: one module for each command, imported only when the command is used."""
+"""The command line: the program, its options, and what commands share."""

@@ -1,8 +1,8 @@
 """The program ``advise``: finds the command, runs it, and turns what went wrong into one line.
 
-A command is a module of this package with a function ``register(app)`` that adds itself to the
-Typer application; `COMMANDS` names the module. Only the module of the command that was asked
-for is imported, so that ``advise FILE`` does not pay for the others.
+A command is a module of :mod:`advisor.cli.commands` with a function ``register(app)`` that adds
+itself to the Typer application; `COMMANDS` names the module. Only the module of the command that
+was asked for is imported, so that ``advise FILE`` does not pay for the others.
 """
 
 from __future__ import annotations
@@ -23,29 +23,28 @@ from advisor.cli.common import (
     INTERRUPTED,
     RECURSION_LIMIT,
     WRONG_USE,
-    CommandError,
     complain,
     discard_output,
-    system_error,
     write_out,
 )
+from advisor.config.errors import CommandError, system_error
 
 PROGRAM = "advise"
 DEFAULT_COMMAND = "check"
 COMMANDS = {
-    "check": "advisor.cli.check",
-    "predict": "advisor.cli.predict",
-    "choose": "advisor.cli.choose",
-    "machine": "advisor.cli.machine",
-    "calibrate": "advisor.cli.calibrate",
-    "verify": "advisor.cli.verify",
-    "validate": "advisor.cli.validate",
-    "rule": "advisor.cli.rule",
-    "lsp": "advisor.cli.lsp",
-    "explain": "advisor.cli.explain",
-    "run": "advisor.cli.run",
-    "clean": "advisor.cli.clean",
-    "version": "advisor.cli.version",
+    "check": "advisor.cli.commands.check",
+    "predict": "advisor.cli.commands.predict",
+    "choose": "advisor.cli.commands.choose",
+    "machine": "advisor.cli.commands.machine",
+    "calibrate": "advisor.cli.commands.calibrate",
+    "verify": "advisor.cli.commands.verify",
+    "validate": "advisor.cli.commands.validate",
+    "rule": "advisor.cli.commands.rule",
+    "lsp": "advisor.cli.commands.lsp",
+    "explain": "advisor.cli.commands.explain",
+    "run": "advisor.cli.commands.run",
+    "clean": "advisor.cli.commands.clean",
+    "version": "advisor.cli.commands.version",
 }
 _COMPLETION_OPTIONS = frozenset(("--install-completion", "--show-completion"))
 _OWN_OPTIONS = _COMPLETION_OPTIONS | {"--help", "-h", "--version"}
@@ -142,7 +141,7 @@ def _application(arguments: Sequence[str]) -> typer.Typer:
 
 def _show_version(asked: bool) -> None:
     if asked:
-        from advisor.cli.version import version_line
+        from advisor.cli.commands.version import version_line
 
         write_out(version_line())
         raise typer.Exit

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import split_binding, wrong_use
+from advisor.cli.common import split_binding
+from advisor.config.errors import wrong_use
 from costdb.choosing import MOST_CANDIDATES
 from costdb.subject import Chosen
 from costdb.wording import read_number

@@ -1,4 +1,4 @@
-"""What commands share: exit codes, one-line errors, sizes, the machine, and output."""
+"""What commands share: exit codes, lines on standard error, sizes, and output."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+from advisor.config.errors import system_error, wrong_use
 from advisor.report.style import one_line
 from costdb.wording import read_number
 
@@ -21,25 +22,10 @@ RECURSION_LIMIT = 5000
 """Frames of Python. A visitor takes three for each level of an expression, and a thousand
 levels are read; the compiled parser does not count here, so a guard stands before it."""
 
-MACHINE_VARIABLE = "ADVISE_MACHINE"
 SIZES_VARIABLE = "ADVISE_DEFINE"
 STANDARD_STREAM = "-"
 
 _BINDING = re.compile(r"([^\W\d][\w.]*)=(.*)", re.DOTALL)
-
-
-class CommandError(Exception):
-    """Wrong use or bad input; its message is the whole line, exit code 2."""
-
-
-def wrong_use(message: str) -> CommandError:
-    """Return the error for a problem that has no place in a file."""
-    return CommandError(f"advise: {message}")
-
-
-def system_error(error: OSError, path: str) -> CommandError:
-    """Return the error for a path that the system refused."""
-    return wrong_use(f"{path}: {error.strerror or error}")
 
 
 def complain(message: str) -> None:
@@ -136,29 +122,3 @@ def positive_number(text: str, where: str) -> int | float:
     if value <= 0:
         raise wrong_use(f"{where}: must be positive")
     return value
-
-
-def choose_machine(name: str | None) -> str:
-    """Return the name of a machine whose profile loads: the calibrated one where none is named.
-
-    Raises
-    ------
-    CommandError
-        When none is named nor calibrated, it is unknown, or its profile is broken.
-    """
-    from costdb.machines import MachineError, default_machine, load_machine, machine_names
-    from costdb.store.place import StoreError
-
-    try:
-        chosen = name or default_machine()
-        if chosen is None:
-            known = ", ".join(machine_names())
-            raise wrong_use(
-                f"no machine chosen: give --machine NAME, set {MACHINE_VARIABLE}, write machine ="
-                " NAME into [tool.advise] of pyproject.toml, or run 'advise calibrate' once to make"
-                f" this machine the default; known: {known}"
-            )
-        load_machine(chosen)
-    except (MachineError, StoreError) as error:
-        raise wrong_use(str(error)) from error
-    return chosen

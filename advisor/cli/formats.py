@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from advisor.cli.common import wrong_use
+from advisor.config.errors import wrong_use
 from advisor.report.style import Style, detect_style
 
 TEXT, JSON = "text", "json"

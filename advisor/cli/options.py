@@ -11,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from advisor.cli import completing
-from advisor.cli.common import MACHINE_VARIABLE, SIZES_VARIABLE
+from advisor.cli.common import SIZES_VARIABLE
+from advisor.config.machine import MACHINE_VARIABLE
 from advisor.report.model import FORMATS
 
 

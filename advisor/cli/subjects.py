@@ -8,16 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.cli.common import (
-    SIZES_VARIABLE,
-    CommandError,
-    choose_machine,
-    complain,
-    parse_bindings,
-    system_error,
-    wrong_use,
-)
+from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings
+from advisor.config.errors import CommandError, system_error, wrong_use
 from advisor.config.layer import Settings
+from advisor.config.machine import choose_machine
 from advisor.observations import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import complain, system_error
+from advisor.cli.common import complain
+from advisor.config.errors import system_error
 
 if TYPE_CHECKING:
     from advisor.verify.program_verdict import ProgramVerdict

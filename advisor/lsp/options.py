@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from advisor.cli.common import CommandError
-from advisor.cli.effective import Resolver
+from advisor.config.effective import Resolver
+from advisor.config.errors import CommandError
 from advisor.config.find import Configurations
 from advisor.config.layer import ConfigError, Layer
 from advisor.engine import Options

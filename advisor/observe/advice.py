@@ -64,8 +64,8 @@ def advise_on(facts: Facts, machine: str | None = None, traffic: Traffic = ()) -
     traffic : sequence of (str, SeenMessages)
         Of files with messages everything that communicates is advised on.
     """
-    from advisor.cli.common import CommandError
-    from advisor.cli.effective import Resolver
+    from advisor.config.effective import Resolver
+    from advisor.config.errors import CommandError
     from advisor.config.find import configurations
     from advisor.config.layer import ConfigError, Layer
     from costdb.machines import MachineError

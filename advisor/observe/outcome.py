@@ -93,8 +93,8 @@ def _rendered(advice: Advice, output_format: str) -> str:
 
     documentation = {}
     if output_format in NEEDS_DOCUMENTATION:
-        from advisor.cli.rule import page
-        from advisor.cli.rules import installed_rules
+        from advisor.config.rules import installed_rules
+        from advisor.report.rule_page import page
 
         documentation = {rule.code: page(rule) for rule in installed_rules()}
     sources = {result.path: result.source for result in advice.results}

@@ -6,8 +6,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.cli.common import CommandError, parse_bindings
-from advisor.cli.rules import resolve, split_codes
+from advisor.cli.common import parse_bindings
+from advisor.config.errors import CommandError
+from advisor.config.rules import resolve, split_codes
 from tests.advisor.cli.cli_running import Advise, refused
 
 NO_MARK = "no kernel is marked there, and there is no program for MPI or numba"
@@ -301,7 +302,7 @@ def test_unknown_rule(advise: Advise) -> None:
 
 
 def test_rules_are_listed_and_shown(advise: Advise, monkeypatch: pytest.MonkeyPatch) -> None:
-    from advisor.cli import rule
+    from advisor.cli.commands import rule
 
     class Rule:
         code = "ADV777"

@@ -80,7 +80,7 @@ def test_what_cannot_be_calibrated_is_one_line(advise: Advise) -> None:
 def test_the_end_says_what_to_do_next(
     advise: Advise, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], told: str
 ) -> None:
-    from advisor.cli import calibrate
+    from advisor.cli.commands import calibrate
 
     nothing_said = SimpleNamespace(sharing=(), sections=(), skipped=())
     monkeypatch.setattr(calibrate, "_calibrated", lambda request, watcher: nothing_said)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.bindings import parse_over
-from advisor.cli.common import CommandError
+from advisor.config.errors import CommandError
 from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
 
 REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")

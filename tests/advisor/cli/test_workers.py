@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from advisor.cache.codec import Answer
-from advisor.cli import progress, workers
-from advisor.cli.workers import FEWEST_FILES, Refusal, Task, answers
+from advisor.cli import progress
+from advisor.cli.checking import workers
+from advisor.cli.checking.workers import FEWEST_FILES, Refusal, Task, answers
 from advisor.engine import Options
 
 ROOT = Path(__file__).parents[3]

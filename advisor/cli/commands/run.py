@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import complain, write_result, wrong_use
+from advisor.cli.common import complain, write_result
+from advisor.config.errors import wrong_use
 from advisor.report.model import FORMATS
 
 NO_REPORT = "none"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from advisor import engine
-from advisor.cli.common import CommandError, system_error, write_out, wrong_use
-from advisor.cli.fix import SAFE, SAFE_AND_UNSAFE, Fixed, FixError, fix_until_stable
+from advisor.cli.checking.fix import SAFE, SAFE_AND_UNSAFE, Fixed, FixError, fix_until_stable
+from advisor.cli.common import write_out
+from advisor.config.errors import CommandError, system_error, wrong_use
 from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, read_source, replace_file
 from advisor.source import SourceProblem

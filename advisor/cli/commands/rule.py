@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 
 from advisor.cli import completing, options
-from advisor.cli.common import write_out, wrong_use
+from advisor.cli.common import write_out
 from advisor.cli.formats import JSON, TEXT, require_format
-from advisor.cli.rules import installed_rules
+from advisor.config.errors import wrong_use
+from advisor.config.rules import installed_rules
 from advisor.ir.rule import Rule
+from advisor.report.rule_page import page
 from costdb.wording import nearest
 
 
@@ -41,15 +43,6 @@ def _rule(
         write_out("".join(f"{one.code}  {one.name}: {_headline(one)}\n" for one in chosen))
     else:
         write_out(page(chosen[0]))
-
-
-def page(rule: Rule) -> str:
-    """Return the page of a rule as Markdown, headed by its code and name."""
-    from inspect import cleandoc
-
-    text = cleandoc(rule.documentation).strip()
-    heading = "" if text.startswith("# ") else f"# {rule.code} {rule.name}\n\n"
-    return f"{heading}{text}\n"
 
 
 def _find(word: str, rules: Sequence[Rule]) -> Rule:

@@ -10,21 +10,20 @@ from typing import IO
 from advisor import engine
 from advisor.cache.answers import Answers, Question
 from advisor.cache.codec import Answer
+from advisor.cli.checking.paths import Excluded, python_files
+from advisor.cli.checking.workers import Refusal, Task, answers
 from advisor.cli.common import (
     FINDINGS,
     NOTHING_TO_SAY,
     STANDARD_STREAM,
     WRONG_USE,
-    CommandError,
     complain,
-    system_error,
     write_out,
     write_result,
 )
-from advisor.cli.effective import Effective, Resolver
-from advisor.cli.paths import Excluded, python_files
 from advisor.cli.progress import watched
-from advisor.cli.workers import Refusal, Task, answers
+from advisor.config.effective import Effective, Resolver
+from advisor.config.errors import CommandError, system_error
 from advisor.edits import unified_diff
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
@@ -231,7 +230,7 @@ def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) 
     source, options = file.source, file.effective.options
     result = FileResult(file.path, source.text, answer.findings, answer.remarks)
     if request.fix or request.diff:
-        from advisor.cli.fixing import apply_fixes, write_back
+        from advisor.cli.checking.fixing import apply_fixes, write_back
 
         fixed = apply_fixes(result, options, unsafe=request.unsafe_fixes)
         if request.diff:
@@ -307,8 +306,8 @@ def _report(
 
 
 def _documentation() -> Mapping[str, str]:
-    from advisor.cli.rule import page
-    from advisor.cli.rules import installed_rules
+    from advisor.config.rules import installed_rules
+    from advisor.report.rule_page import page
 
     return {rule.code: page(rule) for rule in installed_rules()}
 

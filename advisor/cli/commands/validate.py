@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import (
-    NOTHING_TO_SAY,
-    WRONG_USE,
-    choose_machine,
-    complain,
-    write_result,
-    wrong_use,
-)
+from advisor.cli.common import NOTHING_TO_SAY, WRONG_USE, complain, write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+from advisor.config.errors import wrong_use
+from advisor.config.machine import choose_machine
 
 if TYPE_CHECKING:
     from costdb.validation.results import Section

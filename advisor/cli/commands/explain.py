@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import (
-    CommandError,
-    parse_bindings,
-    system_error,
-    write_out,
-    wrong_use,
-)
+from advisor.cli.checking.scope import make_scope
+from advisor.cli.common import parse_bindings, write_out
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
-from advisor.cli.scope import make_scope
+from advisor.config.errors import CommandError, system_error, wrong_use
 from advisor.config.layer import Layer
 
 if TYPE_CHECKING:

@@ -9,17 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import (
-    FINDINGS,
-    CommandError,
-    choose_machine,
-    complain,
-    parse_bindings,
-    system_error,
-    write_result,
-    wrong_use,
-)
+from advisor.cli.common import FINDINGS, complain, parse_bindings, write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+from advisor.config.errors import CommandError, system_error, wrong_use
+from advisor.config.machine import choose_machine
 
 if TYPE_CHECKING:
     from advisor.verify.cases import Case
@@ -119,7 +112,7 @@ def _as_lines(lines: Sequence[str]) -> str:
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    from advisor.cli.paths import python_files
+    from advisor.cli.checking.paths import python_files
 
     def refuse(error: CommandError) -> None:
         raise error

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import wrong_use
+from advisor.config.errors import wrong_use
 
 
 def register(app: typer.Typer) -> None:

@@ -9,8 +9,9 @@ import typer
 
 from advisor.cache.store import Cache, ForeignFolderError
 from advisor.cli import options
-from advisor.cli.common import complain, system_error, wrong_use
-from advisor.cli.scope import make_scope, usual_cache_folder
+from advisor.cli.checking.scope import make_scope, usual_cache_folder
+from advisor.cli.common import complain
+from advisor.config.errors import system_error, wrong_use
 from advisor.config.layer import Layer
 
 

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from advisor.cache.answers import Answers
 from advisor.cache.store import FOLDER_NAME, Cache, ForeignFolderError
-from advisor.cli.common import CommandError, choose_machine, wrong_use
-from advisor.cli.effective import Resolver
-from advisor.cli.rules import split_codes
+from advisor.config.effective import Resolver
+from advisor.config.errors import CommandError, wrong_use
 from advisor.config.find import Configurations, configurations
 from advisor.config.globs import matches
 from advisor.config.layer import ConfigError, Layer
+from advisor.config.machine import choose_machine
 from advisor.config.read import Configuration
+from advisor.config.rules import split_codes
 from advisor.observations import Observations
 
 

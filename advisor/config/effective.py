@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from advisor.cache.answers import Answers
-from advisor.cli.common import CommandError, choose_machine, wrong_use
-from advisor.cli.rules import installed_rules, resolve
+from advisor.config.errors import CommandError, wrong_use
 from advisor.config.find import Configurations
 from advisor.config.layer import ConfigError, Settings
+from advisor.config.machine import choose_machine
+from advisor.config.rules import installed_rules, resolve
 from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import complain, write_result, wrong_use
+from advisor.cli.common import complain, write_result
 from advisor.cli.progress import Bar
+from advisor.config.errors import wrong_use
 
 if TYPE_CHECKING:
     from costdb.calibration.campaign import Request

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import write_result, wrong_use
+from advisor.cli.common import write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+from advisor.config.errors import wrong_use
 from costdb.wording import read_number
 
 if TYPE_CHECKING:

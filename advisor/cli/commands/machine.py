@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from advisor.cli import completing, options
-from advisor.cli.common import WRONG_USE, complain, write_result, wrong_use
+from advisor.cli.common import WRONG_USE, complain, write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+from advisor.config.errors import wrong_use
 
 _Name = Annotated[
     str,

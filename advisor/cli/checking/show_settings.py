@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.cli.common import write_out, wrong_use
-from advisor.cli.paths import python_files
-from advisor.cli.scope import Scope
-from advisor.cli.session import Request
+from advisor.cli.checking.paths import python_files
+from advisor.cli.checking.scope import Scope
+from advisor.cli.checking.session import Request
+from advisor.cli.common import write_out
+from advisor.config.errors import wrong_use
 from advisor.config.layer import Settings, shown_path
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from advisor.cli.common import CommandError, system_error, wrong_use
+from advisor.config.errors import CommandError, system_error, wrong_use
 
 # Other people's code, caches and copies; hidden directories are left out as well.
 _SKIPPED = frozenset(("venv", "site-packages", "node_modules", "__pycache__"))

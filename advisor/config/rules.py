@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from advisor.cli.common import wrong_use
+from advisor.config.errors import wrong_use
 from advisor.ir.rule import Rule
 from costdb.wording import nearest
 

@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number, wrong_use
-from advisor.cli.rules import split_codes
-from advisor.cli.scope import make_scope
-from advisor.cli.session import Request, run
+from advisor.cli.checking.scope import make_scope
+from advisor.cli.checking.session import Request, run
+from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
+from advisor.config.errors import wrong_use
 from advisor.config.layer import Layer
+from advisor.config.rules import split_codes
 from advisor.engine import PLAIN_GAIN, SURE_GAIN
 from advisor.report.model import FORMATS, SHOWS_DETAILS
 
@@ -190,7 +191,7 @@ def _check(
         write_baseline=write_baseline,
     )
     if show_settings:
-        from advisor.cli.show_settings import show
+        from advisor.cli.checking.show_settings import show
 
         show(request, scope)
         return
