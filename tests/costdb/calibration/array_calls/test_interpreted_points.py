@@ -24,8 +24,33 @@ PYTHON = {
 }
 
 
+class Operand(float):
+    """A number that counts the operations it takes part in."""
+
+    counts: dict[str, int]
+
+    def _made(self, value: float) -> Operand:
+        self.counts["operations"] = self.counts.get("operations", 0) + 1
+        return operand(value, self.counts)
+
+    def __add__(self, other: float) -> Operand:
+        return self._made(float(self) + float(other))
+
+    def __sub__(self, other: float) -> Operand:
+        return self._made(float(self) - float(other))
+
+    def __mul__(self, other: float) -> Operand:
+        return self._made(float(self) * float(other))
+
+
+def operand(value: float, counts: dict[str, int]) -> Operand:
+    made = Operand(value)
+    made.counts = counts
+    return made
+
+
 class Counted:
-    """An array that counts the elements that are loaded and stored."""
+    """An array that counts the elements that are loaded and stored, and what is done with them."""
 
     def __init__(self, rank: int, counts: dict[str, int]) -> None:
         self._array = np.ones((12, 40)[2 - rank :])
@@ -35,7 +60,7 @@ class Counted:
 
     def __getitem__(self, key: Any) -> Any:
         self._count("loads")
-        return self._array[key]
+        return operand(self._array[key], self._counts)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self._count("stores")
@@ -51,8 +76,14 @@ def test_loops_do_what_the_model_is_told(name: str) -> None:
     loop, counts = _LOOPS[name], dict[str, int]()
     arrays: list[Any] = [Counted(2, counts) for _ in range(3)]
     loop.run(*arrays, Counted(1, counts))  # type: ignore[arg-type]
-    for what in ("loads", "stores", "vector_loads", "vector_stores"):
+    for what in ("loads", "stores", "vector_loads", "vector_stores", "operations"):
         assert counts.get(what, 0) == getattr(loop.each, what) * loop.rows * loop.columns
+    point = Point(INTERPRETED, {INTERPRETED: name, "dtype": "float64"})
+    assert interpreted_action(point).repetitions == loop.rows * loop.columns
+
+
+def test_loops_judge_and_are_not_fitted() -> None:
+    assert all(point.held_out for point in interpreted_points())
 
 
 def timing(point: Point, times: float) -> Timing:
@@ -64,11 +95,11 @@ def timing(point: Point, times: float) -> Timing:
 
 def test_steps_take_what_loops_take_and_ends_hold_the_loops() -> None:
     points = interpreted_points()
-    made = in_loops(PYTHON, [timing(p, 1 + 0.1 * (n % 3)) for n, p in enumerate(points)])
+    made = in_loops(PYTHON, [timing(p, 1.2 + 0.1 * (n % 3)) for n, p in enumerate(points)])
     for key, us in STEP_US.items():
         stated: Any = made[key]
         ends = [stated[end] for end in ("low", "value", "high")]
-        assert ends == pytest.approx([us, 1.1 * us, 1.2 * us])
+        assert ends == pytest.approx([1.2 * us, 1.3 * us, 1.4 * us])
 
 
 def test_steps_stay_as_they_are_where_no_loop_was_timed() -> None:
