@@ -38,10 +38,16 @@ def test_what_is_shown_for_use_runs_as_it_stands(tmp_path: Path) -> None:
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m advisor "$@"\n')
     program.chmod(0o755)
     kept = {key: value for key, value in os.environ.items() if not key.startswith("ADVISE_")}
+    # the command above them installs no extra
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "sitecustomize.py").write_text(
+        "import sys\nsys.modules.update(dict.fromkeys(('mpi4py', 'numba', 'pygls')))\n"
+    )
     environment = {
         **kept,
         "PATH": f"{program.parent}{os.pathsep}{kept['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": f"{plain}{os.pathsep}{ROOT}",
         "ADVISE_DATA_DIR": str(tmp_path / "data"),
     }
     for line in block[1].splitlines():
