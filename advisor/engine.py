@@ -88,6 +88,8 @@ class FileResult:
     findings, remarks : tuple
     whole : bool
         Whether that is all. If not, :attr:`Options.plans` gives some more remarks.
+    names : frozenset of str
+        Sizes and parameters of the file's kernels and programs, to which a value can be given.
     """
 
     path: str
@@ -95,6 +97,7 @@ class FileResult:
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     whole: bool = True
+    names: frozenset[str] = frozenset()
 
 
 def needs_reading(source: str, path: str | None = None) -> bool:
@@ -184,6 +187,8 @@ class Ranked:
     findings, remarks, untold : tuple
     later : tuple of callables
         Each returns a remark or None, and takes a search for it.
+    names : frozenset of str
+        To which a value can be given.
     """
 
     path: str
@@ -191,6 +196,7 @@ class Ranked:
     remarks: tuple[Remark, ...]
     untold: tuple[Untold, ...] = ()
     later: tuple[Callable[[], Remark | None], ...] = ()
+    names: frozenset[str] = frozenset()
 
     def and_also(self, other: Ranked) -> Ranked:
         """Return what both say."""
@@ -200,6 +206,7 @@ class Ranked:
             self.remarks + other.remarks,
             self.untold + other.untold,
             self.later + other.later,
+            self.names | other.names,
         )
 
     def completed(self) -> Ranked:
@@ -243,6 +250,7 @@ def rank_program_in(
     if not wanted:
         return nothing
     from advisor.frontend.spmd.reader import read_program
+    from advisor.ir.spmd.program import RANKS
     from advisor.ranking.programs import bind_program, rank_program
     from advisor.ranking.seen_messages import as_observed
     from costdb.machines import load_machine
@@ -254,7 +262,8 @@ def rank_program_in(
     machine = load_machine(options.machine or "")
     sizes = bind_program(program, options.sizes, options.size_origins)
     ranked = rank_program(program, machine, sizes, wanted, options.reports)
-    return Ranked(path, ranked.findings, ranked.remarks, ranked.untold)
+    names = frozenset({RANKS, *program.sizes})
+    return Ranked(path, ranked.findings, ranked.remarks, ranked.untold, names=names)
 
 
 def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Ranked:
@@ -268,7 +277,7 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
         The machine is unknown or its profile is wrong.
     """
     from advisor.ranking.rank import rank
-    from advisor.ranking.sizes import bind_sizes
+    from advisor.ranking.sizes import bindable, checked_sizes
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 
@@ -278,8 +287,10 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
     remarks: list[Remark] = []
     untold: list[Untold] = []
     later: list[Callable[[], Remark | None]] = []
+    names: frozenset[str] = frozenset()
     for kernel in kernels:
-        sizes = bind_sizes(kernel, options.sizes, options.size_origins)
+        names |= bindable(kernel)
+        sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
         ranked = rank(
             path,
             kernel,
@@ -295,7 +306,14 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
             remarks += ranked.remarks
             later += [] if ranked.later is None else [ranked.later]
         untold += ranked.untold
-    return Ranked(path, _once(findings), tuple(dict.fromkeys(remarks)), tuple(untold), tuple(later))
+    return Ranked(
+        path,
+        _once(findings),
+        tuple(dict.fromkeys(remarks)),
+        tuple(untold),
+        tuple(later),
+        names,
+    )
 
 
 def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -342,7 +360,9 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     ordered = sorted(kept.findings, key=lambda f: (-f.speedup, f.span, f.code))
     idle = marks_of_nothing(ranked.path, source, directives)
     remarks = (*ranked.remarks, *idle, *kept.unused)
-    return FileResult(ranked.path, source, with_evidence(ordered), remarks, not ranked.later)
+    return FileResult(
+        ranked.path, source, with_evidence(ordered), remarks, not ranked.later, ranked.names
+    )
 
 
 def _known_codes() -> frozenset[str]:

@@ -28,7 +28,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     from advisor.ranking.programs import bind_program, rank_program
     from advisor.ranking.rank import rank
     from advisor.ranking.seen_messages import as_observed
-    from advisor.ranking.sizes import bind_sizes
+    from advisor.ranking.sizes import checked_sizes
     from advisor.transform_registry import program_transforms, transforms
     from costdb.machines import load_machine
 
@@ -37,7 +37,7 @@ def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
     machine = load_machine(options.machine or "")
     found: list[Judged] = []
     for kernel in read_kernels(path, source, seen_functions(path, source, options)):
-        sizes = bind_sizes(kernel, options.sizes, options.size_origins)
+        sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
         found += rank(path, kernel, machine, sizes, transforms(), formulas=True).judged
     program = read_program(path, source)
     if program is not None:

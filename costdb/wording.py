@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_TOO_LARGE = re.compile(r"([+-]?)[0-9]{19,}")
 _DECIMAL = re.compile(
     r"[+-]?([0-9]{1,18}\.[0-9]{0,18}|\.[0-9]{1,18}|[0-9]{1,18})([eE][+-]?[0-9]{1,3})?"
 )
@@ -19,18 +21,25 @@ def read_number(text: str) -> int | float | None:
     """
     if _WHOLE.fullmatch(text):
         return int(text)
+    if (found := _TOO_LARGE.fullmatch(text)) is not None:
+        return -math.inf if found[1] == "-" else math.inf
     if not _DECIMAL.fullmatch(text):
         return None
     value = float(text)
     return int(value) if value.is_integer() and "." not in text else value
 
 
-def nearest(word: str, known: Sequence[str]) -> str:
-    """Return a hint at the known words nearest to `word`, ready to follow a message."""
+def nearest(word: str, known: Sequence[str], most: int | None = None) -> str:
+    """Return a hint at the known words nearest to `word`, ready to follow a message.
+
+    Where none is near, all are told, but never more than `most`.
+    """
     from difflib import SequenceMatcher
 
     likeness = {name: SequenceMatcher(None, word.lower(), name.lower()).ratio() for name in known}
     close = sorted((n for n in known if likeness[n] >= 0.5), key=lambda n: -likeness[n])[:3]
     if close:
         return f": nearest are {', '.join(close)}" if len(close) > 1 else f": nearest is {close[0]}"
-    return f": known are {', '.join(known)}" if known else ""
+    if not known or (most is not None and len(known) > most):
+        return ""
+    return f": known are {', '.join(known)}"

@@ -26,15 +26,16 @@ from advisor.finding import (
 )
 from advisor.source import Edit, Span
 
-VERSION = 3
+VERSION = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found in a file."""
+    """What was found in a file, and to which names in it a value can be given."""
 
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
+    names: frozenset[str] = frozenset()
 
 
 def encode(answer: Answer) -> Any:
@@ -42,15 +43,19 @@ def encode(answer: Answer) -> Any:
     return [
         [_encode_finding(finding) for finding in answer.findings],
         [[r.path, r.kernel, _encode_span(r.span), r.message] for r in answer.remarks],
+        sorted(answer.names),
     ]
 
 
 def decode(values: Any) -> Answer:
     """Return what `encode` was given; raises ValueError or TypeError for anything else."""
-    findings, remarks = values
+    findings, remarks, names = values
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("names are text")
     return Answer(
         tuple(_decode_finding(*one) for one in findings),
         tuple(Remark(path, kernel, Span(*span), text) for path, kernel, span, text in remarks),
+        frozenset(names),
     )
 
 

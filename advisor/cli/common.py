@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import re
@@ -85,18 +86,53 @@ def write_result(text: str, output: str | None) -> None:
         raise system_error(error, output) from error
 
 
-def parse_bindings(definitions: Iterable[str]) -> Mapping[str, int | float]:
-    """Return the sizes that ``-D NAME=VALUE`` options bind; the last one of a name holds.
+def check_output(output: str | None) -> None:
+    """Refuse a file that cannot be written, before minutes are spent on what it is to hold.
 
     Raises
     ------
     CommandError
-        When a definition is malformed, or its value not a positive number.
+        Its folder is not there or not to be written to, or it is a folder itself.
     """
+    if output is None or output == STANDARD_STREAM:
+        return
+    from pathlib import Path
+
+    target = Path(output).resolve()
+    problem = None
+    if target.is_dir():
+        problem = errno.EISDIR
+    elif not target.parent.is_dir():
+        problem = errno.ENOENT
+    elif target.exists() and not os.access(target, os.W_OK):
+        problem = errno.EACCES
+    elif (target.is_file() or not target.exists()) and not os.access(target.parent, os.W_OK):
+        problem = errno.EACCES  # a file is replaced by another, all at once
+    if problem is not None:
+        raise wrong_use(f"{output}: {os.strerror(problem)}")
+
+
+def parse_bindings(
+    definitions: Iterable[str], *, only_sizes: bool = True
+) -> Mapping[str, int | float]:
+    """Return what ``-D NAME=VALUE`` options bind; the last one of a name holds.
+
+    Parameters
+    ----------
+    definitions : iterable of str
+    only_sizes : bool
+        Whether all are sizes, and so positive; arguments of a kernel that runs may be any numbers.
+
+    Raises
+    ------
+    CommandError
+        When a definition is malformed, or its value not such a number.
+    """
+    read = positive_number if only_sizes else any_number
     sizes: dict[str, int | float] = {}
     for definition in definitions:
         name, text = split_binding(definition)
-        sizes[name] = positive_number(text, f"-D {definition}")
+        sizes[name] = read(text, f"-D {definition}")
     return sizes
 
 
@@ -114,11 +150,17 @@ def positive_number(text: str, where: str) -> int | float:
     A whole number in exponent form, such as ``1e6``, is a whole number too, because sizes
     are.
     """
+    value = any_number(text, where)
+    if value <= 0:
+        raise wrong_use(f"{where}: must be positive")
+    return value
+
+
+def any_number(text: str, where: str) -> int | float:
+    """Return a finite number; see :func:`positive_number` for how it is written."""
     value = read_number(text)
     if value is None:
         raise wrong_use(f"{where}: {text!r} is not a number")
     if not math.isfinite(value):
         raise wrong_use(f"{where}: {text} is too large")
-    if value <= 0:
-        raise wrong_use(f"{where}: must be positive")
     return value

@@ -48,6 +48,29 @@ def symbols_of(kernel: Kernel) -> frozenset[str]:
     ----------
     kernel : Kernel
     """
+    indices = _indices_of(kernel)
+    return _extents_of(kernel).union(*(symbols(one) - indices for one in kernel.body))
+
+
+def whole_numbers_of(kernel: Kernel) -> frozenset[str]:
+    """Return the symbols that stand for whole numbers: extents, and the program's own integers.
+
+    A symbol that only a pragma names, as in ``cost a*N us``, may be any number.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    own = frozenset(kernel.context.scalar_texts) - _indices_of(kernel)
+    return _extents_of(kernel).union(kernel.sizes, own)
+
+
+def _indices_of(kernel: Kernel) -> frozenset[str]:
+    return frozenset(loop.variable for loop in walk(kernel.body) if isinstance(loop, Loop))
+
+
+def _extents_of(kernel: Kernel) -> frozenset[str]:
+    """Return the symbols in the shapes of arrays and in those of meshes."""
     extents = [
         extent for name in (*kernel.arrays, *kernel.locals) for extent in kernel.extents(name)
     ]
@@ -57,10 +80,7 @@ def symbols_of(kernel: Kernel) -> frozenset[str]:
         for _, extent in array.spec.mesh.axes
         if isinstance(extent, str)
     )
-    indices = {loop.variable for loop in walk(kernel.body) if isinstance(loop, Loop)}
-    return frozenset(ranks).union(
-        *map(free_symbols, extents), *(symbols(one) - indices for one in kernel.body)
-    )
+    return frozenset(ranks).union(*map(free_symbols, extents))
 
 
 def _declared(array: DeclaredArray, bindings: Bindings, sizes: Mapping[str, int]) -> DeclaredArray:

@@ -95,6 +95,7 @@ class KernelMemory:
             tuple(remark for ranked in told for remark in ranked.remarks),
             tuple(one for ranked in told for one in ranked.untold),
             tuple(search for ranked in told for search in ranked.later),
+            frozenset(name for ranked in told for name in ranked.names),
         )
         return engine.tell(whole, source, options)
 
@@ -261,6 +262,7 @@ def _moved(ranked: Ranked, now: LineMap) -> Ranked:
         tuple(moved_remark(remark, now) for remark in ranked.remarks),
         tuple(moved_untold(one, now) for one in ranked.untold),
         ranked.later,
+        ranked.names,
     )
 
 

@@ -122,6 +122,8 @@ class ProgramSubject:
             number = read_number(value) if isinstance(value, str) else value
             if number is None or not math.isfinite(number) or number < 0:
                 raise RefusedError(f"{self.origin}: {name} = {value} is no size")
+            if isinstance(numbers.get(name), int) and not float(number).is_integer():
+                raise RefusedError(f"{self.origin}: {name} = {value} is not a whole number")
             numbers[name] = number
         numbers = with_derived({n: f.derived for n, f in self.program.sizes.items()}, numbers)
         return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})

@@ -18,7 +18,7 @@ from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_o
 from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Ranked, Worth, always
 from advisor.ranking.sizes import Number, Sizes
-from advisor.source import Span
+from advisor.source import SourceProblem, Span
 from costdb.estimate import Missing
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
@@ -49,14 +49,24 @@ def bind_program(
     given: Mapping[str, Number],
     given_by: Mapping[str, str] | None = None,
 ) -> Sizes:
-    """Return the values of a program's symbols: what the source says, overruled by `given`."""
+    """Return the values of a program's symbols: what the source says, overruled by `given`.
+
+    Raises
+    ------
+    SourceProblem
+        The number of ranks, or what the source says is a whole number, is given as another.
+    """
     values: dict[str, Number] = {}
     origins: dict[str, str] = {}
     for name, fact in program.sizes.items():
         if fact.value is not None:
             values[name], origins[name] = fact.value, fact.origin
     for name, value in given.items():
-        values[name], origins[name] = value, (given_by or {}).get(name, "-D")
+        by = (given_by or {}).get(name, "-D")
+        if not isinstance(value, int) and (is_ranks(name) or isinstance(values.get(name), int)):
+            message = f"size {name} must be a whole number, not {value:g} ({by})"
+            raise SourceProblem(program.path, 1, 0, message)
+        values[name], origins[name] = value, by
     whole = with_derived({n: fact.derived for n, fact in program.sizes.items()}, values)
     for name in whole.keys() - values.keys():
         origins[name] = program.sizes[name].origin

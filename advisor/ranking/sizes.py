@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from advisor.finding import Assumption
+from advisor.ir.concrete import symbols_of, whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed
+from advisor.source import SourceProblem
 
 Number = int | float
 
@@ -54,6 +56,45 @@ def bind_sizes(
         values[name] = value
         origins[name] = (given_by or {}).get(name, "-D")
     return Sizes(values, origins)
+
+
+def checked_sizes(
+    path: str,
+    kernel: Kernel,
+    given: Mapping[str, Number],
+    given_by: Mapping[str, str] | None = None,
+) -> Sizes:
+    """Return the sizes of a kernel as :func:`bind_sizes` does, of which `given` can be true.
+
+    Raises
+    ------
+    SourceProblem
+        What counts elements, ranks or iterations is given as no whole number of at least 1.
+    """
+    counts = whole_numbers_of(kernel) & given.keys()
+    sizes = bind_sizes(kernel, {n: _as_count(n in counts, v) for n, v in given.items()}, given_by)
+    for name in sorted(counts):
+        value = sizes.values[name]
+        if not isinstance(value, int) or value < 1:
+            place = kernel.span
+            raise SourceProblem(
+                path,
+                place.start_line,
+                place.start_column,
+                f"size {name} of kernel `{kernel.name}` must be a whole number of at least 1,"
+                f" not {value:g} ({sizes.origins[name]})",
+            )
+    return sizes
+
+
+def _as_count(counts: bool, value: Number) -> Number:
+    """Return ``2048.0`` as the whole number that it is, where one is due."""
+    return int(value) if counts and isinstance(value, float) and value.is_integer() else value
+
+
+def bindable(kernel: Kernel) -> frozenset[str]:
+    """Return the names of a kernel to which a value can be given."""
+    return whole_numbers_of(kernel) | symbols_of(kernel)
 
 
 def open_sizes(costed: Costed, sizes: Sizes) -> tuple[str, ...]:

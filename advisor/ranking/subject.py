@@ -11,6 +11,7 @@ from advisor.files import read_source
 from advisor.finding import OBSERVED
 from advisor.frontend.guard import deep_nesting_refused
 from advisor.frontend.kernels import read_kernels
+from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.observed import Seen, by_signature
 from advisor.ranking.compare import Costed, cost
@@ -132,8 +133,12 @@ class KernelSubject:
                 hint = nearest(name, self.names)
                 raise RefusedError(f"{self.origin}: there is no size {name}{hint}")
             number = read_number(value) if isinstance(value, str) else value
+            if number == math.inf:
+                raise RefusedError(f"{self.origin}: {name} = {value} is too large")
             if number is None or not math.isfinite(number) or number <= 0:
                 raise RefusedError(f"{self.origin}: {name} = {value} is not a positive number")
+            if name in whole_numbers_of(self.kernel) and not float(number).is_integer():
+                raise RefusedError(f"{self.origin}: {name} = {value} is not a whole number")
             numbers[name] = number
         return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
 

@@ -20,6 +20,7 @@ from costdb.calibration.recording import record
 from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, sections
 from costdb.calibration.section import Effort, Need, Section
 from costdb.calibration.worker import Job
+from costdb.machines import built_in_names, is_machine_name
 from costdb.store.database import writing
 from costdb.store.place import store_path
 from costdb.store.records import beside_in
@@ -111,6 +112,16 @@ class _Budget:
 Start = Callable[[Job, int], Iterator[dict[str, Any]]]
 
 
+def _check_machine(name: str) -> None:
+    """Refuse a name that no profile can be stored under, before ten minutes are spent on it."""
+    if not is_machine_name(name):
+        raise CalibrationError(
+            f'"{name}" is not a name for a machine (lower case letters, digits, ".", "_", "-")'
+        )
+    if name in built_in_names():
+        raise CalibrationError(f'"{name}" is a built-in machine: choose another name')
+
+
 def calibrate(request: Request, watcher: Watcher, start: Start = launch) -> Made:
     """Measure, keep every sample, and make the profile of all that the store has.
 
@@ -124,10 +135,12 @@ def calibrate(request: Request, watcher: Watcher, start: Start = launch) -> Made
     Raises
     ------
     CalibrationError
-        Nothing can be measured, or what was measured makes no profile.
+        The machine cannot be called so, nothing can be measured, or what was measured makes no
+        profile.
     StoreError
         The store cannot be used, or another calibration uses it.
     """
+    _check_machine(request.machine)
     found = list(sections(request.only))
     wanted = [one for one in found if not isinstance(one, Skipped)]
     skipped = [one for one in found if isinstance(one, Skipped)]

@@ -76,6 +76,11 @@ def _stored_names() -> Iterable[str]:
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
+    if name == CALIBRATED:
+        return (
+            f'"{name}" is this machine, and it is not calibrated yet: run "advise calibrate",'
+            " or name another one"
+        )
     nearest = get_close_matches(name.lower(), machine_names(), n=3, cutoff=0.5)
     verb = "are" if len(nearest) > 1 else "is"
     hint = f": nearest {verb} {', '.join(nearest)}" if nearest else ""

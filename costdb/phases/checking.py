@@ -37,7 +37,7 @@ def application_problems(path: str | Path) -> tuple[str, ...]:
     """
     content = read_content(path)
     document = read_toml(content, str(path))
-    broken = tuple(f"{path}: {problem}" for problem in _schema_problems(document))
+    broken = schema_problems(document, SCHEMA_PATH, str(path))
     if broken:
         return broken
     try:
@@ -47,8 +47,13 @@ def application_problems(path: str | Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_variant_problems(application)))
 
 
-def _schema_problems(document: Mapping[str, object]) -> Iterator[str]:
-    schema = json.loads(SCHEMA_PATH.read_text(encoding="utf-8"))
+def schema_problems(document: Mapping[str, object], schema: Path, origin: str) -> tuple[str, ...]:
+    """Return what in a document breaks a JSON Schema, each as ``file: place: problem``."""
+    return tuple(f"{origin}: {problem}" for problem in _broken(document, schema))
+
+
+def _broken(document: Mapping[str, object], path: Path) -> Iterator[str]:
+    schema = json.loads(path.read_text(encoding="utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     errors = sorted(
         validator.iter_errors(document), key=lambda error: [str(k) for k in error.absolute_path]

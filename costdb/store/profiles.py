@@ -63,7 +63,10 @@ def store_profile(
 
 
 def remove_profile(name: str, *, report: Report = report_to_stderr) -> bool:
-    """Forget an imported profile; tell whether there was one."""
+    """Forget an imported or calibrated profile; tell whether there was one.
+
+    What a calibration measured is kept, as it is when the profile is made anew.
+    """
     path = store_path()
     if not path.is_file():
         return False

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.choosing import predict
+from costdb.description_check import description_problems
 from costdb.documents import load_description
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.evaluate import evaluate_price
@@ -104,6 +105,31 @@ def test_examples_keep_to_their_schema(path: Path) -> None:
     jsonschema.Draft202012Validator.check_schema(schema)
     jsonschema.Draft202012Validator(schema).validate(document)
     assert load_description(path).head.title == document["title"]
+    assert description_problems(path) == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "said"),
+    [
+        ("pstswm/pstswm.toml", "count =", "coutn =", "/phases/0: Additional properties"),
+        ("sorts/sorts.toml", "reads =", "raeds =", "/supersteps/0: Additional properties"),
+        ("pgas/matmul.toml", "trips =", "trisp =", "/loops/0: Additional properties"),
+        ("pgas/matmul.toml", 'affinity = "', 'affinity = "no', "no"),
+        ("sorts/sorts.toml", 'kind = "supersteps"', 'kind = "superstpes"', "/kind: expected one"),
+        ("sorts/sorts.toml", 'kind = "supersteps"', "kind = 3", "/kind: expected one"),
+    ],
+)
+def test_what_is_wrong_with_a_description_is_told_with_its_place(
+    tmp_path: Path, name: str, before: str, after: str, said: str
+) -> None:
+    text = (EXAMPLES / name).read_text()
+    assert before in text
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text(text.replace(before, after))
+    problems = description_problems(wrong)
+    assert problems
+    assert all(problem.startswith(f"{wrong}: /") for problem in problems)
+    assert any(said in problem for problem in problems), problems
 
 
 def test_schemas_share_what_descriptions_share() -> None:

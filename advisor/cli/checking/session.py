@@ -31,6 +31,10 @@ from advisor.finding import Finding, Remark
 from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
 from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
+from costdb.wording import nearest
+
+_MOST_NAMES = 8
+"""So many sizes fit a line; those of a whole project help nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Request:
     ----------
     excluded : callable
         Whether a path is left out; asked about `paths` too under `force_exclude`.
+    given : tuple of str
+        The names that ``-D`` of the command line gives values to.
     jobs : int or None
         How many processes; None: as many as are worth it.
     """
@@ -49,6 +55,7 @@ class Request:
     resolver: Resolver
     excluded: Excluded
     force_exclude: bool
+    given: tuple[str, ...]
     fix: bool
     diff: bool
     unsafe_fixes: bool
@@ -99,6 +106,7 @@ class _Outcome:
     effective: dict[str, Effective] = field(default_factory=dict)
     checked: list[str] = field(default_factory=list)
     machines: dict[str, None] = field(default_factory=dict)
+    names: set[str] = field(default_factory=set)
     diffs: list[str] = field(default_factory=list)
     fixed: int = 0
     failed: bool = False
@@ -138,6 +146,7 @@ def run(request: Request, stream: IO[str] | None, environment: Mapping[str, str]
             _one_file(file, found, request, outcome)
         except CommandError as problem:
             outcome.fail(problem)
+    _tell_unused(request, outcome)
     if request.write_baseline is not None:
         return _write_baseline(request.write_baseline, outcome)
     if request.baseline is not None:
@@ -228,6 +237,7 @@ def _known(file: _File, kept: Answers | None) -> Answer | Refusal | None:
 
 def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) -> None:
     source, options = file.source, file.effective.options
+    outcome.names |= answer.names
     result = FileResult(file.path, source.text, answer.findings, answer.remarks)
     if request.fix or request.diff:
         from advisor.cli.checking.fixing import apply_fixes, write_back
@@ -240,6 +250,22 @@ def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) 
         outcome.fixed += len(fixed.applied)
         result = fixed.result
     outcome.add(result, file.effective)
+
+
+def _tell_unused(request: Request, outcome: _Outcome) -> None:
+    """Say which names of ``-D`` nothing has; a file that could not be read may have them.
+
+    No error: a hook passes one ``-D`` along with whichever files a commit changes.
+    """
+    if outcome.failed or not outcome.looked_into:
+        return
+    for name in request.given:
+        if name not in outcome.names:
+            hint = nearest(name, sorted(outcome.names), _MOST_NAMES)
+            complain(
+                f"advise: -D {name} changes nothing: what was checked has no size or parameter"
+                f" {name}{hint}"
+            )
 
 
 def _write_baseline(file: str, outcome: _Outcome) -> int:

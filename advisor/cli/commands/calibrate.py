@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import complain, write_result
+from advisor.cli.common import check_output, complain, write_result
 from advisor.cli.progress import Bar
 from advisor.config.errors import wrong_use
 
@@ -60,6 +60,7 @@ def _calibrate(
     effort = Effort.QUICK if quick else Effort.FULL
     watcher = _Bar() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
     request = Request(name, effort, tuple(only or ()), ranks, fresh)
+    check_output(report)
     try:
         check_names(request.only)
         with problems_in_one_line():

@@ -178,6 +178,7 @@ def _check(
         resolver=scope.resolver,
         excluded=scope.excluded,
         force_exclude=force_exclude,
+        given=tuple(layer.sizes),
         fix=fix and not diff,
         diff=diff,
         unsafe_fixes=unsafe_fixes,

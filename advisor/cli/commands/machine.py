@@ -30,8 +30,11 @@ def register(app: typer.Typer) -> None:
     group.command("show", help="Show every number of a machine, and where it is from.")(_show)
     group.command("validate", help="Say all that is wrong with a profile.")(_validate)
     group.command("import", help="Check a profile and keep it as a machine of your own.")(_import)
+    group.command("remove", help="Forget a machine that was imported or calibrated.")(_remove)
     group.command("export", help="Write the profile of a machine as JSON.")(_export)
-    app.add_typer(group, name="machine", help="List, show, check, import and export machines.")
+    app.add_typer(
+        group, name="machine", help="List, show, check, import, remove and export machines."
+    )
 
 
 def _list(output_format: options.TextOrJson = TEXT) -> None:
@@ -117,6 +120,25 @@ def _import(
         write_result(json.dumps(document, indent=2) + "\n", None)
     else:
         complain(f"imported {machine.name} into {store_path()}")
+
+
+def _remove(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A name.", autocompletion=completing.machines)
+    ],
+) -> None:
+    from advisor.cli.subjects import problems_in_one_line
+    from costdb.machines import built_in_names, load_machine
+    from costdb.store.place import store_path
+    from costdb.store.profiles import remove_profile
+
+    if name in built_in_names():
+        raise wrong_use(f'"{name}" is a built-in machine, which cannot be removed')
+    with problems_in_one_line():
+        if not remove_profile(name):
+            load_machine(name)  # says what is like it
+            raise wrong_use(f"{name}: a file, which no store holds")
+    complain(f"removed {name} from {store_path()}")
 
 
 def _export(

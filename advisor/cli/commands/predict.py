@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import write_result
+from advisor.cli.common import WRONG_USE, write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+from advisor.config.errors import wrong_use
 
 
 def register(app: typer.Typer) -> None:
@@ -34,10 +35,17 @@ def _predict(
             help="Which kernel, or function of an MPI program, of a Python file.",
         ),
     ] = None,
+    validate: Annotated[
+        bool,
+        typer.Option("--validate", help="Only say what is wrong with descriptions."),
+    ] = False,
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> None:
     require_format(output_format)
+    if validate:
+        _validate(files, output_format, output)
+        return
     from advisor.cli.bindings import parse_given
     from advisor.cli.subjects import (
         formula_of,
@@ -65,3 +73,25 @@ def _predict(
     report = PredictionReport(opened.title, name, formula, found, opened.left_out, origins)
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
+
+
+def _validate(files: list[str], output_format: str, output: str | None) -> None:
+    import json
+
+    from advisor.cli.subjects import DESCRIPTION, problems_in_one_line
+    from advisor.report.style import one_line
+    from costdb.description_check import description_problems
+
+    problems: list[str] = []
+    for file in files:
+        if not file.endswith(DESCRIPTION):
+            raise wrong_use(f"{file}: --validate is for descriptions ({DESCRIPTION})")
+        with problems_in_one_line():
+            problems += description_problems(file)
+    if output_format == JSON:
+        document = {"schema_version": 1, "files": files, "problems": problems}
+        write_result(json.dumps(document, indent=2) + "\n", output)
+    else:
+        write_result("".join(f"{one_line(problem)}\n" for problem in problems), output)
+    if problems:
+        raise typer.Exit(WRONG_USE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import NOTHING_TO_SAY, WRONG_USE, complain, write_result
+from advisor.cli.common import NOTHING_TO_SAY, WRONG_USE, check_output, complain, write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
 from advisor.config.errors import wrong_use
 from advisor.config.machine import choose_machine
@@ -41,6 +41,7 @@ def _validate(
     from costdb.machines import load_machine
 
     names = _names(only or ())
+    check_output(output)
     chosen = load_machine(choose_machine(machine))
     made: list[Section] = []
     bar = Bar()

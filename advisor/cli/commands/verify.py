@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import FINDINGS, complain, parse_bindings, write_result
+from advisor.cli.common import FINDINGS, check_output, complain, parse_bindings, write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
 from advisor.config.errors import CommandError, system_error, wrong_use
 from advisor.config.machine import choose_machine
@@ -59,6 +59,8 @@ def _verify(
     from costdb.calibration.host.neighbour_watch import NeighbourWatch
     from costdb.machines import load_machine
 
+    check_output(output)
+    given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
     paths = _paths(files, everything)
     if not chosen.may_be_here:
@@ -69,7 +71,6 @@ def _verify(
     complain(f"advise: running the code of {', '.join(paths)}")
     others = Bystanders()
     groups: list[list[Verdict]] = []
-    given = parse_bindings(define or ())
     with NeighbourWatch(chosen) as neighbours:
         for case in _cases(paths, kernel, given, chosen, everything=everything):
             complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
@@ -132,7 +133,7 @@ def _cases(
     from advisor.cli.subjects import problems_in_one_line, settings_of
     from advisor.files import read_source
     from advisor.frontend.kernels import read_kernels
-    from advisor.ranking.sizes import bind_sizes
+    from advisor.ranking.sizes import checked_sizes
     from advisor.transform_registry import transforms
     from advisor.verify.cases import case_of
     from costdb.expr import ExprError
@@ -147,7 +148,8 @@ def _cases(
         with problems_in_one_line():
             for kernel in read_kernels(path, source):
                 if name in (None, kernel.name):
-                    sizes = bind_sizes(kernel, {**configured, **given}).values
+                    bound = {**configured, **given}
+                    sizes = checked_sizes(path, kernel, bound).values
                     try:
                         found.append(case_of(path, source, kernel, sizes, machine, transforms()))
                     except ExprError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NoReturn
 
 import pytest
 
@@ -67,6 +68,29 @@ def test_a_store_that_cannot_be_read_is_one_line(advise: Advise, data: Path) -> 
 
 def test_what_cannot_be_calibrated_is_one_line(advise: Advise) -> None:
     refused(advise("calibrate", "--only", "mesages", machine=None), 'no section "mesages"')
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--name", "../here"), '"../here" is not a name'),
+        (("--name", "Here"), '"Here" is not a name'),
+        (("--name", ""), '"" is not a name'),
+        (("--name", "t3e"), "built-in"),
+        (("--report", "no/such/page.html"), "No such file"),
+        (("--report", "."), "Is a directory"),
+    ],
+)
+def test_nothing_is_measured_for_what_could_not_be_kept(
+    advise: Advise, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], said: str
+) -> None:
+    from costdb.calibration import campaign
+
+    def measured(*_: object) -> NoReturn:
+        raise AssertionError("a measurement has begun")
+
+    monkeypatch.setattr(campaign, "alone", measured)
+    refused(advise("calibrate", *options, machine=None), said)
 
 
 @pytest.mark.parametrize(

@@ -153,6 +153,20 @@ def test_what_is_exported_can_be_imported_again(advise: Program) -> None:
     assert advise("machine", "validate", "again.json").code == 0
 
 
+def test_a_machine_that_is_removed_is_forgotten(advise: Program) -> None:
+    write_profile("mine.json", "mine")
+    advise("machine", "import", "mine.json")
+    ended = advise("machine", "remove", "mine")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.startswith("removed mine from ")
+    assert 'unknown machine "mine"' in advise.refusal("machine", "remove", "mine")
+    assert "built-in" in advise.refusal("machine", "remove", "t3e")
+    assert "no store holds" in advise.refusal("machine", "remove", "./mine.json")
+    assert Path("mine.json").is_file()
+    names = [machine["name"] for machine in advise.json("machine", "list")["machines"]]
+    assert tuple(names) == built_in_names()
+
+
 def test_a_wrong_profile_is_not_imported(advise: Program) -> None:
     write_profile("mine.json", "mine", value=-1, low=-1)
     refusal = advise.refusal("machine", "import", "mine.json")

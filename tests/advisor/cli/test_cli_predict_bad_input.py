@@ -159,3 +159,17 @@ def test_files_that_are_no_text(advise: Program) -> None:
         Path(name).unlink()
         Path(name).mkdir()
         assert name in refused_soon(advise, "predict", name, "-m", "t3e")
+
+
+def test_descriptions_can_be_checked_without_a_machine(advise: Program) -> None:
+    good = str(EXAMPLES / "pstswm" / "pstswm.toml")
+    assert advise("predict", "--validate", good).code == 0
+    Path("bad.toml").write_text(Path(good).read_text().replace("count =", "coutn ="))
+    ended = advise("predict", "--validate", good, "bad.toml")
+    assert (ended.code, ended.err) == (2, "")
+    assert all(line.startswith("bad.toml: /") for line in ended.out.splitlines())
+    found = advise("predict", "--validate", "bad.toml", "--output-format", "json")
+    assert found.code == 2
+    assert json.loads(found.out)["problems"] == ended.out.splitlines()
+    assert "is for descriptions" in advise.refusal("predict", "--validate", "k.py")
+    assert "No such file" in advise.refusal("predict", "--validate", "none.toml")

@@ -81,7 +81,7 @@ def test_sections_that_cannot_be_made_are_told_and_the_exit_code_says_so(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     assert main(["validate", "--machine", "here"]) == 2
-    assert 'unknown machine "here"' in capsys.readouterr().err
+    assert "not calibrated yet" in capsys.readouterr().err
     assert main(["validate", "--machine", "t3e", "--only", "nothing"]) == 2
     assert "no such section, only lines, smp" in capsys.readouterr().err
     asked = ["validate", "--machine", "t3e", "--only", "lines", "--only", "smp"]

@@ -134,6 +134,20 @@ def test_kernels_without_sizes_are_left_out_of_all_and_refused_alone(
     assert "other.py: kernel `box_sum`: 'N' has no value" in err and "kernel.py:box_sum" in out
 
 
+def test_arguments_may_be_any_numbers_and_sizes_may_not(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "# advise: kernel N=9\n# advise: x: f8[N]\ndef scaled(x, a):\n    return x * a\n"
+    (folder / "scaled.py").write_text(text)
+    run = ["verify", "scaled.py", "--machine", "here.json", "--repeat", "1"]
+    assert main([*run, "-D", "a=-0.5"]) == 0
+    assert "scaled" in capsys.readouterr().out
+    for wrong in ("2.5", "-3", "0"):
+        assert main([*run, "-D", "a=1", "-D", f"N={wrong}"]) == 2
+        said = "scaled.py:3:5: size N of kernel `scaled` must be a whole number of at least 1"
+        assert f"{said}, not {wrong} (-D)" in capsys.readouterr().err
+
+
 def test_unknown_machines_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "kernel.py", "--machine", "nowhere"]) == 2
     assert "unknown machine" in capsys.readouterr().err

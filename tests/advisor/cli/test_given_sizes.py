@@ -1,0 +1,106 @@
+"""What ``-D`` gives values to: sizes are whole numbers, and a name that nothing has is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from commands import EXAMPLES, Program, isolated
+
+from advisor.frontend.kernels import read_kernels
+from advisor.ranking.sizes import bindable, checked_sizes
+from advisor.source import SourceProblem
+from tests.advisor.verify.commented_kernel import box_sum_text
+
+BOX_SUM = str(EXAMPLES / "box_sum.py")
+RUN = ("--machine", "t3e", "--output-format", "concise", "--no-cache")
+
+
+@pytest.fixture
+def advise(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Program:
+    return isolated(monkeypatch, capsys, tmp_path)
+
+
+def test_a_name_that_nothing_has_is_told_and_nothing_else_changes(advise: Program) -> None:
+    plain = advise(BOX_SUM, *RUN)
+    for name in ("Q", "row", "i", "n"):
+        ended = advise(BOX_SUM, *RUN, "-D", f"{name}=3")
+        assert (ended.code, ended.out) == (plain.code, plain.out)
+        assert ended.err.startswith(f"advise: -D {name} changes nothing: ")
+        assert ended.err.count("\n") == 1
+    assert "known are N, b" in advise(BOX_SUM, *RUN, "-D", "Q=3").err
+    assert advise(BOX_SUM, *RUN, "-D", "N=50", "-D", "b=4").err == ""
+
+
+def test_the_cache_knows_the_names_too(advise: Program) -> None:
+    Path("k.py").write_text(box_sum_text(60, 4))
+    first, second = (advise("k.py", "--machine", "t3e", "-D", "Q=3") for _ in range(2))
+    assert first == second
+    assert "-D Q changes nothing" in second.err
+
+
+def test_one_file_that_has_the_name_is_enough(advise: Program) -> None:
+    Path("k.py").write_text(box_sum_text(60, 4))
+    Path("m.py").write_text(box_sum_text(60, 4).replace("N", "M"))
+    assert advise("k.py", "m.py", *RUN, "-D", "M=70").err == ""
+    assert "-D M changes nothing" in advise("k.py", *RUN, "-D", "M=70").err
+
+
+def test_nothing_is_told_where_a_file_could_not_be_read_or_none_was_looked_into(
+    advise: Program,
+) -> None:
+    Path("bad.py").write_text("# advise: kernel\ndef f(:\n")
+    Path("plain.py").write_text("x = 1\n")
+    assert "changes nothing" not in advise(BOX_SUM, "bad.py", *RUN, "-D", "Q=3").err
+    assert advise("plain.py", *RUN, "-D", "Q=3").err == ""
+
+
+@pytest.mark.parametrize("command", [(), ("explain",)])
+def test_a_size_is_a_whole_number(advise: Program, command: tuple[str, ...]) -> None:
+    place = f"{BOX_SUM}:35" if command else BOX_SUM
+    ended = advise(*command, place, "--machine", "t3e", "-D", "N=2.5")
+    assert ended.code == 2
+    said = "box_sum.py:20:5: size N of kernel `box_sum` must be a whole number of at least 1"
+    assert f"{said}, not 2.5 (-D)\n" in ended.err
+
+
+def test_a_configured_size_is_named_with_its_file(advise: Program) -> None:
+    Path("k.py").write_text(box_sum_text(60, 4))
+    Path("pyproject.toml").write_text("[tool.advise]\nsizes = { b = 1.5 }\n")
+    assert "not 1.5 (pyproject.toml)" in advise("k.py", *RUN).err
+    Path("pyproject.toml").write_text("[tool.advise]\nsizes = { b = 3.0, N = 50.0 }\n")
+    given = advise("k.py", *RUN)
+    Path("pyproject.toml").write_text("[tool.advise]\nsizes = { b = 3, N = 50 }\n")
+    assert (given.err, given.out) == ("", advise("k.py", *RUN).out)
+
+
+def test_predictions_and_choices_ask_for_whole_numbers_too(advise: Program) -> None:
+    assert "N = 2.5 is not a whole number" in advise.refusal(
+        "predict", BOX_SUM, "--machine", "t3e", "-D", "N=2.5"
+    )
+    huge = "9" * 30
+    assert f"N = {huge} is too large" in advise.refusal(
+        "predict", BOX_SUM, "--machine", "t3e", "-D", f"N={huge}"
+    )
+
+
+def test_ranks_are_whole_too(advise: Program) -> None:
+    jacobi = str(EXAMPLES / "mpi" / "jacobi.py")
+    ended = advise(jacobi, *RUN, "-D", "P=2.5")
+    assert ended.code == 2
+    assert "jacobi.py:1:1: size P must be a whole number, not 2.5 (-D)" in ended.err
+
+
+def test_what_only_a_pragma_names_may_be_any_number() -> None:
+    text = (
+        "# advise: kernel N=9\n# advise: x: f8[N]\ndef f(x):\n"
+        "    # advise: cost a*N us\n    x = g(x)\n    return x\n"
+    )
+    (kernel,) = read_kernels("k.py", text)
+    assert bindable(kernel) == {"N", "a"}
+    assert checked_sizes("k.py", kernel, {"a": 0.5}).values["a"] == 0.5
+    assert checked_sizes("k.py", kernel, {"N": 7.0}).values["N"] == 7
+    with pytest.raises(SourceProblem, match="whole number"):
+        checked_sizes("k.py", kernel, {"N": 0.5})
