@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from advisor.analysis.along import ONE, ZERO
 from advisor.analysis.element_shares import Shares
 from advisor.analysis.facts import NotPriced
-from advisor.distribution import CyclicDim
+from advisor.analysis.placement import Placement
+from advisor.distribution import BlockDim, CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.nests import gathers, slopes
 from advisor.ir.statements import Loop
@@ -137,7 +138,22 @@ class _Remote:
             if free_symbols(part.at) - inner and free_symbols(offset) <= inner and not index:
                 # it is remote at the edges of blocks only, which loops further out come to
                 raise NotPriced("a reference at a distance from the index of a loop further out")
+        self._refuse_partly_own(part, source, dimension)
         return self._subscript(part), ""
+
+    def _refuse_partly_own(self, part: Point, source: Placement, dimension: int) -> None:
+        """Refuse elements of blocks that grow with the index that is shared out in blocks.
+
+        Restriction to a coarser grid, say: whose elements they are is as good as known, and most
+        lie in the own block or next to it, so they are not anybody's.
+        """
+        dim, mesh = source.dims[dimension], source.mesh
+        slope = slopes(part, self.shares.nest.variables) or {}
+        for index, driven in self.shares.driven.items():
+            own = self.shares.placement.dims[driven.dimension]
+            alike = isinstance(dim, BlockDim) and own == dim and mesh == self.shares.placement.mesh
+            if alike and slope.get(index, 0) > 0:
+                raise NotPriced("elements of blocks that are not cut as those computed are")
 
     def _owners(self, read: Read, dimension: int) -> list[tuple[SharedSubscript, str, str]]:
         """Return whose elements are read: as `_owner`, and the loop that is followed.

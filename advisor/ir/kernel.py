@@ -83,6 +83,11 @@ class SizeBinding:
     origin: str = ""
 
 
+def lines_of(source: str) -> list[str]:
+    """Return the lines of a source as spans count them, without their ends."""
+    return _LINE_END.split(source)
+
+
 @dataclass(frozen=True, slots=True)
 class SourceContext:
     """What a rewrite needs to know of the text around it.
@@ -126,7 +131,7 @@ class SourceContext:
     @property
     def lines(self) -> list[str]:
         """The lines of the source as spans count them, without their ends."""
-        return _LINE_END.split(self.source)
+        return lines_of(self.source)
 
     def text(self, span: Span) -> str:
         """Return the source of a span, its line ends as line feeds."""

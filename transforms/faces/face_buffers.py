@@ -148,6 +148,8 @@ def _overwrites(step: Communicate) -> bool:
     got, sent = step.receive, step.send
     if step.op is not Op.SENDRECV or not step.blocking or step.pickled or "status" in step.places:
         return False
+    if step.replaces:
+        return False  # it sends what the buffer was made with
     if got is None or sent is None or got.view is None or got.described or sent.described:
         return False
     alike = got.count is not None and got.count == sent.count and got.dtype == sent.dtype

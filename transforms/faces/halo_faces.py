@@ -89,7 +89,9 @@ class FaceCopied:
             yield from made_again(program, function)
             yield from copied_twice(program, function)
             for visit, step in function.operations():
-                if step.pickled or not step.blocking or function.weight(visit) == 0:
+                if step.pickled or not step.blocking or step.replaces:
+                    continue
+                if function.weight(visit) == 0:
                     continue
                 yield from _sent(program, function, visit, step)
                 yield from _received(program, function, visit, step)
@@ -224,6 +226,8 @@ def _unpacking(visit: Visit, step: Communicate) -> Copy | None:
     """Return the copy right behind a receive that takes all of its buffer elsewhere."""
     got = step.receive
     if step.op not in (Op.RECV, Op.SENDRECV) or step.pickled or not step.blocking:
+        return None
+    if step.replaces:
         return None
     if got is None or got.view is None or got.described or not got.view.is_whole:
         return None

@@ -37,7 +37,7 @@ def exchange_loops(program: Program, function: SpmdFunction) -> Iterator[Program
 
 def _is_with_all(loop: Loop, step: Communicate) -> bool:
     """Return whether a rank exchanges with each rank, itself included, in the order of ranks."""
-    if step.op is not Op.SENDRECV or step.pickled or "status" in step.places:
+    if step.op is not Op.SENDRECV or step.replaces or step.pickled or "status" in step.places:
         return False
     if loop.kind is not LoopKind.COUNTED or loop.step != 1 or loop.stride is not None:
         return False

@@ -30,6 +30,8 @@ def ring_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProp
     for visit, step in function.operations():
         if not visit.loops or step.op is not Op.SENDRECV or step.pickled or not step.blocking:
             continue
+        if step.replaces:
+            continue
         loop = visit.loops[-1]
         others = [one for one in loop.body if one != step]
         if step not in loop.body or not all(_is_of_numbers(one) for one in others):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
+from advisor.ir.kernel import lines_of
 from advisor.ir.spmd.memory import At, Index, Part, View, Whole
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.ranks import Communicator
@@ -22,20 +24,42 @@ from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from transforms.programs.rank_facts import root_arms
 
 _TRIED_BLOCKS = 9
+_COMMENT_OR_STRING = re.compile(
+    r"""(\"{3}|'{3})(?:\\.|(?!\1).)*\1|"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*'|\#[^\r\n]*""",
+    re.DOTALL,
+)
+_FORMATTED = re.compile(r"""\b[rR]?[fFtT][rR]?["']""")
 _TARGETS_BEFORE = re.compile(r"\s*(\w+\s*,\s*)*")
 _TARGETS_BEHIND = re.compile(r"\s*(,\s*\w+\s*)*(:[^=]*)?=(?!=)")
 
 
 def occurrences(name: str, function: SpmdFunction, program: Program) -> list[Span]:
-    """Return every place of a name in a function, comments and strings included."""
+    """Return every place of a name in a function, strings included, which may be evaluated."""
     pattern = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
     whole, found = function.whole, []
-    for number in range(whole.start_line, whole.end_line + 1):
-        line = program.context.lines[number - 1] if number <= len(program.context.lines) else ""
+    lines = without_comments(program.context.source)
+    for number, line in enumerate(lines[whole.start_line - 1 : whole.end_line], whole.start_line):
         found += [
             Span(number, match.start(), number, match.end()) for match in pattern.finditer(line)
         ]
     return found
+
+
+@lru_cache(maxsize=4)
+def without_comments(source: str) -> tuple[str, ...]:
+    """Return the lines of a source with blanks in the place of its comments.
+
+    On lines with formatted strings they are left: those may hold anything between their quotes.
+    """
+    lines = lines_of(_COMMENT_OR_STRING.sub(_blanked, source))
+    if not _FORMATTED.search(source):
+        return tuple(lines)
+    pairs = zip(lines, lines_of(source), strict=True)
+    return tuple(whole if _FORMATTED.search(whole) else line for line, whole in pairs)
+
+
+def _blanked(found: re.Match[str]) -> str:
+    return " " * len(found[0]) if found[0].startswith("#") else found[0]
 
 
 def is_binding(place: Span, program: Program) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from advisor.ir.spmd.memory import At, Index, Part, View, Whole
@@ -18,6 +17,7 @@ from advisor.ir.spmd.steps import (
 )
 from costdb.expr import Expr, num, substitute
 from costdb.expr.nodes import Num
+from transforms.programs.uses import occurrences
 
 
 def disjoint(one: View, other: View, sizes: Mapping[str, Expr] | None = None) -> bool:
@@ -102,6 +102,5 @@ def received(payload: Payload | None) -> tuple[View, ...] | None:
 
 
 def mentions(name: str, function: SpmdFunction, program: Program) -> int:
-    """Return how often a name occurs in a function, comments and strings included."""
-    text = program.context.text(function.whole)
-    return len(re.findall(rf"(?<![\w.]){re.escape(name)}(?!\w)", text))
+    """Return how often a name occurs in a function, strings included."""
+    return len(occurrences(name, function, program))

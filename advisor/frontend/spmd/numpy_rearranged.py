@@ -16,9 +16,10 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
+from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Copy
 from advisor.source import Span
-from costdb.expr import Expr, ceil_div, num
+from costdb.expr import Expr, ceil_div, num, sym
 
 
 def copied_array(
@@ -178,8 +179,11 @@ def _moved(name: str, source: int, target: int, rank: int) -> tuple[int, ...]:
     return tuple(places)
 
 
-def split(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return the parts of an array that is split along its first axis."""
+def split(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return the parts of an array that is split along its first axis.
+
+    ``split`` makes all of one length; of ``array_split`` the first ones may have one element more.
+    """
     source, sections = arguments.at(0), arguments.at(1)
     if not isinstance(source, Array):
         return Opaque("the parts of something that is not known to be an array")
@@ -187,8 +191,8 @@ def split(arguments: Arguments, run: Run, span: Span) -> Value:
     shape = source.view.shape
     if count is None or shape is None or arguments.keyword("axis") is not None:
         return Sequence(None, Array(View(source.view.buffer, None, source.view.text, span)), count)
-    high = Sequence(
-        (External("slice"), Nothing(), Number(ceil_div(shape[0], count)), Nothing()), is_list=False
-    )
+    own = num(0) if name == "split" else sym(RANK)
+    longest = ceil_div(shape[0] - own, count)
+    high = Sequence((External("slice"), Nothing(), Number(longest), Nothing()), is_list=False)
     part = subscript(source, high, run, span, run.text_of(span))
     return Sequence(None, part, count)

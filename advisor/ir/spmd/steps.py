@@ -119,6 +119,11 @@ class Communicate:
     receiver: str = ""
     window: str | None = None
 
+    @property
+    def replaces(self) -> bool:
+        """Whether what comes takes the place of what is sent, as in ``Sendrecv_replace``."""
+        return self.op is Op.SENDRECV and "buf" in self.places
+
     def __hash__(self) -> int:
         return hash((self.op, self.method, self.span, self.receiver))
 

@@ -211,6 +211,13 @@ QUIET = {
         for i in range(9):
             t = comm.alltoall(np.array_split(np.zeros(1000), comm.Get_size()))
         """,
+    "scattered_parts_that_may_differ": """
+        x = np.zeros(1000)
+        for i in range(9):
+            pieces = np.array_split(x, comm.Get_size()) if comm.Get_rank() == 0 else None
+            mine = comm.scatter(pieces, root=0)
+            parts = comm.gather(mine * 2.0, root=0)
+        """,
     "pieces_for_some": """
         size = comm.Get_size()
         x = np.zeros(1000 * size)
