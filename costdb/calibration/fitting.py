@@ -22,6 +22,7 @@ SOURCE = "calibration"
 # explained the bytes by something else.
 LEAST_US_PER_BYTE = 1e-6
 
+TOO_FEW = "too few points were measured for a fit: give it more time"
 _QUANTILES = (0.04, 0.96)
 
 
@@ -43,7 +44,14 @@ def fit_above(
         0 where none is given.
     known_us : array, shape (n,), optional
         What is part of the times and explained already.
+
+    Raises
+    ------
+    ValueError
+        There are no samples.
     """
+    if not times_us.size:
+        raise ValueError(TOO_FEW)
     # scipy.optimize takes a third of a second to import.
     from scipy.optimize import nnls
 
@@ -80,7 +88,15 @@ def held_out(timings: Sequence[Timing]) -> Mask:
 def quality(
     operation: str, model: str, times_us: Vector, predicted_us: Vector, *, chosen: bool
 ) -> Quality:
-    """Return how well a model predicts points that were kept from its fit."""
+    """Return how well a model predicts points that were kept from its fit.
+
+    Raises
+    ------
+    ValueError
+        None was kept.
+    """
+    if not times_us.size:
+        raise ValueError(TOO_FEW)
     errors = np.abs(predicted_us - times_us) / times_us
     spread = times_us.size > 1 and bool(np.ptp(times_us) > 0)
     r2 = unexplained(times_us, predicted_us) if spread else 0.0
@@ -100,7 +116,7 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
         The fit predicts no time at all somewhere, as it may from too few points.
     """
     if not np.all(predicted_us > 0):
-        raise ValueError("too few points were measured for a fit: give it more time")
+        raise ValueError(TOO_FEW)
     ratios = np.array(
         [
             launch / predicted

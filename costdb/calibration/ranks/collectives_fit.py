@@ -9,6 +9,7 @@ import numpy as np
 
 from costdb.calibration.fitting import (
     LEAST_US_PER_BYTE,
+    TOO_FEW,
     Columns,
     Vector,
     fit_above,
@@ -57,6 +58,8 @@ def fit_collectives(timings: Sequence[Timing]) -> Fitted:
         own = _predicted(points, each[kind], steps)
         line = _fit_line(points)
         times, kept = typical_us(points), held_out(points)
+        if not kept.any():
+            raise ValueError(TOO_FEW)
         errors = [_error(predicted[kept], times[kept]) for predicted in (composed, own)]
         # what is combined at each step is no part of a message
         use_own = errors[1] < errors[0] or kind in _COMBINING

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from costdb.calibration.fitting import (
+    TOO_FEW,
     Mask,
     Vector,
     fit_graded,
@@ -121,6 +122,8 @@ def _each_item(timings: Sequence[Timing], found: _Steps) -> float:
     sizes, times, given = _of(timings, "pickle.items")
     array = sum(_step(found, step, sizes) for step in ("dump", "transfer", "load"))
     extra = np.maximum(times - array, 0.0)[given] / (sizes[given] / 8)
+    if not given.any():
+        raise ValueError(TOO_FEW)
     large = sizes[given] >= np.median(sizes[given])
     return float(np.median(extra[large]))
 
