@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from advisor.ir.spmd.payloads import Payload
+from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.ranks import Partner, PartnerKind
-from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Visit
+from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Visit, walk
 from costdb.expr import Expr, ExprError, equal, logical_not, num, substitute, sym
 from costdb.expr.nodes import Num
+from transforms.programs.bound_names import words
 from transforms.programs.rank_facts import only_communication, root_arms, same_communicator
+from transforms.programs.views import may_be_written
 
 ROOT = num(0)
 
@@ -53,6 +57,19 @@ def root_ends(visit: Visit, branch: Branch) -> RootEnds | None:
             if found is not None and _meet(inner, other, loop, found):
                 return RootEnds(visit, branch, loop, inner, other, found)
     return None
+
+
+def varies(program: Program, ends: RootEnds, sent: Payload) -> bool:
+    """Return whether what a root sends may be another thing for each rank.
+
+    It is named by the index of the loop, or made or written in the loop.
+    """
+    header = program.context.lines[ends.loop.span.start_line - 1]
+    if words(sent.text) & words(header.partition(" in ")[0]):
+        return True
+    return sent.view is None or any(
+        may_be_written(visit.step, sent.view) for visit in walk(ends.loop.body, into_calls=True)
+    )
 
 
 def _over_others(loop: Loop, inner: Communicate) -> Expr | None:

@@ -23,7 +23,7 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.source import Edit, Span
 from costdb.expr import free_symbols, sym
-from transforms.messages.root_ends import ROOT, RootEnds, root_ends
+from transforms.messages.root_ends import ROOT, RootEnds, root_ends, varies
 from transforms.programs.spmd_calls import comments_within, is_name, is_simple, is_uniform
 from transforms.programs.views import same_memory
 
@@ -49,7 +49,7 @@ def _proposals(
     program: Program, function: SpmdFunction, ends: RootEnds
 ) -> Iterator[ProgramProposal]:
     if ends.root.pickled:
-        yield from _pickled(function, ends)
+        yield from _pickled(program, function, ends)
         return
     pieces = ends.root.receive if ends.root.op is Op.RECV else ends.root.send
     single = ends.other.send if ends.root.op is Op.RECV else ends.other.receive
@@ -65,6 +65,8 @@ def _proposals(
         return
     if ends.loop.variable not in _symbols(pieces.view):
         if ends.root.op is Op.SEND:
+            if varies(program, ends, pieces):
+                return
             yield from _broadcast(program, function, ends, pieces, single)
         else:
             yield from _sum(function, ends, pieces, single)
@@ -295,7 +297,7 @@ def _uneven(
     yield replace(proposal, before=(one_by_one,), after=(call,))
 
 
-def _pickled(function: SpmdFunction, ends: RootEnds) -> Iterator[ProgramProposal]:
+def _pickled(program: Program, function: SpmdFunction, ends: RootEnds) -> Iterator[ProgramProposal]:
     """Yield the lower-case collective that pickled messages of a known kind stand for."""
     gathers = ends.root.op is Op.RECV
     payload = ends.other.send if gathers else ends.root.send
@@ -304,6 +306,7 @@ def _pickled(function: SpmdFunction, ends: RootEnds) -> Iterator[ProgramProposal
     if payload.count is None:
         return
     varying = payload.view is not None and ends.loop.variable in _symbols(payload.view)
+    varying = varying or (not gathers and varies(program, ends, payload))
     if not gathers and payload.view is None:
         return  # a number that may be another one for each rank
     op = Op.GATHER if gathers else Op.SCATTER if varying else Op.BCAST

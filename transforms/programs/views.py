@@ -9,9 +9,11 @@ from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.steps import (
     Allocate,
+    Branch,
     Communicate,
     Compute,
     Copy,
+    Loop,
     Step,
     Wait,
 )
@@ -92,6 +94,21 @@ def written(step: Step) -> tuple[View, ...] | None:
         case Allocate() | Wait():
             return ()
     return None
+
+
+def may_be_written(step: Step, view: View) -> bool:
+    """Return whether a step writes to an array's memory, makes it, or may do so."""
+    targets: tuple[View, ...] | None
+    match step:
+        case Loop() | Branch():
+            return False  # of their steps each is asked for itself
+        case Allocate(buffer=buffer):
+            return buffer.memory == view.buffer.memory
+        case Copy(target=target):
+            targets = (target,)
+        case _:
+            targets = written(step)
+    return targets is None or any(may_share(one, view) for one in targets)
 
 
 def received(payload: Payload | None) -> tuple[View, ...] | None:
