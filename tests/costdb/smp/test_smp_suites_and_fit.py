@@ -178,6 +178,23 @@ def test_a_piece_that_was_not_measured_stays_unknown() -> None:
         predict_good(GoodFit(CAPACITY, None, fitted.r0), small)
 
 
+def test_a_superstep_that_just_fits_the_cache_counts_as_cached() -> None:
+    at = [
+        Measured(plan.hr, plan.hw, plan.total, 7.0 + 0.5 * plan.hr + plan.hw + 0.25 * plan.total)
+        for plan in plans(Suite.EXACT, 4, [CAPACITY // 4, CAPACITY // 2, CAPACITY])
+    ]
+    assert CAPACITY in {max(one.hr, one.hw) for one in at}
+    fitted = fit_good(at, CAPACITY)
+    assert fitted.r1 is None
+    times = [one.microseconds for one in at]
+    assert predict_good(fitted, at) == pytest.approx(times)
+
+
+def test_what_never_happened_cannot_be_told_from_the_rest() -> None:
+    with pytest.raises(FitError, match="cannot tell"):
+        fit_bad([Measured(h, 0, h * (h % 3 + 1), 10.0 + h) for h in range(1, 12)])
+
+
 def test_samples_that_cannot_be_fitted_are_refused() -> None:
     with pytest.raises(FitError, match="no samples"):
         fit_good([], CAPACITY)
