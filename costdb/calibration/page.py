@@ -12,6 +12,13 @@ from costdb.calibration.section import Quality
 _WIDTH, _HEIGHT, _MARGIN, _RIGHT = 376, 260, 46, 26
 _WORST_SHOWN = 1.0
 _COLOURS = ("#1b6ca8", "#b0651d", "#5a8f3c", "#8a4fa3", "#a33b4f", "#6b7280", "#2f8f8a")
+# circle, square, diamond, cross, each drawn from its middle
+_SHAPES = (
+    "m-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0z",
+    "m-2.3 -2.3h4.6v4.6h-4.6z",
+    "m0 -3.4l3.4 3.4l-3.4 3.4l-3.4 -3.4z",
+    "m-2.5 -2.5l5 5m-5 0l5 -5",
+)
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -23,6 +30,7 @@ td.n, th.n { text-align: right; }
 tr.chosen { font-weight: 600; }
 figure { display: inline-block; max-width: 376px; margin: 0 1rem 1rem 0; vertical-align: top; }
 figcaption { color: #566074; font-size: .85rem; }
+svg.key { width: .7rem; height: .7rem; }
 svg text { font-size: 11px; fill: #566074; }
 """
 
@@ -100,16 +108,28 @@ def _measured_against_fitted(qualities: Sequence[Quality]) -> str:
     legend = []
     # the chosen model last, over the others
     for number, quality in sorted(enumerate(qualities), key=lambda one: one[1].chosen):
-        colour = _COLOURS[number % len(_COLOURS)]
-        fill = colour if quality.chosen else "none"
+        style = _style(number, filled=quality.chosen)
         marks += [
-            f'<circle cx="{axis.across(taken):.1f}" cy="{axis.up(fitted):.1f}" r="2.5" '
-            f'fill="{fill}" stroke="{colour}"/>'
+            f'<path d="{_outline(number, axis.across(taken), axis.up(fitted))}" {style}/>'
             for taken, fitted in quality.pairs
         ]
-        legend.append(f'<span style="color:{colour}">{_text(quality.model)}</span>')
+        key = f'<path d="{_outline(number, 5, 5)}" {style}/>'
+        legend.append(
+            f'<span><svg class="key" viewBox="0 0 10 10">{key}</svg> {_text(quality.model)}</span>'
+        )
     caption = "fitted over measured microseconds: " + ", ".join(legend)
     return _figure([*axis.grid(), *marks], caption)
+
+
+def _style(number: int, *, filled: bool) -> str:
+    colour = _COLOURS[number % len(_COLOURS)]
+    return f'fill="{colour if filled else "none"}" stroke="{colour}"'
+
+
+def _outline(number: int, x: float, y: float) -> str:
+    """Return the mark of a model: after the last colour they begin anew with another shape."""
+    shape = _SHAPES[number // len(_COLOURS) % len(_SHAPES)]
+    return f"M{x:.1f} {y:.1f}{shape}"
 
 
 def _residuals(quality: Quality) -> str:

@@ -22,11 +22,11 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.found.append((tag, dict(attrs)))
-        if tag not in ("meta", "line", "circle", "rect"):
+        if tag not in ("meta", "line", "circle", "path", "rect"):
             self.open.append(tag)
 
     def handle_endtag(self, tag):
-        if tag not in ("line", "circle", "rect"):
+        if tag not in ("line", "circle", "path", "rect"):
             assert self.open.pop() == tag
 
 
@@ -48,16 +48,35 @@ def elements(page: str) -> list[tuple[str, dict[str, str | None]]]:
     return parser.found
 
 
+def begun(path: dict[str, str | None]) -> tuple[str, str]:
+    """Where the drawing of a mark begins."""
+    place = re.match(r"M([-.0-9]+) ([-.0-9]+)", path["d"] or "")
+    assert place is not None
+    return place[1], place[2]
+
+
+def test_no_two_models_have_the_same_mark() -> None:
+    models = [Quality("message", f"model {n}", 0.5, 0.3, 5, n == 0, PAIRS) for n in range(14)]
+    found = elements(page_of(made(models)))
+    marks = [(a["d"] or "", a["stroke"]) for tag, a in found if tag == "path"]
+    shapes = [(re.sub(r"^M[-.0-9]+ [-.0-9]+", "", d), stroke) for d, stroke in marks]
+    keys = [one for one, (d, _) in zip(shapes, marks, strict=True) if d.startswith("M5.0 5.0m")]
+    assert len(keys) == len(set(keys)) == len(models)
+    assert all(shapes.count(key) == 1 + len(PAIRS) for key in keys)
+
+
 def test_every_model_has_its_row_and_every_point_its_marks() -> None:
     ours = Quality("message", "M1 in pieces", 0.01, 0.1, 5, True, PAIRS)
     standard = Quality("message", "S1", 0.5, 0.3, 5, False, PAIRS)
     page = page_of(made([ours, standard], ["a <note>"]))
     found = elements(page)
-    circles = [attributes for tag, attributes in found if tag == "circle"]
-    assert len(circles) == 3 * len(PAIRS)  # both models, and the residuals of the chosen one
-    for circle in circles:
-        assert 0 <= float(circle["cx"] or "") <= 376
-        assert 0 <= float(circle["cy"] or "") <= 260
+    residuals = [(a["cx"], a["cy"]) for tag, a in found if tag == "circle"]
+    assert len(residuals) == len(PAIRS)  # of the chosen one
+    marks = [begun(a) for tag, a in found if tag == "path"]
+    assert len(marks) == 2 * len(PAIRS) + 2  # of both models, with the keys of the legend
+    for across, up in (*residuals, *marks):
+        assert 0 <= float(across or "") <= 376
+        assert 0 <= float(up or "") <= 260
     assert [a.get("class") for tag, a in found if tag == "tr"] == [None, "chosen", None]
     assert "M1 in pieces" in page
     assert "+10 to +10 %" in page
@@ -81,5 +100,6 @@ def test_models_without_points_or_with_odd_ones_have_a_row_only() -> None:
         )
     )
     found = elements(page)
-    assert sum(tag == "circle" for tag, _ in found) == 2
+    # the one point, its key, and its residual
+    assert sum(tag in ("circle", "path") for tag, _ in found) == 3
     assert "below zero" in page
