@@ -240,6 +240,8 @@ class ArrayCall:
     foreseen : bool or None
         Of choices by a mask: whether a processor foresees from its pattern which of two values an
         element gets; None where only the data know.
+    steps : int
+        Functions of an interpreted language around the call, which are no part of the class's own.
     """
 
     operation: ArrayOperation
@@ -252,6 +254,7 @@ class ArrayCall:
     axis_from_last: int | None = None
     length: Expr | None = None
     foreseen: bool | None = None
+    steps: int = 0
 
     @property
     def visits(self) -> tuple[Visit, ...]:

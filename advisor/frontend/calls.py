@@ -16,6 +16,7 @@ from advisor.frontend.arguments import (
     required,
 )
 from advisor.frontend.composed import COMPOSED, OF_METHODS, Composed, reduced
+from advisor.frontend.library_steps import steps_of
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scalars import scalar
 from advisor.frontend.scope import Scope
@@ -105,14 +106,17 @@ class Calls:
                 return self._composed.summed_products(given)
         if name in COMPOSED and given and given[0].keyword is None and not given[0].star:
             operand = self._array_value(given[0].value, name)
-            return self._composed.value(name, operand, given[1:])
+            return self._composed.value(name, operand, given[1:], function=True)
         if name in METHODS and given and given[0].keyword is None and not given[0].star:
-            return self.method(name, self._array_value(given[0].value, name), given[1:])
+            operand = self._array_value(given[0].value, name)
+            return self.method(name, operand, given[1:], function=True)
         if name in _OF_DATA:
             raise NotUnderstood(f"np.{name}, whose length only the data know")
         raise NotUnderstood(f"np.{name} is not understood")
 
-    def method(self, name: str, operand: Value, given: Sequence[cst.Arg]) -> Value:
+    def method(
+        self, name: str, operand: Value, given: Sequence[cst.Arg], *, function: bool = False
+    ) -> Value:
         """Return the value of a method of an array, or of the function of the same name."""
         found = self.scope.type_of(operand)
         if name == "copy":
@@ -130,7 +134,7 @@ class Calls:
             matched(given, (), name)
             return Elementwise("conjugate", (operand,))
         if name in OF_METHODS:
-            return self._composed.value(name, operand, given)
+            return self._composed.value(name, operand, given, function=function)
         dimensions = len(found.extents)
         if name in SCANS:
             arguments = matched(given, ("axis", "dtype"), name)
@@ -139,11 +143,12 @@ class Calls:
             return Scan(operand, axis, SCANS[name], dtype)
         if name not in REDUCTIONS:
             raise NotUnderstood(f"`{name}` is not understood")
+        steps = steps_of(name, function=function)
         if name in ("max", "min"):
             arguments = matched(given, ("axis", "keepdims", "initial"), name)
             dtype = found.dtype
             if "initial" in arguments:
-                made = reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions)
+                made = reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions, steps)
                 return Elementwise(REDUCTIONS[name], (made, self.read(arguments["initial"])))
         else:
             arguments = matched(given, ("axis", "dtype", "keepdims"), name)
@@ -151,7 +156,7 @@ class Calls:
             if name == "mean" and kind_of_or_none(dtype) is Kind.INTEGER:
                 dtype = "float64"
             dtype = self._given_dtype(arguments, dtype)
-        return reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions)
+        return reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions, steps)
 
     @property
     def _composed(self) -> Composed:

@@ -8,6 +8,7 @@ import libcst as cst
 
 from advisor.dtypes import Kind, itemsize_of
 from advisor.frontend.arguments import Arguments, axis_of, is_none, matched
+from advisor.frontend.library_steps import steps_of
 from advisor.frontend.literals import literal_int
 from advisor.frontend.problems import NotUnderstood
 from advisor.frontend.scope import Scope
@@ -61,19 +62,23 @@ class Composed:
         self.read = read
         self.product = product
 
-    def value(self, name: str, operand: Value, given: Sequence[cst.Arg]) -> Value:
-        """Return the value of ``np.name(operand, ...)``.
+    def value(
+        self, name: str, operand: Value, given: Sequence[cst.Arg], *, function: bool
+    ) -> Value:
+        """Return the value of ``np.name(operand, ...)``, or of the method of that name.
 
         Raises
         ------
         NotUnderstood
             For an argument outside the understood language.
         """
+        steps = steps_of(name, function=function)
         match name:
             case "linalg.norm":
                 return self._norm(operand, matched(given, ("ord", "axis", "keepdims"), name))
             case "var" | "std" | "ptp":
-                return self._spread(name, operand, matched(given, ("axis", "keepdims"), name))
+                arguments = matched(given, ("axis", "keepdims"), name)
+                return self._spread(name, operand, arguments, steps)
             case "clip":
                 return self._clipped(operand, matched(given, ("a_min", "a_max"), name))
             case "diff":
@@ -81,10 +86,10 @@ class Composed:
             case "count_nonzero" | "any" | "all" | "argmax" | "argmin":
                 arguments = matched(given, ("axis", "keepdims"), name)
                 if name == "count_nonzero":
-                    return self._reduced(operand, arguments, "add", "int64")
+                    return self._reduced(operand, arguments, "add", "int64", steps)
                 if name in _TRUTHS:
-                    return self._reduced(operand, arguments, _TRUTHS[name], "bool")
-                return self._reduced(operand, arguments, name, "int64")
+                    return self._reduced(operand, arguments, _TRUTHS[name], "bool", steps)
+                return self._reduced(operand, arguments, name, "int64", steps)
         return self._transformed(name, operand, given)
 
     def summed_products(self, given: Sequence[cst.Arg]) -> Value:
@@ -124,9 +129,11 @@ class Composed:
             return products if result else Reduction(products, None, "add", dtype, fused=True)
         raise NotUnderstood("this contraction by np.einsum is not understood")
 
-    def _reduced(self, operand: Value, arguments: Arguments, operation: str, dtype: str) -> Value:
+    def _reduced(
+        self, operand: Value, arguments: Arguments, operation: str, dtype: str, steps: int = 0
+    ) -> Value:
         dimensions = len(self.scope.type_of(operand).extents)
-        return reduced(operand, arguments, operation, dtype, dimensions)
+        return reduced(operand, arguments, operation, dtype, dimensions, steps)
 
     def _real(self, operand: Value) -> str:
         """Return the type of the sizes of elements, as real numbers."""
@@ -149,10 +156,13 @@ class Composed:
         dtype = self._real(operand)
         return Elementwise("sqrt", (self._reduced(squares, arguments, "add", dtype),))
 
-    def _spread(self, name: str, operand: Value, arguments: Arguments) -> Value:
+    def _spread(self, name: str, operand: Value, arguments: Arguments, steps: int) -> Value:
         if name == "ptp":
             dtype = self.scope.type_of(operand).dtype
-            ends = (self._reduced(operand, arguments, o, dtype) for o in ("maximum", "minimum"))
+            ends = (
+                self._reduced(operand, arguments, operation, dtype, around)
+                for operation, around in (("maximum", steps), ("minimum", 0))
+            )
             return Elementwise("subtract", tuple(ends))
         dtype = self._real(operand)
         dimensions, node = len(self.scope.type_of(operand).extents), arguments.get("axis")
@@ -161,7 +171,7 @@ class Composed:
         if axis is not None:
             mean = Expand(mean, axis)
         squares = Elementwise("square", (Elementwise("subtract", (operand, mean)),))
-        found = self._reduced(squares, arguments, "add", dtype)
+        found = self._reduced(squares, arguments, "add", dtype, steps)
         return Elementwise("sqrt", (found,)) if name == "std" else found
 
     def _clipped(self, operand: Value, arguments: Arguments) -> Value:
@@ -210,26 +220,35 @@ class Composed:
 
 
 def reduced(
-    operand: Value, arguments: Arguments, operation: str, dtype: str, dimensions: int
+    operand: Value,
+    arguments: Arguments,
+    operation: str,
+    dtype: str,
+    dimensions: int,
+    steps: int = 0,
 ) -> Value:
-    """Return a reduction along the axes that arguments name, all where they name none."""
+    """Return a reduction along the axes that arguments name, all where they name none.
+
+    `steps` functions of Python come before it, however many axes there are.
+    """
     node, kept = arguments.get("axis"), _is_true(arguments.get("keepdims"))
     if is_none(node):
         if kept:
             raise NotUnderstood("a reduction of all axes that keeps them")
-        return Reduction(operand, None, operation, dtype)
+        return Reduction(operand, None, operation, dtype, steps=steps)
     if isinstance(node, cst.Tuple):
         axes = sorted(axis_of(element.value, dimensions, operation) for element in node.elements)
         if len(set(axes)) != len(axes) or not axes:
             raise NotUnderstood("a reduction along no axis, or along one twice")
         if len(axes) == dimensions and not kept:
-            return Reduction(operand, None, operation, dtype)
+            return Reduction(operand, None, operation, dtype, steps=steps)
     else:
         axes = [axis_of(node, dimensions, operation)]
     if len(axes) > 1 and operation.startswith("arg"):
         raise NotUnderstood("a place along several axes")
-    for axis in reversed(axes):
-        operand = Reduction(operand, axis, operation, dtype)
+    for number, axis in enumerate(reversed(axes)):
+        around = 0 if number else steps
+        operand = Reduction(operand, axis, operation, dtype, steps=around)
     if kept:
         for axis in axes:
             operand = Expand(operand, axis)

@@ -155,6 +155,8 @@ class Reduction:
     """A reduction along `axis`, or over the whole array where it is None.
 
     Products that are `fused` with it are never stored: ``a @ x``, of a matrix and a vector.
+    `steps` functions of Python come before the library's own code: one in ``np.sum(x)``, none in
+    ``x.sum()``.
     """
 
     operand: Value
@@ -162,6 +164,7 @@ class Reduction:
     operation: str
     dtype: str
     fused: bool = False
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

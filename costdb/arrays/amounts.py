@@ -17,7 +17,7 @@ from costdb.arrays.hierarchy import BEYOND, NEAR, Hierarchy, lost_of
 from costdb.arrays.memory import Lie, Shape, distinct, inner_runs, shape_of, visits_in_rows
 from costdb.arrays.reuse import bytes_of
 from costdb.arrays.sorting import compared, parted
-from costdb.arrays.transform import passes, planned
+from costdb.arrays.transform import passes, planned, sweeps
 from costdb.arrays.walks import in_walks, is_table, lines_referred_to, walk_bytes, walked_across
 from costdb.expr import Expr, less, less_equal, log2, maximum, minimum, num
 from costdb.expr.nodes import Num
@@ -37,6 +37,8 @@ HUGE_BYTES = 4 * 2**20
 CALL, RUN = "call_us", "run_us"
 KEPT_CALL, FRESH_CALL = "kept_call_us", "fresh_call_us"
 """On top of a call: storing into an array that is there, or getting memory for the result."""
+STEP = "step_us"
+"""On top of a call for each function around it that the interpreter goes through."""
 ELEMENT, APART_ELEMENT = "element_us", "apart_element_us"
 ROWS_LOADED, ROWS_STORED = "rows_loaded_us", "rows_stored_us"
 """On top of an element for each operand, and for the result, that is not gone through as a whole:
@@ -130,6 +132,7 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     own = working_set(call, line_bytes)
     for visit, shape in shapes:
         yield from _of_lines(call, visit, shape, own, memory)
+    yield from _of_sweeps(call, memory)
     yield from _of_conflicts(call, shapes, own, memory)
     if call.fresh and call.result is not None:
         lines = shape_of(call.result.region, line_bytes).lines
@@ -140,6 +143,8 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
 
 def _of_the_call(call: ArrayCall) -> Iterator[Amount]:
     yield Amount((RUN,), _runs(call))
+    if call.steps:
+        yield Amount((STEP,), num(call.steps))
     if not call.fresh:
         yield Amount((KEPT_CALL,), ONE)
     elif call.result is not None:
@@ -222,6 +227,23 @@ def _of_lines(
     for distance, lines in _parts(visit, shape.lines, own, memory.line_bytes):
         for key, here in memory.shares(distance):
             yield Amount((name, key), lines * here)
+
+
+def _of_sweeps(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
+    """Yield the lines of transforms after the first pass: from where the one before left them.
+
+    A pass loads one buffer and stores into another, and goes through roots of unity beside them.
+    """
+    length = call.length
+    if call.operation is not ArrayOperation.FFT or call.result is None or length is None:
+        return
+    itemsize_bytes = call.result.region.itemsize_bytes
+    again = log2(maximum(2, length)) / 3
+    if isinstance(length, Num) and length.value == int(length.value):
+        again = num(sweeps(max(2, int(length.value))))
+    lines = call.elements * itemsize_bytes / memory.line_bytes * maximum(0, again - 1)
+    for key, here in memory.shares(length * (3 * itemsize_bytes)):
+        yield Amount((LINE, key), 2 * lines * here)
 
 
 def _lines_touched(call: ArrayCall, visit: Visit, line_bytes: int) -> Expr:

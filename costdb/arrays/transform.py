@@ -38,6 +38,15 @@ def passes(length: int) -> float:
 
 
 @lru_cache(maxsize=256)
+def sweeps(length: int) -> float:
+    """Return how often a transform goes over its data, in data of the length."""
+    around = padded(length)
+    if around is None:
+        return float(len(_taken_apart(length)))
+    return 2 * sweeps(around) * around / length
+
+
+@lru_cache(maxsize=256)
 def planned(length: int) -> tuple[int, float]:
     """Return of how many roots of unity a call needs, and the operations beside that."""
     around = padded(length)

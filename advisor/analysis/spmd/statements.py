@@ -141,6 +141,7 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
                 fresh=fresh,
                 axis_from_last=step.axis_from_last,
                 length=count if step.length is None else step.length,
+                steps=step.steps,
             )
         case "product":
             # two vectors make one number

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
+from advisor.frontend.library_steps import steps_of
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.elementwise import Shape
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
@@ -44,8 +45,11 @@ greater_equal where clip bitwise_and bitwise_or left_shift right_shift
 BINARY = frozenset(_BINARY_NAMES.split())
 
 
-def reduction(name: str, view: View, rest: Arguments, run: Run, span: Span) -> Value:
-    """Return a reduction of an array, over all of it or along an axis."""
+def reduction(
+    name: str, view: View, rest: Arguments, run: Run, span: Span, *, function: bool = False
+) -> Value:
+    """Return a reduction of an array, over all of it or along an axis: a method's or function's."""
+    steps = steps_of(name, function=function)
     axis = rest.at(0, "axis")
     run_length = view.count
     dtype = view.dtype
@@ -59,7 +63,7 @@ def reduction(name: str, view: View, rest: Arguments, run: Run, span: Span) -> V
         dtype = "int64"
     keeps = rest.keyword("keepdims")
     if (axis is None or isinstance(axis, Nothing)) and keeps is None:
-        run.emit(Compute(None, (view,), run_length, "reduction", span))
+        run.emit(Compute(None, (view,), run_length, "reduction", span, steps=steps))
         return Number(None, dtype or "float", varies=True)
     place = run.integer(axis)
     shape = view.shape
@@ -69,7 +73,7 @@ def reduction(name: str, view: View, rest: Arguments, run: Run, span: Span) -> V
         if keeps is not None:
             reduced = None
         elif not reduced:
-            run.emit(Compute(None, (view,), run_length, "reduction", span))
+            run.emit(Compute(None, (view,), run_length, "reduction", span, steps=steps))
             return Number(None, dtype or "float", varies=True)
     elif axis is not None and not isinstance(axis, Nothing) and shape is not None:
         reduced = None
@@ -86,6 +90,7 @@ def reduction(name: str, view: View, rest: Arguments, run: Run, span: Span) -> V
             span,
             axis_from_last=along,
             length=length,
+            steps=steps,
         )
     )
     return Array(made)

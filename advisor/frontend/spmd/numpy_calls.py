@@ -67,7 +67,7 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
     if name.startswith("random."):
         return random(bare, arguments, run, span)
     if bare in REDUCTIONS and isinstance(first, Array):
-        return reduction(bare, first.view, arguments.after_first(), run, span)
+        return reduction(bare, first.view, arguments.after_first(), run, span, function=True)
     if name in SCANS and isinstance(first, Array):
         return elementwise.elementwise((first,), run, span, name)
     if name in UNARY | BINARY:

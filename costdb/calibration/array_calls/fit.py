@@ -35,6 +35,7 @@ from costdb.arrays.amounts import (
     RUN,
     SMALL_FACTOR,
     SMALL_PRODUCT,
+    STEP,
     UNFORESEEN,
     amounts,
     by_rows,
@@ -65,7 +66,7 @@ _LEAST_TESTED = 6
 PAGES_OF_PROCESSORS = 1536, 2048, 3072
 """Entries of the second buffers of pages of processors of the last ten years."""
 _UNITS = {
-    **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL), "us"),
+    **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL, STEP), "us"),
     **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED, UNFORESEEN), "us/element"),
     **dict.fromkeys((PARTED, MOVED), "us/element"),
     PLAN: "us/root",

@@ -107,6 +107,8 @@ def _axis_operation(operation: str, array: Array, point: Point) -> Callable[[], 
             if array.ndim == 1:
                 return lambda: np.cumsum(array, dtype=array.dtype)
             return lambda: np.cumsum(array, axis=axis, dtype=array.dtype)
+        case "reduce" if "called" in point.features:
+            return _called(str(point.features["called"]), array, axis)
         case "reduce":
             if array.ndim == 1 or min(array.shape) == 1:
                 return lambda: array.sum(dtype=array.dtype)
@@ -120,6 +122,17 @@ def _axis_operation(operation: str, array: Array, point: Point) -> Callable[[], 
             return lambda: np.fft.fft(array, axis=axis)
         case _:
             return lambda: np.sort(array, axis=axis)
+
+
+def _called(name: str, array: Array, axis: int) -> Callable[[], object]:
+    np, along = numpy(), None if min(array.shape) == 1 else axis
+    match name:
+        case "np.sum":
+            return lambda: np.sum(array, axis=along, dtype=array.dtype)
+        case "mean":
+            return lambda: array.mean(axis=along)
+        case _:
+            return lambda: np.mean(array, axis=along)
 
 
 def _elementwise_operation(

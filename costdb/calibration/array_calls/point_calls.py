@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -22,6 +23,9 @@ UFUNCS: Mapping[str, tuple[str, int]] = {
 }
 
 _LINE_BYTES = 64
+
+_STEPS = {"sum": 0, "np.sum": 1, "mean": 1, "np.mean": 2}
+"""Functions of Python around a reduction, by what is called."""
 
 
 def call_of(point: Point) -> ArrayCall:
@@ -66,7 +70,8 @@ def call_of(point: Point) -> ArrayCall:
     if "axis" in features:
         if "pitch" in features:
             return _of_a_part(operation, dtype, shape, number_of(point, "pitch"))
-        return _along_axis(operation, dtype, item, shape, number_of(point, "axis"))
+        call = _along_axis(operation, dtype, item, shape, number_of(point, "axis"))
+        return replace(call, steps=_STEPS[str(features.get("called", "sum"))])
     if operation is ArrayOperation.TRANSPOSE:
         there = Visit(_memory(item, shape))
         back = Visit(Region(item, _counts(shape), (num(item), num(item * rows))))

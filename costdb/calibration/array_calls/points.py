@@ -337,6 +337,9 @@ _QUICK = frozenset(
     + ("transcendental float64", "pad float64", "cast float64", "binary complex128")
     + ("divide_by_one int64", "remainder float64")
 )
+_FEW_ELEMENTS = (20, 40), (1, 24), (1, 60), (8, 90)
+CALLED = ("np.sum", "mean", "np.mean")
+"""Reductions that go through one or two functions of Python; ``sum`` is the library's own."""
 FORMS = ("fresh", "out", "in_place")
 
 
@@ -397,6 +400,8 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                 )
             if operation in ("scan", "reduce"):
                 yield from ({"rows": 1, "columns": n, "axis": 1} for n in sizes)
+            if operation == "reduce":
+                yield from _with_steps(dtype, effort)
         case "transpose":
             yield from (
                 {"rows": r, "columns": c} for r, c in (*squares, (2000, 1900), (2048, 2048))
@@ -421,6 +426,14 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
             for n in patternless if pattern else ():
                 whole: dict[str, Feature] = {"rows": 1, "columns": n, "pitch": n, "form": "fresh"}
                 yield {**whole, "mask": "none"}
+
+
+def _with_steps(dtype: str, effort: Effort) -> Iterator[Mapping[str, Feature]]:
+    """Yield small reductions by what a program calls: functions, and means."""
+    for rows, columns in _FEW_ELEMENTS if effort is Effort.FULL else _FEW_ELEMENTS[:1]:
+        for axis in (1, 0) if rows > 1 else (1,):
+            for name in CALLED if dtype == "float64" else CALLED[:1]:
+                yield {"rows": rows, "columns": columns, "axis": axis, "called": name}
 
 
 def _elementwise(

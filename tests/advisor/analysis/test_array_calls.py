@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -225,6 +226,43 @@ def test_what_divides_is_told_apart_by_type_and_divisor(
     (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
     found = [(str(one.operation), one.dtype) for one in calls_of(lower(kernel))]
     assert found[-1] == call
+
+
+@pytest.mark.parametrize(
+    ("value", "steps"),
+    [
+        ("u.sum()", 0),
+        ("np.sum(u)", 1),
+        ("u.max(axis=1, keepdims=True)", 0),
+        ("np.max(u, axis=1, keepdims=True)", 1),
+        ("u.mean(axis=0)", 1),
+        ("np.mean(u, axis=(0, 1))", 2),
+        ("np.any(u > 1.5)", 1),
+        ("u.argmax()", 0),
+    ],
+)
+def test_functions_of_python_around_a_reduction_are_counted(value: str, steps: int) -> None:
+    lines = ["import numpy as np", "# advise: kernel N=12 M=9", "# advise: u: f8[N, M]"]
+    lines += ["def program(u):", f"    made = {value}"]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    assert sum(call.steps for call in calls_of(lower(kernel))) == steps
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "mean", "any"])
+def test_functions_enter_more_of_python_than_methods_do(name: str) -> None:
+    array = np.ones(24)
+
+    def entered(call: Callable[[], object]) -> int:
+        seen: list[object] = []
+        before = sys.getprofile()
+        sys.setprofile(lambda frame, event, _: seen.append(frame) if event == "call" else None)
+        try:
+            call()
+        finally:
+            sys.setprofile(before)
+        return len(seen)
+
+    assert entered(lambda: getattr(np, name)(array)) > 1 + entered(getattr(array, name))
 
 
 def test_interpreted_loops_make_no_array_calls() -> None:

@@ -6,7 +6,7 @@ from math import log2
 
 import pytest
 
-from costdb.arrays.transform import padded, passes, planned
+from costdb.arrays.transform import padded, passes, planned, sweeps
 
 
 def is_smooth(number: int) -> bool:
@@ -34,6 +34,15 @@ def test_passes_of_factors_add_up_where_none_joins_the_other() -> None:
         assert passes(one * other) == pytest.approx(passes(one) + passes(other))
     # twos are taken as eights first
     assert passes(8) < 3 * passes(2)
+
+
+def test_data_are_gone_over_once_for_each_factor_that_is_taken_out() -> None:
+    found = {length: sweeps(length) for length in (8, 512, 1024, 60, 77, 3**5)}
+    assert found == {8: 1, 512: 3, 1024: 4, 60: 3, 77: 2, 3**5: 5}
+    around = padded(2003)
+    assert around is not None
+    # there and back, in longer transforms
+    assert sweeps(2003) == pytest.approx(2 * sweeps(around) * around / 2003)
 
 
 def test_long_primes_become_transforms_of_the_least_smooth_length_that_holds_a_convolution() -> (
