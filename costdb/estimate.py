@@ -45,12 +45,16 @@ class Priced:
         Every machine number used, by symbol.
     domains : tuple of Domain
         Ranges outside which the estimate is an extrapolation.
+    repeats : tuple of Quantity
+        Of each kind of work that is done: by which factor one launch of a program differs from
+        another one of the same (:mod:`costdb.repetition`).
     """
 
     microseconds: Expr
     terms: tuple[Term, ...] = ()
     coefficients: Mapping[str, Quantity] = field(default_factory=dict)
     domains: tuple[Domain, ...] = ()
+    repeats: tuple[Quantity, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

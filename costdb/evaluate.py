@@ -27,6 +27,7 @@ from costdb.multilinear import (
 )
 from costdb.own_misses import with_own_misses
 from costdb.quantity import Provenance, Quantity
+from costdb.repetition import with_repetition
 from costdb.spread import independent_of, spread, spread_of_ratio
 
 _SECONDS_PER_MICROSECOND = 1e-6
@@ -98,6 +99,8 @@ def middle(priced: Priced, bindings: Bindings) -> Seconds:
 def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     """Return predicted time `before` over `after`, with shared coefficients moved together.
 
+    How far two launches differ is part of the interval where the machine states it.
+
     Exact where both prices are multilinear in their coefficients and positive over the
     intervals; otherwise the best of a search from several corners.
 
@@ -116,7 +119,8 @@ def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     given = {name: box[name] for name in used}
     one, other, wider = with_own_misses(above, below, given, residuals)
     own = wider.keys() - given.keys()
-    return spread_of_ratio(lambda box: _ratio_over(one, other, box), wider, {*residuals, *own})
+    found = spread_of_ratio(lambda box: _ratio_over(one, other, box), wider, {*residuals, *own})
+    return with_repetition(found, before.repeats, after.repeats)
 
 
 def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:

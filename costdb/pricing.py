@@ -42,6 +42,7 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
+from costdb.repetition import repeats_of
 from costdb.work import (
     Barrier,
     Collective,
@@ -141,6 +142,7 @@ def price_time(process: Process, machine: Machine, *, closed: bool = True) -> Pr
     return Priced(
         _time(process, prices, total_over if closed else added_over),
         coefficients=merge_coefficients([price.coefficients for price in prices.values()]),
+        repeats=repeats_of(prices, machine),
     )
 
 

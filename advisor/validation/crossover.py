@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from advisor.ir.kernel import Kernel
@@ -159,11 +159,13 @@ def _sequential(side: int, machine: Machine) -> Iterator[Pair]:
     for b in BOXES:
         sizes = {"N": side, "b": b}
         case = case_of(str(path), source, kernel, sizes, machine, rules)
-        ways = case.variants[:2]
+        # scans along one axis alone are proposed too, and nothing is said of them here
+        case = replace(case, variants=case.variants[:2])
+        ways = case.variants
         unknown = [way.unknown for way in ways if way.predicted is None]
         if len(ways) < 2 or unknown:
             raise CannotValidateError(f"box sum: {(unknown or ['no scan is proposed'])[0]}")
-        taken = measure(case, Effort(_LAUNCHES, _REPETITIONS, _SECONDS))[:2]
+        taken = measure(case, Effort(_LAUNCHES, _REPETITIONS, _SECONDS))
         failed = [one.failure for one in taken if one.failure]
         if failed:
             raise CannotValidateError(f"box sum: {failed[0]}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from costdb.calibration.section import Quality, Timing
 from costdb.graded import grades_of
 from costdb.lines.regression import unexplained
 from costdb.machines.documents import Json
+from costdb.repetition import SECTION
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -24,6 +26,7 @@ LEAST_US_PER_BYTE = 1e-6
 
 TOO_FEW = "too few points were measured for a fit: give it more time"
 _QUANTILES = (0.04, 0.96)
+_LAUNCHES_HELD = 0.9
 
 
 def fit_above(
@@ -129,6 +132,30 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
     high = float(np.quantile(ratios, _QUANTILES[1], method="higher"))
     note = "holds nine in ten launches' times of the points that were kept from the fit"
     return measured(1.0, "1", min(low, 1.0), max(high, 1.0), note)
+
+
+def repetition_of(timings: Sequence[Timing]) -> Json:
+    """Return the factor that holds nine in ten ratios of two launches of the same point.
+
+    None where no point has two launches.
+    """
+    ratios = [
+        max(one, other) / min(one, other)
+        for timing in timings
+        for one, other in combinations(timing.each_launch_us, 2)
+    ]
+    if not ratios:
+        return None
+    # either of two may be the one that is above
+    far = float(np.quantile(ratios, _LAUNCHES_HELD, method="higher"))
+    note = "holds nine in ten ratios of two launches of equal work"
+    return measured(1.0, "1", 1 / far, far, note)
+
+
+def repetition(kind: str, timings: Sequence[Timing]) -> dict[str, Json]:
+    """Return the profile's part about launches of one kind of work; none where nothing tells."""
+    stated = repetition_of(timings)
+    return {} if stated is None else {SECTION: {kind: stated}}
 
 
 def measured(

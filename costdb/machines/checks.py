@@ -16,6 +16,7 @@ _LARGEST_NUMBER = 1e300
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
 _SECTIONS = (
     "hardware", "lines", "smp", "phases", "pgas", "python", "pickle", "arrays", "collectives",
+    "launches",
 )  # fmt: skip
 _PROVENANCES = frozenset(provenance.value for provenance in Provenance)
 _QUANTITY_KEYS = frozenset(

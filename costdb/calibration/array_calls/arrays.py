@@ -26,6 +26,7 @@ from costdb.calibration.array_calls.sequence_points import (
 )
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.machines.documents import Json
+from costdb.repetition import ALONE
 
 _STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_setitem")
 _BARE = "bare"
@@ -64,6 +65,9 @@ class ArraySection:
 
     def fit(self, timings: Sequence[Timing]) -> Fitted:
         """Fit every class by itself, and then what programs of several calls have on top."""
+        # the process that measures decides how many threads NumPy may have, before it is imported
+        from costdb.calibration.fitting import repetition
+
         memory = caches()
         steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
         programs = [timing for timing in timings if SEQUENCE in timing.point.features]
@@ -95,6 +99,8 @@ class ArraySection:
         whole, judged = fit_sequences(programs, parts, memory.line_bytes)
         if whole is not None:
             arrays[WHOLE] = whole
+        # what programs do is repeated as they are, and so are loops; single calls less far
+        parts |= repetition(ALONE, [*programs, *loops])
         notes = [
             "Array operations: steady state of a process that has run a while, one BLAS thread.",
         ]

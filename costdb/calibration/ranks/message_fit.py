@@ -19,6 +19,7 @@ from costdb.calibration.fitting import (
     part,
     predict,
     quality,
+    repetition,
     residual_of,
     typical_us,
 )
@@ -28,6 +29,7 @@ from costdb.lines.graded import Place, Scale, amounts, scale
 from costdb.lines.regions import bytes_of
 from costdb.lines.regression import MESSAGE_MODELS, Samples, fit
 from costdb.lines.symbolic import region_line_bounds
+from costdb.repetition import RANKS
 from costdb.work import Region
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -71,6 +73,7 @@ def fit_messages(timings: Sequence[Timing]) -> Fitted:
             "range": {"message_bytes": [float(sizes.min()), float(sizes.max())]},
         },
     }
+    parts |= repetition(RANKS, tested)
     return Fitted(parts, tuple(_qualities(timings, times, kept, predictions)), _notes(by))
 
 

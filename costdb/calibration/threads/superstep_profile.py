@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from costdb.calibration.array_calls.arrays import cache_levels
-from costdb.calibration.fitting import measured, residual_of
+from costdb.calibration.fitting import measured, repetition, residual_of
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.calibration.threads.superstep_fit import Coefficients, FamilyFit, fit_family
 from costdb.calibration.threads.superstep_points import BAD, ELEMENT_BYTES, GOOD, operation
 from costdb.machines.documents import Json
+from costdb.repetition import THREADS
 
 _NOTE = (
     "Supersteps: numba's threads, 8-byte elements; a barrier parts reads from writes, and "
@@ -68,7 +69,7 @@ def fitted_supersteps(timings: Sequence[Timing]) -> Fitted:
         "levels": {family: _levels(fits, family, counts) for family in (GOOD, BAD)},
         "validation": {f"{family}_p{count}": _errors(fit) for (family, count), fit in fits.items()},
     }
-    return Fitted({"smp": part}, tuple(qualities), (_NOTE,))
+    return Fitted({"smp": part, **repetition(THREADS, kept)}, tuple(qualities), (_NOTE,))
 
 
 def _errors(fit: FamilyFit) -> Json:
