@@ -353,3 +353,22 @@ def test_remote_programs_are_run_and_judged(one_case: None) -> None:
 def test_a_machine_without_rates_is_told() -> None:
     with pytest.raises(CannotValidateError):
         remote.remote(Context(load_machine("sp2")))
+
+
+def test_of_box_sums_only_what_is_compared_is_run(monkeypatch) -> None:
+    """Scans along one axis alone are proposed too, and took half of the time of the section."""
+    from advisor.validation import crossover
+    from advisor.verify import running
+
+    machine = load_machine("t3e")
+    kernel, _ = kernel_of(examples_folder() / "box_sum.py", "box_sum")
+    ran: list[tuple[str, ...]] = []
+
+    def measured(case, effort):
+        ran.append(tuple(variant.title for variant in case.variants))
+        return [running.Measured(1.0, 1.0, 1.0, True) for _ in case.variants]
+
+    monkeypatch.setattr(running, "measure", measured)
+    monkeypatch.setattr(crossover, "keep", lambda *_: None)
+    assert [pair.b for pair in crossover._sequential(500, machine)] == list(crossover.BOXES)
+    assert set(ran) == {("as written", crossover._by_scan(kernel)[1])}
