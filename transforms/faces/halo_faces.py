@@ -58,7 +58,8 @@ derived datatype; sends that return before the message has left, whose copy prot
 is written next; copies and buffers that are used for anything else; buffers that `np.empty` makes,
 which costs little; several receives into one buffer, or some that not every iteration runs;
 neighbours that may be absent, because a receive from nobody leaves its buffer as it was; faces that
-are not surely apart; storage orders that the source does not tell.
+are not surely apart, or whose array has another name under another shape; storage orders that the
+source does not tell; `Sendrecv_replace`, which sends what is in the buffer that it receives into.
 
 **Fix safety.** The same elements go to the same places, and results are equal bit for bit.
 

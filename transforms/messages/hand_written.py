@@ -46,7 +46,8 @@ else:
 
 **When it stays quiet.** Task farms and whatever else receives from `ANY_SOURCE`; chains outside
 loops, which are set-up or output; pieces that are not all as large, or not in the order of ranks;
-branches that communicate besides; chains that pass on what they received; programs that would
+branches that communicate besides; what a root makes anew, or picks by its index, for each rank and
+which is no slice of one array; chains that pass on what they received; programs that would
 wait for ever as they stand.
 
 **Fix safety.** The same elements come to the same places. A collective is unsafe, because every
