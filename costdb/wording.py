@@ -29,6 +29,11 @@ def read_number(text: str) -> int | float | None:
     return int(value) if value.is_integer() and "." not in text else value
 
 
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """Return ``1 element`` or ``3 elements``; `plural` where it is not made by an ``s``."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def nearest(word: str, known: Sequence[str], most: int | None = None) -> str:
     """Return a hint at the known words nearest to `word`, ready to follow a message.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from costdb.expr import Expr, evaluate, free_symbols, less, num, substitute
 from costdb.lines.symbolic import region_line_bounds
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
+from costdb.wording import counted
 from costdb.work import Message, PrefixScan, Region
 
 Sizes = Mapping[str, int | float]
@@ -35,12 +36,13 @@ class Transfer:
     def __str__(self) -> str:
         """Describe the message in one line."""
         if self.lines_low == self.lines_high:
-            lines = f"{self.lines_low}"
+            lines = counted(self.lines_low, "cache line")
         else:
-            lines = f"{self.lines_low} to {self.lines_high}"
+            lines = f"{self.lines_low} to {self.lines_high} cache lines"
+        elements = counted(self.elements, "element")
         return (
-            f"{self.label}: {self.elements} elements of {self.itemsize_bytes} B each time,"
-            f" on {lines} cache lines of {self.line_bytes} B"
+            f"{self.label}: {elements} of {self.itemsize_bytes} B each time,"
+            f" on {lines} of {self.line_bytes} B"
         )
 
 

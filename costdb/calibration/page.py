@@ -8,6 +8,7 @@ from html import escape
 
 from costdb.calibration.profile import FittedSection, Made
 from costdb.calibration.section import Quality
+from costdb.wording import counted
 
 _WIDTH, _HEIGHT, _MARGIN, _RIGHT = 376, 260, 46, 26
 _WORST_SHOWN = 1.0
@@ -65,7 +66,8 @@ def _section(section: FittedSection) -> Iterator[str]:
     samples = sum(len(timing.samples_us) for timing in section.timings)
     yield f"<h2>{_text(section.name)}</h2>"
     yield (
-        f"<p>{len(section.timings)} points, {samples} samples in {launches} launches, "
+        f"<p>{counted(len(section.timings), 'point')}, {counted(samples, 'sample')} in "
+        f"{counted(launches, 'launch', 'launches')}, "
         f"begun {_text(section.run.id.split('.')[0])} UTC.</p>"
     )
     by_operation: dict[str, list[Quality]] = {}

@@ -82,6 +82,7 @@ def test_every_model_has_its_row_and_every_point_its_marks() -> None:
     assert "+10 to +10 %" in page
     assert "&lt;made&gt; &amp; up" in page
     assert "a &lt;note&gt;" in page
+    assert "1 point, 3 samples in 1 launch, begun" in page
 
 
 def test_the_page_needs_nothing_else() -> None:
