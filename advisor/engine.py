@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
-from advisor.frontend import prefilter
 from advisor.frontend.beside import may_be_given_communicator
+from advisor.frontend.syntax import prefilter
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
@@ -167,8 +167,8 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
     if not options.observed and not needs_reading(source, path):
         return FileResult(path, source, (), ())
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
-    from advisor.frontend.guard import deep_nesting_refused
     from advisor.frontend.kernels import read_kernels
+    from advisor.frontend.syntax.guard import deep_nesting_refused
 
     with deep_nesting_refused(path):
         kernels = read_kernels(path, source, seen_functions(path, source, options))
@@ -339,9 +339,9 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         For a suppression that cannot be read, or lacks its start or end.
     """
     from advisor.evidence import with_evidence
-    from advisor.frontend.comments import read_comments
-    from advisor.frontend.directives import CommentError
-    from advisor.frontend.idle import marks_of_nothing
+    from advisor.frontend.advise_comments.comments import read_comments
+    from advisor.frontend.advise_comments.directives import CommentError
+    from advisor.frontend.advise_comments.idle import marks_of_nothing
     from advisor.suppress import apply_suppressions
 
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.edits import split_lines
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
-from advisor.frontend.directives import (
+from advisor.frontend.advise_comments.directives import (
     AnyDirective,
     CommentError,
     Scope,

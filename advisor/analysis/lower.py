@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from advisor.analysis.arrays import Arrays
-from advisor.analysis.facts import Bounds, Facts, NotPriced, Turning
-from advisor.analysis.fixed_places import fetched_before
-from advisor.analysis.halos import Fetch, Halos, common
-from advisor.analysis.least_sizes import least_sizes
-from advisor.analysis.owners import place
-from advisor.analysis.pipeline import pipelined, recurrence_of
-from advisor.analysis.reindexed import cut_where_it_turns, with_unit_steps
+from advisor.analysis.array_statements.arrays import Arrays
+from advisor.analysis.loops.fixed_places import fetched_before
+from advisor.analysis.loops.pipeline import pipelined, recurrence_of
+from advisor.analysis.loops.reindexed import cut_where_it_turns, with_unit_steps
+from advisor.analysis.loops.turns import owned_by, side_by_side
+from advisor.analysis.placed.owners import place
+from advisor.analysis.placed.together import in_turn, ranks_together, together
+from advisor.analysis.sizes.facts import Bounds, Facts, NotPriced, Turning
+from advisor.analysis.sizes.least_sizes import least_sizes
 from advisor.analysis.temporaries import Memory
-from advisor.analysis.together import in_turn, ranks_together, together
-from advisor.analysis.turns import owned_by, side_by_side
+from advisor.analysis.transfers.halos import Fetch, Halos, common
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
@@ -169,7 +169,7 @@ class _Lowering:
         nest = nest_of(loop)
         if nest is not None and nest.is_by_element:
             # the model of single remote references, which few kernels need
-            from advisor.analysis.elements import element_loops
+            from advisor.analysis.loops.elements import element_loops
 
             made = element_loops(nest, self.arrays)
             self.halos.forget(written(loop))

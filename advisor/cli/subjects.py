@@ -97,8 +97,8 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
 def _open_python(path: str, name: str | None, machine: Machine) -> Opened:
     """Return a kernel of a file, or a function of the SPMD program that it holds."""
     from advisor.files import read_source
-    from advisor.frontend.guard import deep_nesting_refused
-    from advisor.frontend.prefilter import may_hold_kernels
+    from advisor.frontend.syntax.guard import deep_nesting_refused
+    from advisor.frontend.syntax.prefilter import may_hold_kernels
     from advisor.ranking.program_subject import load_function, program_subject
     from advisor.ranking.subject import kernel_subject, load_kernel
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
-from advisor.frontend import prefilter
+from advisor.frontend.syntax import prefilter
 
 LARGEST_BYTES = 1_000_000
 """Larger files beside a program are not looked into."""
@@ -67,7 +67,7 @@ def may_be_given_communicator(
     path : str
     data : bytes
     words : collection of bytes or None
-        What :func:`~advisor.frontend.prefilter.words_in` finds in it, where that is known.
+        What :func:`~advisor.frontend.syntax.prefilter.words_in` finds in it, where that is known.
     """
     if words is None:
         words = prefilter.words_in(data)

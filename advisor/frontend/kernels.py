@@ -9,27 +9,27 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.bindings import (
+from advisor.frontend.advise_comments.comments import read_comments
+from advisor.frontend.advise_comments.directives import AnyDirective, ArrayComment, CommentError
+from advisor.frontend.advise_comments.pragmas import read_pragmas
+from advisor.frontend.declared.compiled import threads_by_line
+from advisor.frontend.declared.declarations import Declarations, declaration
+from advisor.frontend.declared.module import FileReader, FoundKernel
+from advisor.frontend.declared.seen import as_seen, compilers, seen_sizes, untold
+from advisor.frontend.declared.undeclared import hints
+from advisor.frontend.naming.bindings import (
     Imports,
     NameScope,
     bound_anywhere,
     escaping_indices,
     star_imports,
 )
-from advisor.frontend.body import Body
-from advisor.frontend.comments import read_comments
-from advisor.frontend.compiled import threads_by_line
-from advisor.frontend.declarations import Declarations, declaration
-from advisor.frontend.directives import AnyDirective, ArrayComment, CommentError
-from advisor.frontend.module import FileReader, FoundKernel
-from advisor.frontend.names import array_module_name
-from advisor.frontend.pragmas import read_pragmas
-from advisor.frontend.prefilter import may_hold_kernels
-from advisor.frontend.scope import Scope
-from advisor.frontend.seen import as_seen, compilers, seen_sizes, untold
-from advisor.frontend.trees import tree_of
-from advisor.frontend.undeclared import hints
-from advisor.frontend.walking import show
+from advisor.frontend.naming.names import array_module_name
+from advisor.frontend.naming.scope import Scope
+from advisor.frontend.statements.body import Body
+from advisor.frontend.syntax.prefilter import may_hold_kernels
+from advisor.frontend.syntax.trees import tree_of
+from advisor.frontend.syntax.walking import show
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.ir.shapes import PYTHON_FLOAT
 from advisor.observed import Seen

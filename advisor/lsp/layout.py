@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from advisor.edits import split_lines
-from advisor.frontend.outline import top_level
+from advisor.frontend.syntax.outline import top_level
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 _REACHES_OUT = re.compile(r"\bglobal\b")

@@ -193,8 +193,8 @@ class KernelMemory:
             The excerpt does not parse, or an annotation in it cannot be right.
         """
         from advisor.frontend.kernels import read_kernels
-        from advisor.frontend.parsing import parse
-        from advisor.frontend.prefilter import may_hold_kernels
+        from advisor.frontend.syntax.parsing import parse
+        from advisor.frontend.syntax.prefilter import may_hold_kernels
 
         idle = not observed and not may_hold_kernels(excerpt.source)
         if idle and parsed:

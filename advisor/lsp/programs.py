@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.called import called
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.trees import Tree, TreeMemory
+from advisor.frontend.syntax.trees import Tree, TreeMemory
 from advisor.ir.spmd.program import Program
 from advisor.observed import Seen
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from advisor.edits import split_lines
-from advisor.frontend.outline import TopLevel, top_level
+from advisor.frontend.syntax.outline import TopLevel, top_level
 
 BLOCK = 32
 """Lines. A function that grows beyond a multiple of it moves those below, by as many."""

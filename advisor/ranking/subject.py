@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from advisor.analysis.lower import Unpriced
 from advisor.files import read_source
 from advisor.finding import OBSERVED
-from advisor.frontend.guard import deep_nesting_refused
 from advisor.frontend.kernels import read_kernels
+from advisor.frontend.syntax.guard import deep_nesting_refused
 from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.observed import Seen, by_signature

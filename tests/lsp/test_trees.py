@@ -8,9 +8,9 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
-from advisor.frontend import trees
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.trees import Tree, TreeMemory, tree_of
+from advisor.frontend.syntax import trees
+from advisor.frontend.syntax.trees import Tree, TreeMemory, tree_of
 from advisor.source import ParseProblem, Span
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

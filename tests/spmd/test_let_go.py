@@ -10,7 +10,7 @@ from reading import HEAD
 
 from advisor.frontend.spmd.called import called
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.trees import TreeMemory
+from advisor.frontend.syntax.trees import TreeMemory
 
 PROGRAM = (
     HEAD

@@ -10,7 +10,7 @@ import pytest
 
 from advisor.frontend.spmd.bodies import BodyMemory, alike
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.trees import TreeMemory
+from advisor.frontend.syntax.trees import TreeMemory
 from advisor.ir.spmd.program import Program
 from advisor.source import SourceProblem
 

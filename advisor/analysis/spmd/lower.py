@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from advisor.analysis.placed.together import in_turn, together
 from advisor.analysis.spmd.chains import Chain, chain_of
 from advisor.analysis.spmd.operations import followed_by, of_communication
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
 from advisor.analysis.spmd.threads import superstep
-from advisor.analysis.together import in_turn, together
 from advisor.ir.rebuilt import rebuilt
 from advisor.ir.spmd.program import RANK, RANKS
 from advisor.ir.spmd.steps import (

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.analysis.calls import copied, dense, operation_class, view
-from advisor.analysis.placement import pitches_bytes
+from advisor.analysis.array_statements.calls import copied, dense, operation_class, view
+from advisor.analysis.placed.placement import pitches_bytes
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import itemsize, region_of, run_of, visited_region
 from advisor.ir.spmd.memory import View

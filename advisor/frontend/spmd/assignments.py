@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.names import dotted
+from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.arithmetic import combine
 from advisor.frontend.spmd.entries import key_of

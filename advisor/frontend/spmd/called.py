@@ -18,7 +18,7 @@ from advisor.frontend.spmd.interpreted import is_compiled_as_called
 from advisor.frontend.spmd.reader import followed
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Value
-from advisor.frontend.trees import ReadTree, tree_of
+from advisor.frontend.syntax.trees import ReadTree, tree_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
 from costdb.expr import Expr, free_symbols, to_text

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.names import dotted
+from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import (
     array_members,
     builtin_calls,

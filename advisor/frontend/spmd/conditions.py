@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from advisor.frontend.pragmas import Pragmas, spoken_of
+from advisor.frontend.advise_comments.pragmas import Pragmas, spoken_of
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Number, Opaque

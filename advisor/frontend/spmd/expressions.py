@@ -12,7 +12,7 @@ from typing import Any
 
 import libcst as cst
 
-from advisor.frontend.names import dotted
+from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import communicators, numpy_calls
 from advisor.frontend.spmd.arithmetic import combine, compare, negate
 from advisor.frontend.spmd.attributes import attribute

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from advisor.frontend.names import dotted, imported_names
+from advisor.frontend.naming.names import dotted, imported_names
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (

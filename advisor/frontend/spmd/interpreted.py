@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from advisor.frontend.names import dotted
+from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import External
 from advisor.ir.spmd.steps import Compute, Loop, LoopKind, Step, Unknown, walk

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from advisor.frontend.library_steps import steps_of
+from advisor.frontend.expressions.library_steps import steps_of
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.elementwise import Shape
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from advisor.frontend.names import dotted
+from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd.expressions import arguments, evaluate
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.options import click_options

@@ -9,15 +9,14 @@ from pathlib import Path
 import libcst as cst
 
 from advisor.files import decode_source
+from advisor.frontend.advise_comments.comments import read_comments
+from advisor.frontend.advise_comments.directives import AnyDirective, CommentError, KernelComment
+from advisor.frontend.advise_comments.pragmas import Pragmas, read_pragmas
 from advisor.frontend.beside import (
     callers_of,
     may_be_given_communicator,
     sends_by_parameter,
 )
-from advisor.frontend.comments import read_comments
-from advisor.frontend.directives import AnyDirective, CommentError, KernelComment
-from advisor.frontend.pragmas import Pragmas, read_pragmas
-from advisor.frontend.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
 from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.definitions import Defined, Entered
 from advisor.frontend.spmd.files import Context
@@ -32,7 +31,8 @@ from advisor.frontend.spmd.siblings import Siblings
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
-from advisor.frontend.trees import ReadTree, Tree, tree_of
+from advisor.frontend.syntax.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
+from advisor.frontend.syntax.trees import ReadTree, Tree, tree_of
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.program import MODULE, RANKS, CallSite, Program, SizeFact, SpmdFunction
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk

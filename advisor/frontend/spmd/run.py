@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import libcst as cst
 
-from advisor.frontend.names import dotted
+from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd.asked import Beyond, Contents, Kept, Looked, Recorded
 from advisor.frontend.spmd.files import Context, FunctionTable, ModulesBeside
 from advisor.frontend.spmd.frames import Frame

@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.bindings import assigned_names
-from advisor.frontend.names import dotted
-from advisor.frontend.pragmas import Pragmas, spoken_of
+from advisor.frontend.advise_comments.pragmas import Pragmas, spoken_of
+from advisor.frontend.naming.bindings import assigned_names
+from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd.assignments import assign, augment, named, store
 from advisor.frontend.spmd.classes import define_class
 from advisor.frontend.spmd.conditions import (

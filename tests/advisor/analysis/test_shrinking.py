@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.analysis.along import Along
-from advisor.analysis.busiest import dealt, in_blocks
-from advisor.analysis.facts import Facts
 from advisor.analysis.lower import lower
-from advisor.analysis.participants import taking_part
+from advisor.analysis.placed.along import Along
+from advisor.analysis.placed.busiest import dealt, in_blocks
+from advisor.analysis.placed.participants import taking_part
+from advisor.analysis.sizes.facts import Facts
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
+from advisor.analysis.loops.turns import process_symbols
 from advisor.analysis.lower import lower
 from advisor.analysis.temporaries import drains_of
-from advisor.analysis.turns import process_symbols
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.verify.cases import alone

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.frontend import outline
-from advisor.frontend.outline import TopLevel, top_level
-from advisor.frontend.trees import tree_of
+from advisor.frontend.syntax import outline
+from advisor.frontend.syntax.outline import TopLevel, top_level
+from advisor.frontend.syntax.trees import tree_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TRAPS = {

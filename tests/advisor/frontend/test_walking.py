@@ -5,7 +5,7 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
-from advisor.frontend import walking
+from advisor.frontend.syntax import walking
 
 ROOT = Path(__file__).parents[3]
 SOURCES = [*sorted((ROOT / "examples").rglob("*.py")), *sorted((ROOT / "advisor").rglob("*.py"))]

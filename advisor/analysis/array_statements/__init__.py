@@ -1,0 +1,1 @@
+"""Work of statements over whole arrays, and the calls of a library that they are."""

@@ -1,0 +1,384 @@
+"""What an array library is called for in one statement, in the order in which it is evaluated.
+
+Operands come before the operation that needs them, left to right. Each operation stores into an
+array of its own, except the last one of a statement that works in place; a plain assignment to a
+subscript copies. Views move nothing, but making one takes the interpreter time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from advisor.analysis.placed.along import ONE, ZERO
+from advisor.analysis.placed.placement import pitches_bytes
+from advisor.distribution import StorageOrder
+from advisor.dtypes import Kind, itemsize_of, kind_of
+from advisor.ir.shapes import (
+    COMPARISONS,
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    ArrayType,
+    describe,
+    promote,
+    region_extents,
+    strong,
+)
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Fill,
+    Flip,
+    Point,
+    Range,
+    Read,
+    Scalar,
+    Subscript,
+    Transpose,
+    Value,
+    operands,
+)
+from costdb.arrays.memory import fastest
+from costdb.expr import Expr
+from costdb.work import ArrayCall, ArrayOperation, Region, Visit
+
+_CLASSES: Mapping[str, ArrayOperation] = {
+    **dict.fromkeys(
+        (
+            *("negative", "positive", "absolute", "sign", "square", "conjugate", "invert"),
+            *("floor", "ceil", "rint", "trunc", "isnan", "isfinite", "isinf", "logical_not"),
+        ),
+        ArrayOperation.UNARY,
+    ),
+    **dict.fromkeys(("sqrt", "cbrt", "hypot"), ArrayOperation.ROOT),
+    **dict.fromkeys(
+        (
+            *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "power"),
+            *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2"),
+            *("sinh", "cosh", "tanh"),
+        ),
+        ArrayOperation.TRANSCENDENTAL,
+    ),
+    "divide": ArrayOperation.DIVIDE,
+    **dict.fromkeys(("floor_divide", "remainder"), ArrayOperation.REMAINDER),
+    **dict.fromkeys(COMPARISONS, ArrayOperation.COMPARE),
+    "where": ArrayOperation.WHERE,
+}
+_OPERATORS = frozenset({"add", "subtract", "multiply", "divide", "bitwise_and", "bitwise_or"})
+_COMMUTE = frozenset({"add", "multiply", "bitwise_and", "bitwise_or"})
+
+
+def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> ArrayOperation:
+    """Return the class of an elementwise operation.
+
+    Whole numbers are divided as the processor does it, and by one number for all by multiplying.
+    Of other types ``//`` needs the remainder, which is a call of a function for each element.
+
+    Parameters
+    ----------
+    name : str
+        NumPy's.
+    dtype : str
+        Element type that is computed in.
+    operands : int
+        Arrays among the operands.
+    by_one : bool
+        Whether the last operand is one number.
+    """
+    if name == "floor_divide" and kind_of(dtype) in (Kind.INTEGER, Kind.BOOLEAN):
+        return ArrayOperation.DIVIDE_BY_ONE if by_one else ArrayOperation.DIVIDE
+    plain = ArrayOperation.UNARY if operands < 2 else ArrayOperation.BINARY
+    return _CLASSES.get(name, plain)
+
+
+def product(counts: tuple[Expr, ...]) -> Expr:
+    """Return the product of counts."""
+    found = ONE
+    for count in counts:
+        found = found * count
+    return found
+
+
+def dense(counts: tuple[Expr, ...], dtype: str, order: StorageOrder = "C") -> Region:
+    """Return the memory of an array of its own."""
+    itemsize = itemsize_of(dtype)
+    return Region(itemsize, counts, pitches_bytes(counts, order, itemsize))
+
+
+def view() -> ArrayCall:
+    """Return the making of a view, or the fetching of one element."""
+    return ArrayCall(ArrayOperation.VIEW, "any", ONE)
+
+
+def is_transposed(source: Region, target: Region) -> bool:
+    """Return whether neighbours in one region's memory are not neighbours in the other's."""
+    one, other = fastest(source), fastest(target)
+    return one is not None and other is not None and one != other
+
+
+def copied(source: Visit, target: Visit, dtypes: tuple[str, str], *, fresh: bool) -> ArrayCall:
+    """Return a copy from one place to another, of the same shape but for broadcasting."""
+    if dtypes[0] != dtypes[1]:
+        operation = ArrayOperation.CAST
+    elif is_transposed(source.region, target.region):
+        operation = ArrayOperation.TRANSPOSE
+    else:
+        operation = ArrayOperation.COPY
+    elements = product(target.region.counts)
+    return ArrayCall(operation, dtypes[1], elements, target, (source,), fresh=fresh)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value that is there before a statement's own arithmetic.
+
+    Attributes
+    ----------
+    memory : Region
+        A count and a pitch for every dimension of the target.
+    array : str
+        Its name; empty for an array that an operation made for this statement.
+    region : tuple of Subscript
+        What is read of the array.
+    advance_bytes : Expr or None
+        How far it moves with the innermost loop around; 0 where it follows another region of
+        the array, and None where it stays.
+    """
+
+    memory: Region
+    array: str
+    region: tuple[Subscript, ...]
+    advance_bytes: Expr | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a statement's result goes.
+
+    Attributes
+    ----------
+    array : str
+    found : ArrayType
+    region : tuple of Subscript
+        In the array's index space.
+    memory : Region
+        What the busiest rank has of it; a count for every dimension of `region`.
+    order : {"C", "F"}
+    fresh : bool
+        Whether the statement makes the array.
+    in_place : bool
+        Whether the last operation stores there by itself.
+    """
+
+    array: str
+    found: ArrayType
+    region: tuple[Subscript, ...]
+    memory: Region
+    order: StorageOrder
+    fresh: bool
+    in_place: bool
+    advance_bytes: Expr | None = None
+
+
+@dataclass(slots=True)
+class Evaluation:
+    """The calls of one statement, as they are found.
+
+    Attributes
+    ----------
+    target : Target
+    types : callable
+        Gives the element type and shape of a named array.
+    leaves : mapping of int to Leaf
+        By identity of the value.
+    """
+
+    target: Target
+    types: Callable[[str], ArrayType]
+    leaves: Mapping[int, Leaf]
+    calls: list[ArrayCall] = field(default_factory=list)
+
+    def run(self, value: Value) -> tuple[ArrayCall, ...]:
+        """Return the calls of a statement that gives its target a value."""
+        target = self.target
+        place = Visit(self._kept(target.memory), target.array, advance_bytes=target.advance_bytes)
+        whole = all(
+            isinstance(part, Range) and part.low == ZERO and part.high == extent
+            for part, extent in zip(target.region, target.found.extents, strict=True)
+        )
+        if target.in_place and not whole and not self._reads_place(value):
+            self.calls.append(view())
+        if all(isinstance(part, Point) for part in target.region):
+            return self._single(value)
+        if isinstance(value, Elementwise) and (target.in_place or target.fresh):
+            self._elementwise(value, place if target.in_place else None)
+            return tuple(self.calls)
+        if isinstance(value, Fill | Scalar):
+            self._filled(place)
+            return tuple(self.calls)
+        inner = value.operand if isinstance(value, Copy) and not target.fresh else value
+        source = self._evaluated(inner)
+        made = isinstance(inner, Elementwise | Copy) or self._is_own(inner)
+        if target.fresh and made:
+            return tuple(self.calls)
+        if source is None:
+            self._filled(place)
+            return tuple(self.calls)
+        dtypes = self._dtype(inner), target.found.dtype
+        if self._may_overlap(inner):
+            # the library copies a source that may share memory with the target
+            kept = Visit(dense(place.region.counts, dtypes[0]))
+            self.calls.append(copied(source, kept, (dtypes[0], dtypes[0]), fresh=True))
+            source = kept
+        self.calls.append(copied(source, place, dtypes, fresh=target.fresh))
+        return tuple(self.calls)
+
+    def _reads_place(self, value: Value) -> bool:
+        """Return whether the view that is stored to is an operand too (``a[...] += b``)."""
+        place = Read(self.target.array, self.target.region)
+        return isinstance(value, Elementwise) and value.operands[0] == place
+
+    def _single(self, value: Value) -> tuple[ArrayCall, ...]:
+        """Return the calls that give a single element a value, each about as long as a view."""
+        steps = 1 + sum(1 for part in _parts(value) if isinstance(part, Read | Elementwise))
+        return (*self.calls, *(view() for _ in range(steps)))
+
+    def _filled(self, place: Visit) -> None:
+        elements = product(place.region.counts)
+        dtype, fresh = self.target.found.dtype, self.target.fresh
+        self.calls.append(ArrayCall(ArrayOperation.FILL, dtype, elements, place, (), fresh=fresh))
+
+    def _kept(self, memory: Region) -> Region:
+        """Return memory without the dimensions along which the target is a single index."""
+        kept = [d for d, part in enumerate(self.target.region) if not isinstance(part, Point)]
+        return Region(
+            memory.itemsize_bytes,
+            tuple(memory.counts[d] for d in kept),
+            tuple(memory.pitches_bytes[d] for d in kept),
+        )
+
+    def _may_overlap(self, value: Value) -> bool:
+        """Return whether a copy within one array goes through one of its own.
+
+        Along one dimension the library copies in the direction that needs none.
+        """
+        leaf, target = self.leaves.get(id(value)), self.target
+        if leaf is None or target.fresh or leaf.array != target.array:
+            return False
+        kept = [part for part in target.region if not isinstance(part, Point)]
+        return len(kept) > 1 and leaf.region != target.region
+
+    def _is_own(self, value: Value) -> bool:
+        """Return whether a value is an array that an operation of its own made."""
+        return id(value) in self.leaves and not self.leaves[id(value)].array
+
+    def _dtype(self, value: Value) -> str:
+        return strong(describe(value, self.types).dtype)
+
+    def _evaluated(self, value: Value) -> Visit | None:
+        """Return where the elements of a value are, after the calls that compute them."""
+        known = self.leaves.get(id(value))
+        if known is not None:
+            if _is_view(value, self.types):
+                self.calls.append(view())
+            return Visit(self._kept(known.memory), known.array, advance_bytes=known.advance_bytes)
+        match value:
+            case Scalar() | Fill():
+                return None
+            case Copy(operand, dtype):
+                source = self._evaluated(operand)
+                if source is None:
+                    return None
+                made = self._made(value, dtype)
+                self.calls.append(copied(source, made, (self._dtype(operand), dtype), fresh=True))
+                return made
+            case Elementwise():
+                if not describe(value, self.types).extents and region_extents(self.target.region):
+                    return None
+                return self._elementwise(value, None)
+            case Read():
+                self.calls.append(view())
+                return None
+            case _:
+                return None
+
+    def _elementwise(self, value: Elementwise, place: Visit | None) -> Visit:
+        parts = [self._evaluated(part) for part in value.operands]
+        dtype = self._dtype(value)
+        result = place or self._made(value, dtype)
+        loop_dtype = dtype
+        if value.operation in COMPARISONS:
+            found = [describe(part, self.types).dtype for part in value.operands]
+            loop_dtype = strong(promote(found[0], found[1]))
+        operation = operation_class(
+            value.operation, loop_dtype, len(parts), by_one=parts[-1] is None
+        )
+        operands = tuple(part for part in parts if part is not None)
+        self.calls.append(
+            ArrayCall(
+                operation,
+                loop_dtype,
+                product(result.region.counts),
+                result,
+                operands,
+                fresh=place is None,
+                reuses=place is None and self._takes_over(value, dtype),
+            )
+        )
+        return result
+
+    def _takes_over(self, value: Elementwise, dtype: str) -> bool:
+        """Return whether an operator may store into an operand that nothing else refers to."""
+        if value.operation not in _OPERATORS:
+            return False
+        shape = describe(value, self.types).extents
+        if any(_is_wider(describe(part, self.types).dtype, dtype) for part in value.operands):
+            return False
+        candidates = value.operands if value.operation in _COMMUTE else value.operands[:1]
+        return any(
+            (isinstance(part, Elementwise) or self._is_own(part))
+            and describe(part, self.types) == ArrayType(dtype, shape)
+            for part in candidates
+        )
+
+    def _made(self, value: Value, dtype: str) -> Visit:
+        """Return the memory of an array that a part of the statement makes."""
+        kept = [
+            count
+            for count, part in zip(self.target.memory.counts, self.target.region, strict=True)
+            if not isinstance(part, Point)
+        ]
+        extents = describe(value, self.types).extents
+        shown = kept[len(kept) - len(extents) :] if extents else []
+        counts = tuple(
+            ONE if extent == ONE else count for extent, count in zip(extents, shown, strict=True)
+        )
+        last = self.target.fresh and len(counts) == len(self.target.memory.counts)
+        return Visit(dense(counts, dtype, self.target.order if last else "C"))
+
+
+def _is_wider(dtype: str, than: str) -> bool:
+    """Return whether a number of Python is no element of a type: its own are of 64 bits."""
+    if dtype == PYTHON_FLOAT:
+        return than not in ("float64", "complex128")
+    return dtype == PYTHON_INTEGER and than not in ("int64", "float64", "complex128")
+
+
+def _parts(value: Value) -> Iterator[Value]:
+    yield value
+    for part in operands(value):
+        yield from _parts(part)
+
+
+def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:
+    match value:
+        case Read(array, region):
+            return any(
+                not isinstance(part, Range) or part.low != ZERO or part.high != extent
+                for part, extent in zip(region, types(array).extents, strict=True)
+            )
+        case Expand() | Transpose() | Flip():
+            return True
+        case _:
+            return False

@@ -1,0 +1,398 @@
+"""Work of operations on one rank's part of an array, with the collectives they need."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from advisor.analysis.array_statements.calls import dense, product, view
+from advisor.analysis.placed.along import ONE, ZERO
+from advisor.analysis.placed.operands import Operand, local_region
+from advisor.analysis.placed.placement import Placement, local_extents, pitches_bytes
+from advisor.analysis.sizes.facts import Facts, NotPriced
+from advisor.analysis.transfers.butterflies import butterflies
+from advisor.analysis.transfers.requests import OneRead, Reach
+from advisor.distribution import CyclicDim, NotDistributed
+from advisor.dtypes import itemsize_of
+from advisor.ir.shapes import ArrayType, strong, whole
+from advisor.ir.signs import largest
+from advisor.ir.values import Fourier, Range, Reduction
+from costdb.expr import Expr, ceil_div, log2, minimum, num
+from costdb.process.terms import NOTHING, Branch, Leaf, Process
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Collective,
+    CollectiveKind,
+    Message,
+    Pattern,
+    PrefixScan,
+    Region,
+    RemoteElements,
+    Statement,
+    Visit,
+)
+
+STATEMENTS = "array statements"
+PRODUCTS = "matrix products"
+_BUFFERED = 8192
+"""Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
+_SUMMED = frozenset({"add", "multiply"})
+"""Operations that are done in the type of their result, and not of their operand."""
+
+
+def broadcast(found: ArrayType, placement: Placement) -> list[Process]:
+    """Return what brings one element of an array to all ranks."""
+    ranks = ONE
+    for dimension in range(len(placement.dims)):
+        ranks = ranks * placement.ranks(dimension)
+    if ranks == ONE:
+        return []
+    region = Region(itemsize_of(found.dtype), (ONE,), (ONE * itemsize_of(found.dtype),))
+    return [Leaf(Collective(CollectiveKind.BROADCAST, ranks, region, "broadcast"))]
+
+
+def rolled(source: Operand, axis: int, amount: Expr) -> Reach:
+    """Return what a periodic shift reads of other ranks."""
+    placement, extents = source.placement, source.array.extents
+    spread = [d for d in range(len(extents)) if placement.is_spread(d)]
+    read = OneRead(
+        {d: -amount if d == axis else ZERO for d in spread},
+        {d: (ZERO, extent) for d, extent in enumerate(extents) if d not in spread},
+    )
+    regions = {d: placement.along(d, Range(ZERO, extents[d])) for d in spread}
+    return Reach(source.array, placement, regions, (read,), wraps_after=extents[axis])
+
+
+def wrapped(source: Operand, axis: int, before: Expr, after: Expr, facts: Facts) -> list[Process]:
+    """Return what the ranks at the ends fetch for a periodic rim.
+
+    No rank is at both ends, unless it is alone, so the wider side counts.
+    """
+    placement, found = source.placement, source.array
+    if not placement.is_spread(axis):
+        return []
+    if isinstance(placement.dims[axis], CyclicDim):
+        raise NotPriced("a periodic rim along a cyclically distributed dimension")
+    extents = local_extents(placement, found.extents, facts)
+    layers = largest((before, after), facts.minima)
+    counts = tuple(layers if d == axis else extent for d, extent in enumerate(extents))
+    region = local_region(found, placement, counts, facts)
+    sent = Leaf(Message(region, f"halo messages, axis {axis}"))
+    several = placement.along(axis, Range(ZERO, found.extents[axis])).several
+    return [sent if several == ONE else Branch(several, sent, NOTHING)]
+
+
+def copy(
+    source: Operand,
+    found: ArrayType,
+    placement: Placement,
+    facts: Facts,
+    operation: ArrayOperation,
+) -> Process:
+    """Return a copy of the local part into an array of its own.
+
+    A library that only shows it otherwise (`operation` is a view) copies nothing.
+    """
+    read = local_extents(source.placement, source.array.extents, facts)
+    stored = local_extents(placement, found.extents, facts)
+    accesses = (
+        Access(local_region(source.array, source.placement, read, facts)),
+        Access(local_region(found, placement, stored, facts), store=True),
+    )
+    call = view()
+    if operation is not ArrayOperation.VIEW:
+        call = _call(operation, source, found, accesses)
+    return Leaf(Statement(accesses, ZERO, STATEMENTS, (call,)))
+
+
+def scan(
+    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> Process:
+    """Return a prefix operation along one axis."""
+    if isinstance(placement.dims[axis], CyclicDim) and placement.is_spread(axis):
+        raise NotPriced("a scan along a cyclically distributed dimension")
+    counts = local_extents(placement, found.extents, facts)
+    edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
+    read = local_extents(source.placement, source.array.extents, facts)
+    accesses = (
+        Access(local_region(source.array, source.placement, read, facts)),
+        Access(local_region(found, placement, counts, facts), store=True),
+    )
+    call = _call(ArrayOperation.SCAN, source, found, accesses, axis)
+    casts = _casts(call, source.array.dtype)
+    stored = Visit(accesses[1].region)
+    added = ArrayCall(
+        ArrayOperation.BINARY, found.dtype, product(counts), stored, (stored,), fresh=False
+    )
+    return Leaf(
+        PrefixScan(
+            ranks=placement.ranks(axis),
+            edge=local_region(found, placement, edge, facts),
+            block=local_region(found, placement, counts, facts),
+            label=f"prefix scan, axis {axis}",
+            calls=(*casts, call),
+            correction=(added,),
+        )
+    )
+
+
+def without_calls(made: list[Process]) -> tuple[list[Process], tuple[Visit, ...]]:
+    """Return the work of products without their calls, and what the last of these multiplies."""
+    match made:
+        case [*before, Leaf(Statement(calls=(*_, call)) as work)]:
+            return [*before, Leaf(replace(work, calls=()))], call.operands
+    raise NotPriced("a product of something that is not computed element by element")
+
+
+def reduction(
+    value: Reduction,
+    source: Operand,
+    found: ArrayType,
+    facts: Facts,
+    factors: tuple[Visit, ...] = (),
+) -> list[Process]:
+    """Return a reduction along one axis, or over all of them.
+
+    Where there are `factors`, their products are summed as they are computed.
+    """
+    placement = source.placement
+    counts = local_extents(placement, source.array.extents, facts)
+    part = Reduced(
+        local_region(source.array, placement, counts, facts),
+        tuple(map(placement.ranks, range(len(counts)))),
+        source.array.dtype,
+        source.name or "",
+    )
+    return reduction_of(value, part, found, factors)
+
+
+@dataclass(frozen=True, slots=True)
+class Reduced:
+    """What one rank reduces.
+
+    Attributes
+    ----------
+    memory : Region
+    ranks : tuple of Expr
+        Over how many ranks each dimension is spread.
+    dtype, name : str
+        Of the array behind it.
+    """
+
+    memory: Region
+    ranks: tuple[Expr, ...]
+    dtype: str
+    name: str
+
+
+def reduction_of(
+    value: Reduction, part: Reduced, found: ArrayType, factors: tuple[Visit, ...] = ()
+) -> list[Process]:
+    """Return a reduction of some of an array; the parameters of `reduction` otherwise."""
+    axis, counts, traversal = value.axis, part.memory.counts, Access(part.memory)
+    elements = product(counts)
+    kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
+    across = None if axis is None or factors else len(counts) - 1 - axis
+    casts: tuple[ArrayCall, ...] = ()
+    call = ArrayCall(
+        ArrayOperation.MATVEC if factors else ArrayOperation.REDUCE,
+        part.dtype,
+        elements,
+        Visit(dense(kept, found.dtype)) if kept else None,
+        factors or (Visit(part.memory, part.name),),
+        fresh=bool(kept),
+        axis_from_last=across,
+        length=elements if axis is None else counts[axis],
+    )
+    if not factors and value.operation in _SUMMED:
+        call = replace(call, dtype=strong(found.dtype))
+        casts = _casts(call, part.dtype)
+    call = replace(call, steps=value.steps)
+    if casts and casts[0].result:
+        # from the buffer, not from memory
+        call = replace(call, operands=(casts[0].result,))
+    made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS, (*casts, call)))]
+    ranks = ONE
+    for along in range(len(counts)) if axis is None else (axis,):
+        ranks = ranks * part.ranks[along]
+    if ranks != ONE:
+        itemsize = itemsize_of(found.dtype)
+        region = Region(itemsize, kept or (ONE,), pitches_bytes(kept or (ONE,), "C", itemsize))
+        made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
+    return made
+
+
+def _casts(call: ArrayCall, dtype: str) -> tuple[ArrayCall, ...]:
+    """Return the casts of a call's operand to the type that it is combined in.
+
+    The library casts as many elements at a time as its buffer has, combines these and goes on.
+    """
+    (operand,) = call.operands
+    if strong(dtype) == strong(call.dtype) or not operand.region.counts:
+        return ()
+    itemsize, counts = itemsize_of(call.dtype), operand.region.counts
+    # every row lies where the one before it lay
+    held = (*counts[:-1], minimum(counts[-1], _BUFFERED))
+    pitches = (*(ZERO for _ in counts[1:]), num(itemsize))
+    buffer = Visit(Region(itemsize, held, pitches))
+    return (ArrayCall(ArrayOperation.CAST, call.dtype, product(counts), buffer, (operand,)),)
+
+
+def fourier(
+    value: Fourier, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> list[Process]:
+    """Return transforms along one axis; a distributed one is transposed there and back."""
+    axis = value.axis
+    each = 5 * log2(found.extents[axis])
+    transforms = ArrayOperation.FFT, axis
+    work = along_lines(source, found, placement, each, transforms, facts, "Fourier transforms")
+    if not placement.is_spread(axis):
+        return [work]
+    if value.butterflies:
+        return [butterflies(axis, found, placement, facts), work]
+    counts = list(local_extents(placement, found.extents, facts))
+    others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
+    if not others:
+        raise NotPriced("a Fourier transform with no local dimension to exchange for")
+    ranks = placement.ranks(axis)
+    counts[others[0]] = ceil_div(counts[others[0]], ranks)
+    piece = local_region(found, placement, tuple(counts), facts)
+    label = f"transposition (all-to-all), axis {axis}"
+    there = Leaf(Collective(CollectiveKind.ALLTOALL, ranks, piece, label))
+    return [there, work, there]
+
+
+def sorting(
+    axis: int, source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> Process:
+    """Return a sort along an axis that every rank holds whole."""
+    if placement.is_spread(axis):
+        raise NotPriced("a sort along a distributed dimension")
+    compared, sorts = log2(found.extents[axis]), (ArrayOperation.SORT, axis)
+    return along_lines(source, found, placement, compared, sorts, facts, "sort")
+
+
+def along_lines(
+    source: Operand,
+    found: ArrayType,
+    placement: Placement,
+    operations: Expr,
+    what: tuple[ArrayOperation, int],
+    facts: Facts,
+    label: str,
+) -> Process:
+    """Return an operation that passes over the local part with some work an element."""
+    counts = local_extents(placement, found.extents, facts)
+    elements = ONE
+    for count in counts:
+        elements = elements * count
+    read = local_extents(source.placement, source.array.extents, facts)
+    accesses = (
+        Access(local_region(source.array, source.placement, read, facts)),
+        Access(local_region(found, placement, counts, facts), store=True),
+    )
+    call = _call(what[0], source, found, accesses, what[1])
+    return Leaf(Statement(accesses, elements * operations, label, (call,)))
+
+
+def _call(
+    operation: ArrayOperation,
+    source: Operand,
+    found: ArrayType,
+    accesses: tuple[Access, Access],
+    axis: int | None = None,
+) -> ArrayCall:
+    """Return a call that makes an array out of another one."""
+    counts = accesses[1].region.counts
+    return ArrayCall(
+        operation,
+        found.dtype,
+        product(counts),
+        Visit(dense(counts, found.dtype)),
+        (Visit(accesses[0].region, source.name or ""),),
+        fresh=True,
+        axis_from_last=None if axis is None else len(counts) - 1 - axis,
+        length=None if axis is None else counts[axis],
+    )
+
+
+def remote(
+    table: Operand, places: Operand, stores: tuple[bool, ...], facts: Facts, *, casts: bool = False
+) -> list[Process]:
+    """Return references to uniformly random elements of a vector.
+
+    They are read, or combined with values where `stores` holds True; the library converts these
+    one by one where it `casts` them.
+    """
+    threads = table.placement.ranks(0)
+    counts = local_extents(places.placement, places.array.extents, facts)
+    if threads == ONE:
+        return [_own_references(table, places, counts, stores, facts, casts=casts)]
+    return [
+        Leaf(
+            RemoteElements(
+                product(counts),
+                itemsize_of(table.array.dtype),
+                threads,
+                Pattern.BASELINE,
+                mixed=True,
+                label="remote references",
+                store=store,
+            )
+        )
+        for store in stores
+    ]
+
+
+def tally(places: Operand, found: ArrayType, facts: Facts) -> list[Process]:
+    """Return the counting of one's own places, and the adding up of what all ranks counted."""
+    held = Placement(found.extents, (ZERO,), (NotDistributed(),), places.placement.mesh, "C")
+    table = Operand(None, found, held, whole(found.extents))
+    counts = local_extents(places.placement, places.array.extents, facts)
+    made = [_own_references(table, places, counts, (False, True), facts)]
+    ranks = ONE
+    for dimension in range(len(counts)):
+        ranks = ranks * places.placement.ranks(dimension)
+    if ranks != ONE:
+        sums = dense(found.extents, found.dtype)
+        made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, sums, "reduction")))
+    return made
+
+
+def _own_references(
+    table: Operand,
+    places: Operand,
+    counts: tuple[Expr, ...],
+    stores: tuple[bool, ...],
+    facts: Facts,
+    *,
+    casts: bool = False,
+) -> Process:
+    """Return references to random places of an array that one rank holds.
+
+    Which lines they touch depends on the data. Rates of array operations price them by the length
+    of the array; without such rates each counts as a line of its own, which is the most.
+    """
+    extents = local_extents(table.placement, table.array.extents, facts)
+    held = Visit(local_region(table.array, table.placement, extents, facts), table.name or "")
+    index = Visit(local_region(places.array, places.placement, counts, facts), places.name or "")
+    dtype, elements = table.array.dtype, product(counts)
+    taken = Visit(dense(counts, dtype))
+    scatters = True in stores
+    combined = ArrayOperation.ADD_AT_CAST if casts else ArrayOperation.ADD_AT
+    call = ArrayCall(
+        combined if scatters else ArrayOperation.TAKE,
+        dtype,
+        elements,
+        held if scatters else taken,
+        (index,) if scatters else (held, index),
+        fresh=not scatters,
+        length=product(extents),
+    )
+    whole_array = product(extents) * itemsize_of(dtype)
+    anywhere = Region(itemsize_of(dtype), (elements,), (whole_array,))
+    accesses = [Access(index.region), Access(anywhere)]
+    accesses += [Access(anywhere, store=True)] if scatters else []
+    work = elements if scatters else ZERO
+    return Leaf(Statement(tuple(accesses), work, "references to random places", (call,)))

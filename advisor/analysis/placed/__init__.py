@@ -1,0 +1,1 @@
+"""Where elements lie: which rank owns, computes or takes part in what."""

@@ -1,0 +1,127 @@
+"""Operands of array statements: regions of arrays, and which dimensions go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from advisor.analysis.placed.along import ONE
+from advisor.analysis.placed.placement import (
+    Placement,
+    in_steps,
+    local_extents,
+    low_of,
+    pitches_bytes,
+)
+from advisor.analysis.sizes.facts import Facts
+from advisor.dtypes import itemsize_of
+from advisor.ir.shapes import ArrayType, length_of
+from advisor.ir.values import Point, Subscript
+from costdb.expr import Expr
+from costdb.work import Region
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A region of an array that a statement reads.
+
+    Attributes
+    ----------
+    name : str or None
+        None for an array that has no name.
+    array : ArrayType
+        The array behind the region.
+    placement : Placement
+        Of that array.
+    region : tuple of Subscript
+    view : tuple of (int or None), optional
+        Dimensions of the array in the order in which the operand shows them, None for new ones;
+        by default those that `region` keeps, as they are.
+    """
+
+    name: str | None
+    array: ArrayType
+    placement: Placement
+    region: tuple[Subscript, ...]
+    view: tuple[int | None, ...] | None = None
+
+
+Pairs = list[tuple[int, int | None]]
+
+
+def pairs_of(operand: Operand, region: tuple[Subscript, ...]) -> Pairs:
+    """Return, for each dimension of an operand, the dimension of the target it goes with."""
+    if operand.view is None:
+        return paired(operand.region, region)
+    targets = [dimension for dimension, one in enumerate(region) if not isinstance(one, Point)]
+    shown = zip(reversed(operand.view), reversed(targets), strict=False)
+    going = {own: target for own, target in shown if own is not None}
+    return [(own, going.get(own)) for own in range(len(operand.region))]
+
+
+def paired(
+    part: tuple[Subscript, ...], region: tuple[Subscript, ...]
+) -> list[tuple[int, int | None]]:
+    """Return, for each dimension of what is read, the dimension of the target it goes with.
+
+    Where both single out indices of the same dimensions, those go together; otherwise the
+    dimensions that are left go together from the last one backwards, as NumPy broadcasts.
+    """
+    points = [isinstance(one, Point) for one in part]
+    if points == [isinstance(other, Point) for other in region]:
+        return [(dimension, dimension) for dimension in range(len(part))]
+    kept = [dimension for dimension, one in enumerate(part) if not isinstance(one, Point)]
+    targets = [dimension for dimension, one in enumerate(region) if not isinstance(one, Point)]
+    going = dict(zip(reversed(kept), reversed(targets), strict=False))
+    return [(dimension, going.get(dimension)) for dimension in range(len(part))]
+
+
+def stretched(operand: Operand, region: tuple[Subscript, ...]) -> Operand:
+    """Return an operand whose ranges of one index that meet longer ones are single indices.
+
+    ``x[k:k + 1, :]`` beside whole columns is repeated along them, as ``x[k, :]`` is.
+    """
+    alone = {
+        own
+        for own, target in pairs_of(operand, region)
+        if target is not None
+        and not isinstance(operand.region[own], Point)
+        and length_of(operand.region[own]) == ONE
+        and length_of(region[target]) != ONE
+    }
+    if not alone:
+        return operand
+    kept = [own for own, one in enumerate(operand.region) if not isinstance(one, Point)]
+    shown = operand.view if operand.view is not None else tuple(kept)
+    return replace(
+        operand,
+        region=tuple(
+            Point(low_of(one)) if own in alone else one for own, one in enumerate(operand.region)
+        ),
+        view=tuple(None if own in alone else own for own in shown),
+    )
+
+
+def called(operand: Operand) -> str:
+    """Return how a message names an operand."""
+    return "an intermediate array" if operand.name is None else f"`{operand.name}`"
+
+
+def local_region(
+    found: ArrayType, placement: Placement, counts: tuple[Expr, ...], facts: Facts
+) -> Region:
+    """Return so many neighbours along each dimension of one rank's part of an array."""
+    itemsize = itemsize_of(found.dtype)
+    extents = local_extents(placement, found.extents, facts)
+    return Region(itemsize, counts, pitches_bytes(extents, placement.order, itemsize))
+
+
+def selected(
+    found: ArrayType,
+    placement: Placement,
+    region: tuple[Subscript, ...],
+    counts: tuple[Expr, ...],
+    facts: Facts,
+) -> Region:
+    """Return what one rank has of a region of an array, `counts` of its indices."""
+    memory = local_region(found, placement, counts, facts)
+    return Region(memory.itemsize_bytes, counts, in_steps(memory.pitches_bytes, placement, region))

@@ -1,0 +1,235 @@
+"""How an array, or a part of one, lies on the ranks that own it.
+
+Arrays are aligned with a template, the index space that is distributed: element ``i`` of an
+array sits at ``i + origin`` of its template. An array made of shifted slices of another keeps
+that array's template, so that its elements stay with the ranks that compute them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+from advisor.analysis.placed.along import Along
+from advisor.analysis.placed.progressions import Progression
+from advisor.analysis.sizes.facts import Bounds, Facts, NotPriced
+from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
+from advisor.ir.kernel import DeclaredArray
+from advisor.ir.shapes import length_of
+from advisor.ir.steps import ceil_steps, floor_steps
+from advisor.ir.values import (
+    Point,
+    Range,
+    Strided,
+    Subscript,
+    bounds_in,
+)
+from costdb.expr import Expr, maximum, num, sym
+
+ZERO = num(0)
+ONE = num(1)
+_Part = TypeVar("_Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Layout of an array over ranks and in each rank's memory.
+
+    Attributes
+    ----------
+    template : tuple of Expr
+        Extents of the index space that is distributed.
+    origin : tuple of Expr
+        Template coordinates of the array's first element.
+    dims : tuple of AxisMap
+        Distribution of each dimension.
+    mesh : MeshSpec
+    order : {"C", "F"}
+        Storage order.
+    """
+
+    template: tuple[Expr, ...]
+    origin: tuple[Expr, ...]
+    dims: tuple[AxisMap, ...]
+    mesh: MeshSpec
+    order: StorageOrder
+
+    def ranks(self, dimension: int) -> Expr:
+        """Return the number of ranks that a dimension is spread over."""
+        return ranks_of(self.mesh, self.dims[dimension].axes)
+
+    def is_spread(self, dimension: int) -> bool:
+        """Return whether more than one rank may own parts of a dimension."""
+        return self.ranks(dimension) != ONE
+
+    def progression(self, dimension: int, part: Strided) -> Progression:
+        """Return how a slice with a step lies along a distributed dimension."""
+        origin = self.origin[dimension]
+        return Progression(
+            origin + part.start,
+            origin + part.stop,
+            part.step,
+            self.template[dimension],
+            self.ranks(dimension),
+            self.dims[dimension],
+        )
+
+    def hull(self, dimension: int, part: Subscript) -> Along:
+        """Return how what lies between the first and the last index of a subscript does."""
+        if isinstance(part, Strided):
+            return self.progression(dimension, part).hull
+        return self.along(dimension, part)
+
+    def along(self, dimension: int, part: Range | Point) -> Along:
+        """Return how a subscript of an array placed here lies along a distributed dimension."""
+        low = self.origin[dimension] + low_of(part)
+        return Along(
+            low,
+            low + length_of(part),
+            self.template[dimension],
+            self.ranks(dimension),
+            self.dims[dimension],
+        )
+
+    def along_as(self, dimension: int, other: Placement, its_dimension: int) -> bool:
+        """Return whether equal template coordinates of two dimensions are owned by equal ranks."""
+        return (self.template[dimension], self.dims[dimension], self.mesh) == (
+            other.template[its_dimension],
+            other.dims[its_dimension],
+            other.mesh,
+        )
+
+    def matches(self, other: Placement) -> bool:
+        """Return whether equal template coordinates are owned by equal ranks."""
+        return (self.template, self.dims, self.mesh) == (other.template, other.dims, other.mesh)
+
+
+NOWHERE = Placement((), (), (), MeshSpec(()), "C")
+"""Of a number, which every rank has."""
+
+
+@lru_cache(maxsize=1024)
+def ranks_of(mesh: MeshSpec, axes: tuple[str, ...]) -> Expr:
+    """Return the number of ranks along some mesh axes together."""
+    extents = dict(mesh.axes)
+    product = ONE
+    for axis in axes:
+        extent = extents[axis]
+        product = product * (num(extent) if isinstance(extent, int) else sym(extent))
+    return product
+
+
+def declared_placement(array: DeclaredArray) -> Placement:
+    """Return the placement that a declaration states."""
+    spec = array.spec
+    origin = tuple(ZERO for _ in array.extents)
+    return Placement(array.extents, origin, spec.dims, spec.mesh, spec.order)
+
+
+def is_spread_in_steps(source: Placement, region: tuple[Subscript, ...]) -> bool:
+    """Return whether a region has a slice with a step along a distributed dimension."""
+    return any(isinstance(part, Strided) and source.is_spread(d) for d, part in enumerate(region))
+
+
+def region_placement(source: Placement, region: tuple[Subscript, ...]) -> Placement:
+    """Return where a region of an array lives, as an array of its own.
+
+    What is made of every so many elements of a distributed dimension is cut into blocks of its
+    own, which lie beside those of the dimension where these are multiples of the step.
+
+    Raises
+    ------
+    NotPriced
+        Where its elements are not neighbours of one another along a dimension that is dealt out.
+    """
+    if any(
+        isinstance(part, Strided) and source.is_spread(d) and isinstance(source.dims[d], CyclicDim)
+        for d, part in enumerate(region)
+    ):
+        raise NotPriced("an array of its own out of a slice with a step of a dealt out dimension")
+    kept = [(d, part) for d, part in enumerate(region) if not isinstance(part, Point)]
+    places = [_place(source, d, part) for d, part in kept]
+    return Placement(
+        template=tuple(template for template, _ in places),
+        origin=tuple(origin for _, origin in places),
+        dims=tuple(source.dims[d] for d, _ in kept),
+        mesh=source.mesh,
+        order=source.order,
+    )
+
+
+def _place(source: Placement, dimension: int, part: Range | Strided) -> tuple[Expr, Expr]:
+    """Return the extent of what is distributed, and where in it a slice begins."""
+    template, origin = source.template[dimension], source.origin[dimension]
+    if not isinstance(part, Strided):
+        return template, origin + part.low
+    if source.is_spread(dimension):
+        return ceil_steps(template, part.step), floor_steps(origin + part.start, part.step)
+    # along a dimension that is not distributed, elements that are apart may count as neighbours
+    return length_of(part), ZERO
+
+
+def low_of(part: Subscript) -> Expr:
+    """Return the first index that a subscript selects."""
+    return bounds_in(part)[0]
+
+
+def local_step(placement: Placement, dimension: int, part: Subscript) -> Expr:
+    """Return how many elements lie between those that a subscript selects, in a rank's memory."""
+    if not isinstance(part, Strided):
+        return ONE
+    if placement.is_spread(dimension):
+        return placement.progression(dimension, part).local_step
+    return num(part.step)
+
+
+def in_steps(
+    pitches: tuple[Expr, ...], placement: Placement, region: tuple[Subscript, ...]
+) -> tuple[Expr, ...]:
+    """Return how far neighbours in a region lie apart, from how far those in its array do."""
+    if not any(isinstance(part, Strided) for part in region):
+        return pitches
+    steps = (local_step(placement, dimension, part) for dimension, part in enumerate(region))
+    return tuple(pitch * step for pitch, step in zip(pitches, steps, strict=True))
+
+
+def local_count(placement: Placement, dimension: int, part: Subscript, facts: Facts) -> Expr:
+    """Return how many of the indices that a subscript selects the busiest rank owns."""
+    return _local_count(placement, dimension, part, facts.bounds)
+
+
+@lru_cache(maxsize=4096)
+def _local_count(placement: Placement, dimension: int, part: Subscript, bounds: Bounds) -> Expr:
+    # variants of a kernel ask the same of the arrays that they leave alone
+    facts = Facts(bounds)
+    if placement.is_spread(dimension):
+        if isinstance(part, Strided):
+            return placement.progression(dimension, part).count(facts)
+        return placement.along(dimension, part).count(facts)
+    count = length_of(part)
+    return count if facts.non_negative(count) else maximum(0, count)
+
+
+def local_extents(
+    placement: Placement, extents: tuple[Expr, ...], facts: Facts
+) -> tuple[Expr, ...]:
+    """Return the shape of the largest part of an array that a rank holds."""
+    return tuple(
+        local_count(placement, dimension, Range(ZERO, extent), facts)
+        for dimension, extent in enumerate(extents)
+    )
+
+
+@lru_cache(maxsize=1024)
+def pitches_bytes(
+    extents: tuple[Expr, ...], order: StorageOrder, itemsize_bytes: int
+) -> tuple[Expr, ...]:
+    """Return the distance in memory between neighbours along each dimension of a dense array."""
+    step: Expr = num(itemsize_bytes)
+    steps: dict[int, Expr] = {}
+    dimensions = range(len(extents))
+    for dimension in reversed(dimensions) if order == "C" else dimensions:
+        steps[dimension] = step
+        step = step * extents[dimension]
+    return tuple(steps[dimension] for dimension in dimensions)

@@ -1,0 +1,1 @@
+"""What is known of sizes while a kernel is lowered."""

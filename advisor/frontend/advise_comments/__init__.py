@@ -1,0 +1,1 @@
+"""Comments that begin with ``# advise:``: their grammar, what they say, and of what."""

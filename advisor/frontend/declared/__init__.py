@@ -1,0 +1,1 @@
+"""What is declared of a kernel: annotations, decorators, what its module says, what runs showed."""

@@ -1,0 +1,291 @@
+"""Declarations from what a run showed, in the place of annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+
+import libcst as cst
+
+from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
+from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
+from advisor.frontend.declared.module import FoundKernel
+from advisor.frontend.naming.bindings import NameScope
+from advisor.frontend.naming.literals import literal_int
+from advisor.frontend.naming.scope import Scope
+from advisor.frontend.syntax.walking import show
+from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
+from advisor.ir.statements import Unknown
+from advisor.observed import Seen, SeenArray
+from advisor.source import Span
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
+from costdb.expr.names import is_name
+
+_Axis = tuple[str, int]
+
+
+def as_seen(
+    seen: Seen, function: FoundKernel, scope: Scope, parameters: Mapping[str, Span]
+) -> None:
+    """Let parameters be what a run showed; distributions stay as annotations say.
+
+    Parameters
+    ----------
+    seen : Seen
+    function : FoundKernel
+    scope : Scope
+        At the start of the kernel, with what annotations declare.
+    parameters : mapping of str to Span
+        Where each stands.
+    """
+    for name, array in list(scope.declared.items()):
+        scope.declared[name] = _restated(array, seen)
+    bound = function.scopes[-1].bound
+    once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
+    for name, array in _declared(seen, function.node, parameters, once).items():
+        scope.declared.setdefault(name, array)
+    for name in _sizes(seen) & parameters.keys():
+        if is_name(name):
+            scope.scalars.setdefault(name, sym(name))
+    for name, dtype in _other_numbers(seen).items():
+        if name in parameters and name not in scope.scalars:
+            scope.numbers.setdefault(name, dtype)
+
+
+def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
+    """Return what may do anything with a function, also where a call elsewhere does it."""
+    named = function.decorators
+    told = any(part in COMPILERS for name in named for part in name.split("."))
+    if seen.source in ("numba", "text") and not told:
+        return (*named, "numba")
+    return named if named or function.marked else ("its caller",)
+
+
+def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknown, ...]:
+    """Return an unknown for an array of which nothing says how it lies in memory.
+
+    Parameters
+    ----------
+    seen : Seen
+    own : NameScope
+        Names of the function.
+    scope : Scope
+        With what is declared.
+    span : Span
+        The place to name.
+    """
+    for array in seen.arrays:
+        if array.layout == "A" and array.name in own.used and array.name not in scope.declared:
+            reason = f"`{array.name}` came with strides that its type does not tell (layout A)"
+            return (Unknown(reason, frozenset((array.name,)), span),)
+    return ()
+
+
+def _declared(
+    seen: Seen, node: cst.FunctionDef, places: Mapping[str, Span], once: Collection[str]
+) -> dict[str, DeclaredArray]:
+    """Return the array arguments as declarations of arrays that are not distributed.
+
+    Arrays whose strides the type does not tell, and those of element types that no model knows,
+    are left out: the statements that use them become unknown, and say so.
+
+    Parameters
+    ----------
+    seen : Seen
+    node : libcst.FunctionDef
+        Its source; names that it gives to extents name the sizes.
+    places : mapping of str to Span
+        Where each parameter stands.
+    once : collection of str
+        Names that the function binds once.
+    """
+    arrays = {
+        array.name: array for array in seen.arrays if array.name in places and _is_usable(array)
+    }
+    names = _names_of_extents(node, arrays, once)
+    # arrays of one and the same shape share their sizes, or a + b could not be read
+    shared: dict[tuple[int, ...] | str, str] = {}
+    found: dict[str, DeclaredArray] = {}
+    for name, array in arrays.items():
+        shape = array.like if array.shape is None else array.shape
+        like = shared.setdefault(shape, name) if shape else name
+        extents = tuple(names.get((like, axis), f"{like}.axis{axis}") for axis in range(array.ndim))
+        spec = ArraySpec(
+            name=name,
+            dtype=array.dtype,
+            shape=extents,
+            dims=tuple(NotDistributed() for _ in extents),
+            mesh=MeshSpec(),
+            order=_order(array),
+            halo=(0,) * array.ndim,
+        )
+        place = Places(places[name], (), ())
+        symbols = tuple(sym(extent) for extent in extents)
+        found[name] = DeclaredArray(spec, dtype_of(array.dtype).name, symbols, place)
+    return found
+
+
+def _restated(declared: DeclaredArray, seen: Seen) -> DeclaredArray:
+    """Return an annotated array with the element type and storage order that were seen."""
+    for array in seen.arrays:
+        if array.name == declared.spec.name and array.ndim == len(declared.extents):
+            if not _is_usable(array):
+                return declared
+            dtype = dtype_of(array.dtype).name
+            spec = replace(declared.spec, order=_order(array), dtype=dtype)
+            return replace(declared, spec=spec, dtype=dtype)
+    return declared
+
+
+def _sizes(seen: Seen) -> frozenset[str]:
+    """Return the parameters that are sizes: whole numbers, but for those that were below 1."""
+    return frozenset(
+        number.name
+        for number in seen.numbers
+        if _kind(number.dtype) is Kind.INTEGER and (number.value is None or number.value >= 1)
+    )
+
+
+def _other_numbers(seen: Seen) -> dict[str, str]:
+    """Return the other numeric parameters with their types."""
+    sizes = _sizes(seen)
+    return {
+        number.name: number.dtype
+        for number in seen.numbers
+        if number.name not in sizes and _kind(number.dtype) is not None
+    }
+
+
+def seen_sizes(
+    seen: Seen, arrays: Mapping[str, DeclaredArray], scalars: Collection[str], span: Span
+) -> dict[str, SizeBinding]:
+    """Return the sizes that the arguments bind; none that two arguments disagree on.
+
+    Parameters
+    ----------
+    seen : Seen
+    arrays : mapping of str to DeclaredArray
+        What was declared of the arguments, by annotations or by what was seen.
+    scalars : collection of str
+        Parameters that are sizes.
+    span : Span
+        The place to name where one is needed.
+    """
+    values: dict[str, set[int]] = {}
+    origins: dict[str, str] = {}
+    for array in seen.arrays:
+        declared = arrays.get(array.name)
+        if array.shape is None or declared is None or len(declared.extents) != array.ndim:
+            continue
+        for extent, value in zip(declared.extents, array.shape, strict=True):
+            for name, size in solved(extent, value):
+                values.setdefault(name, set()).add(size)
+                origins.setdefault(name, array.made)
+    for number in seen.numbers:
+        if number.name in scalars and number.value is not None:
+            values.setdefault(number.name, set()).add(number.value)
+            origins.setdefault(number.name, number.given)
+    for name, extent_of_mesh in _mesh_sizes(seen, arrays.values()):
+        values.setdefault(name, set()).add(extent_of_mesh)
+    return {
+        name: SizeBinding(next(iter(found)), span, origins.get(name) or seen.origin)
+        for name, found in values.items()
+        if len(found) == 1 and min(found) >= 1
+    }
+
+
+def solved(extent: Expr, value: int) -> Iterable[tuple[str, int]]:
+    """Yield the size that an extent linear in a single one determines."""
+    names = free_symbols(extent)
+    if len(names) != 1:
+        return
+    (name,) = names
+    try:
+        start = evaluate(extent, {name: 0})
+        slope = evaluate(extent, {name: 1}) - start
+        if slope == 0:
+            return
+        size = int((value - start) / slope)
+        if evaluate(extent, {name: size}) == value:
+            yield name, size
+    except ExprError:
+        return
+
+
+def _mesh_sizes(seen: Seen, arrays: Iterable[DeclaredArray]) -> Iterable[tuple[str, int]]:
+    """Yield the extent of a mesh that the number of ranks determines."""
+    for array in arrays:
+        names = [extent for _, extent in array.spec.mesh.axes if isinstance(extent, str)]
+        known = 1
+        for _, extent in array.spec.mesh.axes:
+            known *= extent if isinstance(extent, int) else 1
+        if seen.ranks > 1 and len(names) == 1 and seen.ranks % known == 0:
+            yield names[0], seen.ranks // known
+
+
+def _order(array: SeenArray) -> StorageOrder:
+    # numba calls a vector C, whichever it is
+    return "F" if array.layout == "F" and array.ndim > 1 else "C"
+
+
+def _is_usable(array: SeenArray) -> bool:
+    return array.ndim > 0 and array.layout != "A" and _kind(array.dtype) is not None
+
+
+def _kind(dtype: str) -> Kind | None:
+    try:
+        return kind_of(dtype)
+    except UnknownDtype:
+        return None
+
+
+class _Extents(cst.CSTVisitor):
+    """Finds ``n, m = a.shape`` and ``n = a.shape[0]`` or ``len(a)``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, _Axis]] = []
+
+    def visit_Assign(self, node: cst.Assign) -> None:  # noqa: N802
+        if len(node.targets) != 1:
+            return
+        target, value = node.targets[0].target, node.value
+        if isinstance(target, cst.Tuple) and (array := _shape_of(value)) is not None:
+            for axis, element in enumerate(target.elements):
+                if isinstance(element.value, cst.Name):
+                    self.found.append((element.value.value, (array, axis)))
+        elif isinstance(target, cst.Name) and (place := _one_extent(value)) is not None:
+            self.found.append((target.value, place))
+
+
+def _names_of_extents(
+    node: cst.FunctionDef, arrays: Collection[str], once: Collection[str]
+) -> dict[_Axis, str]:
+    visitor = _Extents()
+    show(node.body, visitor)
+    names: dict[_Axis, str] = {}
+    for name, place in visitor.found:
+        if place[0] in arrays and name in once and name not in names.values():
+            names.setdefault(place, name)
+    return names
+
+
+def _shape_of(node: cst.BaseExpression) -> str | None:
+    match node:
+        case cst.Attribute(value=cst.Name(value=array), attr=cst.Name(value="shape")):
+            return array
+    return None
+
+
+def _one_extent(node: cst.BaseExpression) -> _Axis | None:
+    match node:
+        case cst.Subscript(value=inner, slice=[cst.SubscriptElement(slice=cst.Index(value=index))]):
+            array, axis = _shape_of(inner), literal_int(index)
+            if array is not None and axis is not None and axis >= 0:
+                return array, axis
+        case cst.Call(
+            func=cst.Name(value="len"),
+            args=[cst.Arg(value=cst.Name(value=array), keyword=None, star="")],
+        ):
+            return array, 0
+    return None

@@ -1,0 +1,1 @@
+"""Expressions of kernels, as values, regions and sizes of the intermediate form."""

@@ -1,0 +1,338 @@
+"""Array expressions of the source, as values of the intermediate form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+
+from advisor.dtypes import Kind
+from advisor.frontend.expressions.calls import METHODS, Calls
+from advisor.frontend.expressions.operations import ELEMENTWISE, OPERATORS, operands_of
+from advisor.frontend.expressions.regions import is_new_axis, region, reversed_axis, reversed_region
+from advisor.frontend.expressions.scalars import scalar
+from advisor.frontend.naming.literals import literal_int
+from advisor.frontend.naming.names import dotted, resolve
+from advisor.frontend.naming.scope import Scope
+from advisor.frontend.naming.written_out import entry_of
+from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import PYTHON_FLOAT, PYTHON_INTEGER, kind_of_or_none, strong, whole
+from advisor.ir.values import Copy, Elementwise, Expand, Flip, Gather, Read, Scalar, Scan, Value
+from costdb.expr import to_text
+
+
+def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
+    """Return the value of an expression over arrays and numbers.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything outside the understood language.
+    """
+    match node:
+        case cst.Name(value=name):
+            return _named(name, scope)
+        case cst.Integer():
+            return Scalar(node.value, PYTHON_INTEGER)
+        case cst.Float():
+            return Scalar(node.value, PYTHON_FLOAT)
+        case cst.UnaryOperation(operator=cst.Minus()):
+            operand = value_of(node.expression, scope)
+            if isinstance(operand, Scalar):
+                return Scalar("-" + operand.text, operand.dtype)
+            return Elementwise("negative", (operand,))
+        case cst.UnaryOperation(operator=cst.BitInvert()):
+            return Elementwise("invert", (_array(node.expression, scope),))
+        case cst.UnaryOperation(operator=cst.Plus()):
+            operand = value_of(node.expression, scope)
+            if isinstance(operand, Scalar):
+                return operand
+            return Copy(operand, scope.type_of(operand).dtype)
+        case cst.BinaryOperation(operator=cst.MatrixMultiply()):
+            left, right = value_of(node.left, scope), value_of(node.right, scope)
+            return _calls(scope).product(left, right)
+        case cst.BinaryOperation():
+            return _operation(OPERATORS.get(type(node.operator)), (node.left, node.right), scope)
+        case cst.Comparison() if len(node.comparisons) == 1:
+            other = node.comparisons[0]
+            operation = OPERATORS.get(type(other.operator))
+            return _operation(operation, (node.left, other.comparator), scope)
+        case cst.Subscript():
+            return _subscripted(node, scope)
+        case cst.IfExp():
+            return _chosen(node, scope)
+        case cst.Call():
+            return _call(node, scope)
+        case cst.Attribute():
+            return _attribute(node, scope)
+    raise NotUnderstood("this kind of expression is not understood")
+
+
+def whole_read(name: str, scope: Scope) -> Read:
+    """Return all of what an array's name denotes."""
+    return scope.select(name, whole(scope.extents_of(name)))
+
+
+def _named(name: str, scope: Scope) -> Value:
+    if scope.is_array(name):
+        return whole_read(name, scope)
+    if name in scope.scalars:
+        return Scalar(name, PYTHON_INTEGER)
+    if name in scope.numbers:
+        return Scalar(name, scope.numbers[name])
+    if name in scope.elements:
+        return scope.elements[name]
+    raise scope.unknown(name)
+
+
+def _attribute(node: cst.Attribute, scope: Scope) -> Value:
+    full = resolve(node, scope.imports)
+    if full in ("numpy.pi", "numpy.e", "numpy.inf", "math.pi", "math.e"):
+        return Scalar(full, PYTHON_FLOAT)
+    if node.attr.value == "T":
+        return _calls(scope).reversed_axes(value_of(node.value, scope))
+    if dotted(node) is not None and node.attr.value == "size":
+        return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
+    raise NotUnderstood(f"attribute `{node.attr.value}` is not understood")
+
+
+def _operation(operation: str | None, nodes: tuple[cst.BaseExpression, ...], scope: Scope) -> Value:
+    if operation is None:
+        raise NotUnderstood("this operator is not understood on arrays")
+    parts = tuple(value_of(node, scope) for node in nodes)
+    made = Elementwise(operation, parts)
+    found = scope.type_of(made)  # shapes must agree
+    numbers = [part for part in parts if isinstance(part, Scalar)]
+    if operation == "power" and scope.type_of(parts[0]).dtype == "bool":
+        raise NotUnderstood("a power of booleans, whose type depends on the exponent")
+    if len(numbers) < len(parts):
+        return made
+    if operation == "power" and not _has_known_type(numbers[0], numbers[1], *nodes):
+        raise NotUnderstood("a power of a number, whose type depends on its sign")
+    return Scalar(f"{operation}({', '.join(part.text for part in numbers)})", found.dtype)
+
+
+def _chosen(node: cst.IfExp, scope: Scope) -> Value:
+    """Return one of two numbers, as elements of arrays decide: both count as computed."""
+    made = _operation("where", (node.test, node.body, node.orelse), scope)
+    if isinstance(made, Scalar) or scope.type_of(made).extents or not scope.by_element:
+        raise NotUnderstood("a choice between two values by something other than elements")
+    return made
+
+
+def _has_known_type(
+    base: Scalar, exponent: Scalar, base_node: cst.BaseExpression, exponent_node: cst.BaseExpression
+) -> bool:
+    """Return whether the type of a power of numbers follows from the types of both.
+
+    A whole number to a negative power is a fraction, and a negative one to a fraction is complex.
+    """
+    if exponent.dtype == PYTHON_INTEGER:
+        whole_base = base.dtype == PYTHON_INTEGER or kind_of_or_none(base.dtype) is Kind.INTEGER
+        power = literal_int(exponent_node)
+        return not whole_base or (power is not None and power >= 0)
+    root = literal_int(base_node)
+    return base.dtype != PYTHON_INTEGER or (root is not None and root >= 0)
+
+
+def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
+    if isinstance(node.value, cst.Name) and scope.is_array(node.value.value):
+        name = node.value.value
+        extents = scope.extents_of(name)
+        axis = reversed_axis(node.slice, len(extents))
+        if axis is not None:
+            return Flip(whole_read(name, scope), axis)
+        places = _places(node.slice, scope)
+        if places is not None and len(extents) == 1:
+            return Gather(whole_read(name, scope), places)
+        kept = [element for element in node.slice if not is_new_axis(element)]
+        turned = reversed_region(kept, extents, scope) if len(kept) == len(node.slice) else None
+        if turned is not None:
+            return Flip(scope.select(name, turned[0]), turned[1])
+        try:
+            part = region(kept, extents, scope)
+        except NotUnderstood as refused:
+            place = element_place(node.slice, scope)
+            if mask_of(node, scope) is not None:
+                raise NotUnderstood(MASKED) from refused
+            if place is None or len(extents) != 1:
+                raise refused
+            return Gather(whole_read(name, scope), place)
+        selected: Value = scope.select(name, part)
+        return _expanded(selected, node.slice)
+    entry = entry_of(node, scope)
+    if entry is not None:
+        return value_of(entry, scope)
+    if isinstance(node.value, cst.Attribute) and node.value.attr.value == "shape":
+        return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
+    inner = value_of(node.value, scope)
+    if node.slice and all(_is_plain_or_new(element) for element in node.slice):
+        return _expanded(inner, node.slice)
+    axis = reversed_axis(node.slice, len(scope.type_of(inner).extents))
+    if axis is None:
+        raise NotUnderstood("a subscript of an expression")
+    return _flip(inner, axis)
+
+
+MASKED = "elements that a mask chooses: only the data know how many"
+
+
+def mask_of(node: cst.Subscript, scope: Scope) -> Value | None:
+    """Return the truth values that choose elements of a whole array; None for another subscript."""
+    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
+        return None
+    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
+        return None
+    try:
+        mask = value_of(node.slice[0].slice.value, scope)
+        found = scope.type_of(mask)
+    except NotUnderstood:
+        return None
+    same = found.extents == scope.extents_of(node.value.value)
+    return mask if found.dtype == "bool" and same else None
+
+
+def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
+    """Return the place of ``x[places[i]]``, which only the data know; None for any other."""
+    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
+        return None
+    try:
+        place = value_of(elements[0].slice.value, scope)
+        found = scope.type_of(place)
+    except NotUnderstood:
+        return None
+    whole_number = kind_of_or_none(found.dtype) is Kind.INTEGER
+    known = isinstance(place, Scalar) or found.extents or not whole_number
+    return None if known or not is_of_elements(place) else place
+
+
+def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
+    """Return the array of places of ``x[places]``; None where it is another subscript."""
+    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
+        return None
+    node = elements[0].slice.value
+    if not isinstance(node, cst.Name) or not scope.is_array(node.value):
+        return None
+    places = whole_read(node.value, scope)
+    found = scope.type_of(places)
+    if found.dtype == "bool":
+        raise NotUnderstood(MASKED)
+    if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
+        raise NotUnderstood("an array as subscript that is no vector of whole numbers")
+    return places
+
+
+def _is_plain_or_new(element: cst.SubscriptElement) -> bool:
+    entry = element.slice
+    plain = isinstance(entry, cst.Slice) and not (entry.lower or entry.upper or entry.step)
+    return plain or is_new_axis(element)
+
+
+def _expanded(value: Value, elements: Sequence[cst.SubscriptElement]) -> Value:
+    """Put in the new axes of a subscript, by their places among the dimensions that remain."""
+    if not any(map(is_new_axis, elements)):
+        return value
+    position = 0
+    for element in elements:
+        entry = element.slice
+        if isinstance(entry, cst.Index) and isinstance(entry.value, cst.Ellipsis):
+            raise NotUnderstood("an ellipsis beside a new axis")
+        if is_new_axis(element):
+            value = Expand(value, position)
+        if is_new_axis(element) or isinstance(entry, cst.Slice):
+            position += 1
+    return value
+
+
+def _flip(inner: Value, axis: int) -> Value:
+    """A scan of a reversed array, reversed back, is a scan from the other end."""
+    if isinstance(inner, Scan) and inner.axis == axis and not inner.reverse:
+        operand = inner.operand
+        if isinstance(operand, Flip) and operand.axis == axis:
+            return Scan(operand.operand, axis, inner.operation, inner.dtype, reverse=True)
+    return Flip(inner, axis)
+
+
+def _calls(scope: Scope) -> Calls:
+    return Calls(scope, lambda node: value_of(node, scope))
+
+
+def _call(node: cst.Call, scope: Scope) -> Value:
+    full = resolve(node.func, scope.imports)
+    if full is not None and full.startswith("numpy."):
+        name = full.removeprefix("numpy.")
+        if name in ELEMENTWISE:
+            return _ufunc(ELEMENTWISE[name], node.args, scope)
+        return _calls(scope).function(name, node.args)
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
+        receiver = value_of(node.func.value, scope)
+        if not isinstance(receiver, Scalar):
+            return _calls(scope).method(node.func.attr.value, receiver, node.args)
+    if full in _OF_MATH and len(node.args) == 1 and not node.args[0].star:
+        operand = value_of(node.args[0].value, scope)
+        if isinstance(operand, Scalar):
+            return Scalar(f"{full}({operand.text})", PYTHON_FLOAT)
+        if not scope.type_of(operand).extents:
+            return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
+    if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
+        made = _builtin(node.func.value, node.args, scope)
+        if made is not None:
+            return made
+    called = dotted(node.func) or "this expression"
+    raise NotUnderstood(f"the call of `{called}` is not understood")
+
+
+_OF_MATH = frozenset({"math.sqrt", "math.exp", "math.log", "math.sin", "math.cos"})
+
+
+_EXTREMES = {"min": "minimum", "max": "maximum"}
+
+
+def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
+    """Return the value of a call of a builtin function; None for those that are not read."""
+    if any(argument.keyword or argument.star for argument in given):
+        return None
+    nodes = tuple(argument.value for argument in given)
+    if name == "abs" and len(nodes) == 1:
+        return _operation("absolute", nodes, scope)
+    if name in ("float", "int") and len(nodes) == 1:
+        operand = value_of(nodes[0], scope)
+        if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
+            return Copy(operand, "float64" if name == "float" else "int64")
+    if name == "len" and len(nodes) == 1 and isinstance(nodes[0], cst.Name):
+        array = nodes[0].value
+        extents = scope.extents_of(array) if scope.is_array(array) else ()
+        return Scalar(to_text(extents[0]), PYTHON_INTEGER) if extents else None
+    if name in _EXTREMES and len(nodes) > 1:
+        parts = [value_of(node, scope) for node in nodes]
+        if any(scope.type_of(part).extents for part in parts):
+            raise NotUnderstood(f"`{name}` of whole arrays")
+        made = parts[0]
+        for part in parts[1:]:
+            both = Elementwise(_EXTREMES[name], (made, part))
+            if isinstance(made, Scalar) and isinstance(part, Scalar):
+                text = f"{name}({made.text}, {part.text})"
+                made = Scalar(text, scope.type_of(both).dtype)
+            else:
+                made = both
+        return made
+    return None
+
+
+def _array(node: cst.BaseExpression, scope: Scope) -> Value:
+    value = value_of(node, scope)
+    if isinstance(value, Scalar):
+        raise NotUnderstood("this operator is not understood on numbers")
+    return value
+
+
+def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
+    """Read a function that takes its operands by position, and nothing else."""
+    if operation == "where" and len(given) == 1:
+        raise NotUnderstood("the places where something holds: only the data know how many")
+    if len(given) != operands_of(operation) or any(a.keyword or a.star for a in given):
+        raise NotUnderstood(f"the arguments of `{operation}` are not understood")
+    made = _operation(operation, tuple(argument.value for argument in given), scope)
+    # unlike an operator, it makes NumPy's number of a Python one
+    return Scalar(made.text, strong(made.dtype)) if isinstance(made, Scalar) else made

@@ -1,0 +1,162 @@
+"""Conditions: what evaluating them needs and does, and how they come out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import libcst as cst
+
+from advisor.frontend.expressions.arrays import value_of
+from advisor.frontend.expressions.scalars import scalar
+from advisor.frontend.naming.bindings import NameVisitor
+from advisor.frontend.naming.scope import Scope
+from advisor.frontend.naming.written_out import items_of
+from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.walking import show
+from advisor.ir.signs import known_non_negative
+from advisor.ir.statements import ScalarBind, Statement
+from advisor.ir.values import Scalar
+from advisor.source import Span
+from costdb.expr import Expr, equal, less, less_equal, logical_and, logical_not, logical_or, num
+
+CONDITION = "<condition>"
+"""The name under which a number is bound that only a condition uses."""
+
+_METADATA = frozenset({"shape", "ndim", "dtype", "size", "itemsize", "nbytes", "flags"})
+_PURE = frozenset({"len", "isinstance", "min", "max", "int", "float", "bool", "abs", "round"})
+_OF_METADATA = frozenset({"len", "isinstance"})
+
+
+class _Uses(NameVisitor):
+    """Names whose values an expression needs, and whether evaluating it may do anything else."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__()
+        self.scope = scope
+        self.values: set[str] = set()
+        self.acts = False
+
+    def name_seen(self, name: str) -> None:
+        self.values.add(name)
+
+    def visit_Attribute(self, node: cst.Attribute) -> bool:  # noqa: N802
+        return not (isinstance(node.value, cst.Name) and node.attr.value in _METADATA)
+
+    def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802
+        name = node.func.value if isinstance(node.func, cst.Name) else None
+        if name not in _PURE or self.scope.not_builtin(name):
+            self.acts = True
+            return True
+        return not (
+            name in _OF_METADATA
+            and all(isinstance(argument.value, cst.Name) for argument in node.args)
+        )
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:  # noqa: N802
+        self.acts = True
+
+    def visit_Await(self, node: cst.Await) -> None:  # noqa: N802
+        self.acts = True
+
+    def visit_Yield(self, node: cst.Yield) -> None:  # noqa: N802
+        self.acts = True
+
+
+def is_inert(node: cst.BaseExpression, scope: Scope) -> bool:
+    """Return whether evaluating an expression reads no array's elements and does nothing else."""
+    uses = _Uses(scope)
+    show(node, uses)
+    return not uses.acts and not any(map(scope.is_array, uses.values))
+
+
+def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[Statement]:
+    """Return what it takes to evaluate a condition.
+
+    Raises
+    ------
+    NotUnderstood
+        Where it may do more than read.
+    """
+    if is_inert(test, scope):
+        return ()
+    value = value_of(test, scope)
+    if isinstance(value, Scalar):
+        return ()
+    if scope.type_of(value).extents:
+        raise NotUnderstood("the truth of a whole array")
+    return (ScalarBind(CONDITION, value, span),)
+
+
+def truth(test: cst.BaseExpression, scope: Scope) -> Expr | None:
+    """Return 1 where a condition on whole numbers is true and 0 elsewhere; None for any other.
+
+    Sizes and loop indices are whole numbers that are known as expressions, so a condition on them
+    is no matter of probability.
+    """
+    match test:
+        case cst.Comparison():
+            return _compared(test, scope)
+        case cst.BooleanOperation(left=left, operator=operator, right=right):
+            first, second = truth(left, scope), truth(right, scope)
+            if first is None or second is None:
+                return None
+            join = logical_and if isinstance(operator, cst.And) else logical_or
+            return join(first, second)
+        case cst.UnaryOperation(operator=cst.Not(), expression=inner):
+            inverse = truth(inner, scope)
+            return None if inverse is None else logical_not(inverse)
+    return None
+
+
+def _compared(test: cst.Comparison, scope: Scope) -> Expr | None:
+    nodes = [test.left, *(part.comparator for part in test.comparisons)]
+    if len(nodes) == 2 and all(isinstance(node, cst.Tuple) for node in nodes):
+        return _same_tuples(test.comparisons[0].operator, nodes, scope)
+    try:
+        values = [scalar(node, scope) for node in nodes]
+    except NotUnderstood:
+        return None
+    found = num(1)
+    for part, (left, right) in zip(test.comparisons, pairwise(values), strict=True):
+        one = _relation(part.operator, left, right, scope)
+        if one is None:
+            return None
+        found = logical_and(found, one)
+    return found
+
+
+def _same_tuples(
+    operator: cst.BaseCompOp, nodes: Sequence[cst.BaseExpression], scope: Scope
+) -> Expr | None:
+    """Return whether two written-out tuples of whole numbers are equal, or differ."""
+    columns = [items_of(node, scope) for node in nodes]
+    known = [column for column in columns if column is not None]
+    if len(known) < 2 or not isinstance(operator, cst.Equal | cst.NotEqual):
+        return None
+    same = num(len(known[0]) == len(known[1]))
+    try:
+        for left, right in zip(*known, strict=False):
+            same = logical_and(same, equal(scalar(left, scope), scalar(right, scope)))
+    except NotUnderstood:
+        return None
+    return same if isinstance(operator, cst.Equal) else logical_not(same)
+
+
+def _relation(operator: cst.BaseCompOp, left: Expr, right: Expr, scope: Scope) -> Expr | None:
+    match operator:
+        case cst.Equal():
+            return equal(left, right)
+        case cst.NotEqual():
+            return logical_not(equal(left, right))
+        case cst.GreaterThan() | cst.GreaterThanEqual():
+            left, right = right, left
+    strict = isinstance(operator, cst.LessThan | cst.GreaterThan)
+    if not strict and not isinstance(operator, cst.LessThanEqual | cst.GreaterThanEqual):
+        return None
+    # known for all sizes of at least 1, so that no price needs to ask
+    if known_non_negative(right - left - (1 if strict else 0), scope.minima):
+        return num(1)
+    if known_non_negative(left - right - (0 if strict else 1), scope.minima):
+        return num(0)
+    return less(left, right) if strict else less_equal(left, right)

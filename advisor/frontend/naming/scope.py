@@ -1,0 +1,297 @@
+"""What the names of a kernel denote at one point of its body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import libcst as cst
+
+from advisor.dtypes import UnknownDtype
+from advisor.frontend.syntax.problems import NotKnown, NotUnderstood
+from advisor.ir.dependence import bounds_of
+from advisor.ir.kernel import DeclaredArray, LocalArray
+from advisor.ir.nests import index_symbol
+from advisor.ir.shapes import ArrayType, ShapeConflict, describe, region_extents
+from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, reads
+from advisor.source import Span
+from costdb.expr import Expr
+
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What names denote at one point, apart from the arrays that are known by name."""
+
+    views: Mapping[str, Read]
+    scalars: Mapping[str, Expr]
+    numbers: Mapping[str, str]
+    lost: frozenset[str]
+    elements: Mapping[str, Value]
+
+
+@dataclass(slots=True)
+class Scope:
+    """Names while a kernel's body is read from top to bottom.
+
+    Attributes
+    ----------
+    imports : mapping of str to str
+        What imported names stand for.
+    not_builtin : callable
+        Tells whether a name may be something other than the builtin of that name.
+    declared, locals : dict
+        Arrays; a name keeps one element type and shape.
+    views : dict of str to Read
+        Names that denote part of another array's memory.
+    scalars : dict of str to Expr
+        Integer variables whose value is an expression over sizes.
+    numbers : dict of str to str
+        Other numeric variables and their type.
+    minima : dict of str to int
+        Least value of a symbol, where it is not 1.
+    maxima : dict of str to Expr
+        Greatest value of the index of each loop around, outermost first.
+    starts : dict of str to Expr
+        Least value of the same indices, over those around them.
+    accumulating : set of str
+        Numbers that the loops around only accumulate, and that nothing within them may see.
+    elements : dict of str to Value
+        Numbers that an iteration computes from single elements, as what they are computed from.
+    by_element : bool
+        Whether the innermost loop around holds nothing but statements on single elements.
+    started : dict of str to Scalar
+        Numbers that were surely set since the loop around began its iteration, and to what.
+    totals : dict of str to LocalArray
+        Numbers that loops accumulate from elements, as arrays of no dimensions.
+    lost : set of str
+        Arrays whose names now denote something that is not known.
+    strided : set of str
+        Arrays that share memory with another in a way that regions cannot express.
+    renamed : set of str
+        Arrays whose names were exchanged.
+    loop_texts : dict of str to str
+        For the index of each loop its name, where the body leaves it alone.
+    implied : set of str
+        Arrays that the source needs where the statements read from it do not say so: for
+        their shape or element type, say.
+    loops : dict of int to int
+        The numbers of loops by the lines in which they begin, in the order of reading.
+    written_out : dict of str to node
+        Names of tuples and lists of numbers that stand in the source, and that nothing changes.
+    bound_once : callable
+        Tells whether the kernel binds a name in one place only.
+    hints : mapping of str to str
+        Why parameters are not known that nothing declares, and what to write.
+    """
+
+    imports: Mapping[str, str]
+    span: Callable[[cst.CSTNode], Span]
+    not_builtin: Callable[[str], bool] = field(default=lambda name: False)
+    declared: dict[str, DeclaredArray] = field(default_factory=dict)
+    locals: dict[str, LocalArray] = field(default_factory=dict)
+    views: dict[str, Read] = field(default_factory=dict)
+    scalars: dict[str, Expr] = field(default_factory=dict)
+    numbers: dict[str, str] = field(default_factory=dict)
+    minima: dict[str, int] = field(default_factory=dict)
+    maxima: dict[str, Expr] = field(default_factory=dict)
+    starts: dict[str, Expr] = field(default_factory=dict)
+    accumulating: set[str] = field(default_factory=set)
+    elements: dict[str, Value] = field(default_factory=dict)
+    by_element: bool = False
+    started: dict[str, Scalar] = field(default_factory=dict)
+    totals: dict[str, LocalArray] = field(default_factory=dict)
+    lost: set[str] = field(default_factory=set)
+    strided: set[str] = field(default_factory=set)
+    renamed: set[str] = field(default_factory=set)
+    loop_texts: dict[str, str] = field(default_factory=dict)
+    implied: set[str] = field(default_factory=set)
+    loops: dict[int, int] = field(default_factory=dict)
+    written_out: dict[str, cst.BaseExpression] = field(default_factory=dict)
+    bound_once: Callable[[str], bool] = field(default=lambda name: False)
+    hints: Mapping[str, str] = field(default_factory=dict)
+
+    def unknown(self, name: str) -> NotKnown:
+        """Return the problem that nothing says what a name denotes."""
+        return NotKnown(name, self.hints.get(name, f"`{name}` is not known here"))
+
+    def index(self, variable: str | None, line: int) -> str:
+        """Return the symbol of the index of the loop that begins in a line."""
+        number = self.loops.setdefault(line, len(self.loops) + 1)
+        return index_symbol(variable or "iteration", number)
+
+    def is_array(self, name: str) -> bool:
+        """Return whether a name denotes an array or a view of one."""
+        return name in self.views or (self.has_array(name) and name not in self.lost)
+
+    def has_array(self, name: str) -> bool:
+        """Return whether a name denotes an array of its own somewhere in the kernel."""
+        return name in self.declared or name in self.locals
+
+    def array_type(self, name: str) -> ArrayType:
+        """Return the type of a declared or local array."""
+        if name not in self.lost:
+            if name in self.declared:
+                array = self.declared[name]
+                return ArrayType(array.dtype, array.extents)
+            if name in self.locals:
+                return ArrayType(self.locals[name].dtype, self.locals[name].extents)
+        if name in self.totals:
+            return ArrayType(self.totals[name].dtype, ())
+        reason = self.hints.get(name, f"`{name}` is not known to be an array")
+        raise NotKnown(name, reason)
+
+    def type_of(self, value: Value) -> ArrayType:
+        """Return element type and shape of a value."""
+        try:
+            return describe(value, self.array_type)
+        except (ShapeConflict, UnknownDtype) as error:
+            raise NotUnderstood(str(error)) from error
+
+    def select(self, name: str, region: tuple[Subscript, ...]) -> Read:
+        """Return a region of what a name denotes, in the index space of the array behind it."""
+        if name not in self.views:
+            return Read(name, region)
+        view = self.views[name]
+        parts = iter(region)
+        composed = (
+            outer if isinstance(outer, Point) else _within(outer, next(parts))
+            for outer in view.region
+        )
+        return Read(view.array, tuple(composed))
+
+    def extents_of(self, name: str) -> tuple[Expr, ...]:
+        """Return the shape of what a name denotes."""
+        if name in self.views:
+            return region_extents(self.views[name].region)
+        return self.array_type(name).extents
+
+    def bind_local(self, name: str, found: ArrayType) -> None:
+        """Let a name denote a fresh array from here on."""
+        if self.has_array(name):
+            self.lost.discard(name)
+            known = self.array_type(name)
+            if known != found:
+                raise NotUnderstood(f"`{name}` changes its shape or element type here")
+        self.forget(name)
+        self.lost.discard(name)
+        if not self.has_array(name):
+            self.locals[name] = LocalArray(found.dtype, found.extents)
+
+    def bind_view(self, name: str, view: Read) -> None:
+        """Let a name denote part of an array's memory from here on."""
+        if self.has_array(name):
+            raise NotUnderstood(f"`{name}` is rebound to another array's memory")
+        self.forget(name)
+        self.views[name] = view
+
+    def bind_scalar(self, name: str, value: Expr) -> None:
+        """Let a name denote a whole number."""
+        self._no_array(name)
+        self.forget(name)
+        self.scalars[name] = value
+
+    def bind_number(self, name: str, dtype: str) -> None:
+        """Let a name denote a number that is no expression over sizes."""
+        self._no_array(name)
+        self.forget(name)
+        self.numbers[name] = dtype
+
+    def bind_element(self, name: str, value: Value) -> None:
+        """Let a name denote what is computed from single elements of arrays."""
+        self._no_array(name)
+        self.forget(name)
+        self.elements[name] = value
+
+    def changed(self, array: str) -> None:
+        """Drop what was computed from an array that a statement changes."""
+        for name, value in list(self.elements.items()):
+            if any(read.array == array for read in reads(value)):
+                del self.elements[name]
+
+    def _no_array(self, name: str) -> None:
+        if self.has_array(name):
+            raise NotUnderstood(f"`{name}` is an array elsewhere and a number here")
+
+    def forget(self, name: str) -> None:
+        """Drop what a name denoted: it is about to denote something else."""
+        if self.has_array(name):
+            self.lost.add(name)
+        self.views.pop(name, None)
+        self.scalars.pop(name, None)
+        self.numbers.pop(name, None)
+        self.started.pop(name, None)
+        self.elements.pop(name, None)
+        # what shared the memory of the old array goes on doing so, but not of the new one
+        for view, target in list(self.views.items()):
+            if target.array == name:
+                del self.views[view]
+
+    def unsettle(self, names: Iterable[str]) -> None:
+        """Keep of names that a loop binds only that they are arrays, if they are."""
+        for name in names:
+            known = name not in self.lost
+            self.forget(name)
+            if known:
+                self.lost.discard(name)
+
+    def moment(self) -> Moment:
+        """Return what names denote now."""
+        return Moment(
+            dict(self.views),
+            dict(self.scalars),
+            dict(self.numbers),
+            frozenset(self.lost),
+            dict(self.elements),
+        )
+
+    def restore(self, moment: Moment) -> None:
+        """Let names denote what they did at a moment."""
+        self.views = dict(moment.views)
+        self.scalars = dict(moment.scalars)
+        self.numbers = dict(moment.numbers)
+        self.lost = set(moment.lost)
+        self.elements = dict(moment.elements)
+
+    def either(self, one: Moment, other: Moment) -> None:
+        """Keep what names denote at both of two moments, of which either may have been."""
+        self.views = _common(one.views, other.views)
+        self.scalars = _common(one.scalars, other.scalars)
+        self.numbers = _common(one.numbers, other.numbers)
+        self.lost = set(one.lost | other.lost)
+        self.elements = _common(one.elements, other.elements)
+
+    def behind(self, names: Iterable[str]) -> frozenset[str]:
+        """Return names together with the arrays whose memory they denote."""
+        given = frozenset(names)
+        return given | {self.views[name].array for name in given & self.views.keys()}
+
+    def arrays_among(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the arrays that names denote, or once denoted."""
+        return frozenset(name for name in self.behind(names) if self.has_array(name))
+
+
+def _within(outer: Range | Strided, inner: Subscript) -> Subscript:
+    """Return a subscript of a view, as one of the dimension that the view is taken from."""
+    if isinstance(outer, Range):
+        match inner:
+            case Range(low, high):
+                return Range(outer.low + low, outer.low + high)
+            case Strided(start, stop, step):
+                return Strided(outer.low + start, outer.low + stop, step)
+            case Point(at):
+                return Point(outer.low + at)
+    if isinstance(inner, Point):
+        return Point(outer.start + inner.at * outer.step)
+    low, high = bounds_of(inner)
+    # behind the last index that is selected, or where the slice itself stops
+    last = outer.start + (high - 1) * outer.step + 1
+    stop = outer.stop if high == outer.count else last
+    step = inner.step if isinstance(inner, Strided) else 1
+    return Strided(outer.start + low * outer.step, stop, outer.step * step)
+
+
+def _common(one: Mapping[str, Entry], other: Mapping[str, Entry]) -> dict[str, Entry]:
+    return {name: value for name, value in one.items() if other.get(name) == value}

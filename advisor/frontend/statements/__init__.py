@@ -1,0 +1,1 @@
+"""Statements of kernels, as statements of the intermediate form."""

@@ -1,0 +1,459 @@
+"""Statements of a kernel's body, as statements of the intermediate form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import libcst as cst
+
+from advisor.frontend.advise_comments.pragmas import Pragmas, spoken_of
+from advisor.frontend.declared.declarations import Declarations
+from advisor.frontend.expressions.conditions import evaluated, is_inert, truth
+from advisor.frontend.expressions.ranges import is_prange, range_of
+from advisor.frontend.expressions.written_items import bind_item
+from advisor.frontend.naming.bindings import assigned_names, names_in, target_names
+from advisor.frontend.naming.names import resolve
+from advisor.frontend.naming.scope import Scope
+from advisor.frontend.naming.written_out import MOST_ITERATIONS, items_of, looks_up, pairs
+from advisor.frontend.statements.accumulations import (
+    Combination,
+    accumulated,
+    combination,
+    is_by_element,
+)
+from advisor.frontend.statements.private_totals import stored_totals
+from advisor.frontend.statements.scatters import scattered_at_once
+from advisor.frontend.statements.simple import SimpleStatements
+from advisor.frontend.statements.stores import extreme
+from advisor.frontend.syntax.problems import NotKnown, NotUnderstood
+from advisor.ir.shapes import PYTHON_INTEGER, strong
+from advisor.ir.signs import least_index
+from advisor.ir.statements import (
+    Choice,
+    Loop,
+    Stated,
+    Statement,
+    Threads,
+    Unknown,
+    Unrolled,
+    mentioned,
+)
+from advisor.ir.values import Scalar
+from advisor.source import Span
+from costdb.expr import Expr, num, sym
+
+DEEPEST_LOOPS = 8
+"""Loops within loops that are still read: each may be read twice for each time around it."""
+
+
+class Body(SimpleStatements):
+    """Reads the statements of one kernel in order, keeping what names denote."""
+
+    def __init__(
+        self,
+        scope: Scope,
+        declarations: Declarations,
+        pragmas: Pragmas,
+        threads: Callable[[int], Threads],
+    ) -> None:
+        super().__init__(scope, declarations)
+        self.pragmas = pragmas
+        # of a loop over prange, by its line
+        self.threads = threads
+        self.loops_around = 0
+        # how often statements are read for loops over written-out values; 0 outside of any
+        self.copies = 0
+        self.reasons: dict[Span, str] = {}
+        # for what a name no longer denotes: the line that is not understood, and why
+        self.causes: dict[str, tuple[int, str]] = {}
+        self.starts: dict[Span, dict[str, Scalar]] = {}
+
+    def block(self, node: cst.BaseSuite, *, of_loop: bool = False) -> tuple[Statement, ...]:
+        """Return the statements of a suite; `of_loop`, of what a loop repeats."""
+        if self.source is None:
+            self.source = node
+        return self._parts(node.body, of_loop)
+
+    def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
+        found: list[Statement] = []
+        for position, part in enumerate(parts):
+            if of_loop and isinstance(part, cst.If) and _only_continues(part):
+                skipping = self._skipping(part, parts[position + 1 :])
+                if skipping is not None:
+                    return (*found, *skipping)
+            if isinstance(part, cst.SimpleStatementLine):
+                span = self.scope.span(part)
+                stated = spoken_of(self.pragmas.costs_us, range(span.start_line, span.end_line + 1))
+                if stated is not None:
+                    found.append(self._stated(part, stated))
+                    continue
+                for small in part.body:
+                    found.extend(self._guarded(small, self._accounted))
+            elif isinstance(part, cst.BaseSmallStatement):
+                found.extend(self._guarded(part, self._accounted))
+            elif isinstance(part, cst.BaseCompoundStatement):
+                found.extend(self._guarded(part, self._compound))
+        return tuple(found)
+
+    def _skipping(self, node: cst.If, rest: Sequence[cst.CSTNode]) -> Sequence[Statement] | None:
+        """Read ``if ...: continue`` and what follows it in the loop; None where it is unknown."""
+        lines = self._header(node)
+        if spoken_of(self.pragmas.costs_us, lines) is not None:
+            return None
+        try:
+            return self._if(node, lines, self.scope.span(node), rest)
+        except NotUnderstood:
+            return None
+
+    def _guarded(
+        self,
+        node: cst.BaseSmallStatement | cst.BaseCompoundStatement,
+        read: Callable[[Any], Sequence[Statement]],
+    ) -> Sequence[Statement]:
+        """Read a statement; what is not understood becomes an explicit unknown."""
+        mentions = self.scope.behind(names_in(node))
+        try:
+            return read(node)
+        except NotUnderstood as unknown:
+            self._forget_assigned(node)
+            span = self.scope.span(node)
+            root = self.causes.get(unknown.name) if isinstance(unknown, NotKnown) else None
+            reason = unknown.reason
+            if root is not None and root[0] != span.start_line:
+                reason += f", since line {root[0]} is not understood: {root[1]}"
+            # a loop may be read twice, and then for what followed from the first reason
+            reason = self.reasons.setdefault(span, reason)
+            for name in assigned_names(node):
+                self.causes.setdefault(name, root or (span.start_line, reason))
+            return (Unknown(reason, mentions, span),)
+
+    def _stated(self, node: cst.CSTNode, microseconds: Expr) -> Stated:
+        mentions = self.scope.behind(names_in(node))
+        self._forget_assigned(node)
+        return Stated(microseconds, mentions, self.scope.span(node))
+
+    def _forget_assigned(self, node: cst.CSTNode) -> None:
+        for name in assigned_names(node):
+            self.scope.forget(name)
+
+    def _accounted(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
+        """Read a simple statement, and note the arrays it needs without saying so."""
+        names = names_in(node)
+        found = self._combination(node)
+        made = self.small(node) if found is None else self.combined(found, self.scope.span(node))
+        self._note_implied(names, made)
+        return made
+
+    def _combination(self, node: cst.CSTNode) -> Combination | None:
+        """Return how a statement goes on with a number that the loops around accumulate."""
+        if not self.scope.accumulating:
+            return None
+        found = combination(node, self._function)
+        return found if found is not None and found.name in self.scope.accumulating else None
+
+    def _function(self, node: cst.BaseExpression) -> str | None:
+        """Return the full name of a function, also of a builtin one."""
+        if isinstance(node, cst.Name) and not self.scope.not_builtin(node.value):
+            return f"builtins.{node.value}"
+        return resolve(node, self.scope.imports)
+
+    def _note_implied(self, names: frozenset[str], made: Sequence[Statement]) -> None:
+        said: frozenset[str] = frozenset().union(*map(mentioned, made))
+        self.scope.implied |= self.scope.arrays_among(names) - said
+
+    def _compound(self, node: cst.BaseCompoundStatement) -> Sequence[Statement]:
+        lines = self._header(node)
+        stated = spoken_of(self.pragmas.costs_us, lines)
+        if stated is not None:
+            return (self._stated(node, stated),)
+        span = self.scope.span(node)
+        match node:
+            case cst.For():
+                return self._for(node, lines, span)
+            case cst.While():
+                return self._while(node, lines, span)
+            case cst.If():
+                return self._if(node, lines, span)
+        raise NotUnderstood("this kind of statement is not understood")
+
+    def _header(self, node: cst.BaseCompoundStatement) -> range:
+        """Return the lines from the first of a compound statement to the one with its colon."""
+        first = self.scope.span(node).start_line
+        if not isinstance(node, cst.For | cst.While | cst.If):
+            return range(first, first + 1)
+        inner = node.body.header if isinstance(node.body, cst.IndentedBlock) else node.body
+        return range(first, self.scope.span(inner).start_line + 1)
+
+    def _for(self, node: cst.For, lines: range, span: Span) -> Sequence[Statement]:
+        trips = spoken_of(self.pragmas.trips, lines)
+        if node.orelse is not None or node.asynchronous is not None:
+            raise NotUnderstood("a for loop with else, or an asynchronous one")
+        self._note_implied(names_in(node.iter), ())
+        variable = node.target.value if isinstance(node.target, cst.Name) else None
+        bounds = range_of(node.iter, self.scope)
+        if trips is None:
+            items = self._written_out(node, bounds)
+            if items is not None:
+                return self._unrolled(node, items, span)
+        if bounds is not None and bounds[2] < 0 and trips is not None:
+            raise NotUnderstood("a loop that counts down, with a stated number of trips")
+        if bounds is not None and bounds[2] < 0 and variable is not None:
+            return (self._downwards(node, variable, bounds, span),)
+        if bounds is not None and variable is not None:
+            low, high, step = bounds
+            if trips is not None:
+                high = low + trips * step
+            else:
+                symbol = self.scope.index(variable, span.start_line)
+                self.scope.maxima[symbol], self.scope.starts[symbol] = high - 1, low
+            made = self._looped(node, variable, low, high, step, span)
+            if is_prange(node.iter, self.scope):
+                made = replace(made, threads=self.threads(span.start_line))
+            symbol = self.scope.index(variable, span.start_line)
+            self.scope.maxima.pop(symbol, None)
+            self.scope.starts.pop(symbol, None)
+            return (scattered_at_once(made) if trips is None else _stated_trips(made),)
+        if trips is None:
+            raise NotUnderstood("a loop over something other than range(...)")
+        if bounds is None and not is_inert(node.iter, self.scope):
+            raise NotUnderstood("a loop over something that may change while it runs")
+        return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
+
+    def _written_out(
+        self, node: cst.For, bounds: tuple[Expr, Expr, int] | None
+    ) -> tuple[cst.BaseExpression, ...] | None:
+        """Return the values that a loop is read for one by one; None for any other loop."""
+        if bounds is not None and not looks_up(node, self.scope):
+            return None
+        return items_of(node.iter, self.scope)
+
+    def _unrolled(
+        self, node: cst.For, items: Sequence[cst.BaseExpression], span: Span
+    ) -> Sequence[Statement]:
+        """Read the body of a loop once for each of the values that it goes through."""
+        scope, around = self.scope, self.copies
+        names, changed = frozenset(target_names(node.target)), assigned_names(node.body)
+        used: frozenset[str] = frozenset().union(*map(names_in, items))
+        if (names | used) & changed:
+            raise NotUnderstood("a loop that changes what it goes through")
+        copies = max(1, around) * len(items)
+        if copies > MOST_ITERATIONS:
+            raise NotUnderstood(
+                f"loops over more than {MOST_ITERATIONS} written-out values are not followed"
+            )
+        made: list[Statement] = []
+        self.copies = max(1, copies)
+        try:
+            for item in items:
+                for name, value in pairs(node.target, item, scope):
+                    bind_item(name, value, scope)
+                made.extend(self.block(node.body, of_loop=True))
+        finally:
+            self.copies = around
+            for name in names:
+                scope.written_out.pop(name, None)
+        return (Unrolled(tuple(made), span),) if made else ()
+
+    def _downwards(
+        self, node: cst.For, variable: str, bounds: tuple[Expr, Expr, int], span: Span
+    ) -> Loop:
+        """Read a loop that counts down, as one over how far it has come."""
+        first, stop, _ = bounds
+        symbol = self.scope.index(variable, span.start_line)
+        self.scope.maxima[symbol], self.scope.starts[symbol] = first - stop - 1, num(0)
+        made = self._looped(node, variable, num(0), first - stop, 1, span, first - sym(symbol))
+        self.scope.maxima.pop(symbol, None)
+        self.scope.starts.pop(symbol, None)
+        # the index is another number than what the loop counts
+        self.scope.loop_texts.pop(symbol, None)
+        return made
+
+    def _while(self, node: cst.While, lines: range, span: Span) -> Sequence[Statement]:
+        trips = spoken_of(self.pragmas.trips, lines)
+        if trips is None:
+            raise NotUnderstood("a while loop without `# advise: trip COUNT` above it")
+        if node.orelse is not None:
+            raise NotUnderstood("a while loop with else")
+        return (_stated_trips(self._looped(node, None, num(0), trips, 1, span)),)
+
+    def _looped(
+        self,
+        node: cst.For | cst.While,
+        variable: str | None,
+        low: Expr,
+        high: Expr,
+        step: int,
+        span: Span,
+        index: Expr | None = None,
+    ) -> Loop:
+        if self.loops_around == DEEPEST_LOOPS:
+            raise NotUnderstood(f"more than {DEEPEST_LOOPS} loops within one another")
+        scope = self.scope
+        symbol = scope.index(variable, span.start_line)
+        changed = assigned_names(node)
+        before, strided = scope.moment(), set(scope.strided)
+        around, started = set(scope.accumulating), dict(scope.started)
+        by_element, scope.by_element = scope.by_element, is_by_element(node)
+        for name in accumulated(node, self._function) & scope.elements.keys():
+            # what it holds when the loop begins was computed from elements
+            scope.bind_number(name, strong(scope.type_of(scope.elements[name]).dtype))
+        totals = {
+            name: scope.numbers.get(name, PYTHON_INTEGER)
+            for name in accumulated(node, self._function)
+            if name in scope.numbers or name in scope.scalars
+        }
+        scope.accumulating |= totals.keys()
+        self.starts[span] = {n: started[n] for n in totals if n in started}
+        self.loops_around += 1
+
+        carried = {n: scope.numbers[n] for n in changed & scope.numbers.keys() - totals.keys()}
+
+        def once_around() -> tuple[Statement, ...]:
+            return self._once_around(
+                node, variable, symbol, low, changed, {**carried, **totals}, index
+            )
+
+        # what only the loop makes arrays of is none when it begins
+        unknown = {name for name in changed if not scope.has_array(name)}
+
+        def settled() -> bool:
+            same = all(scope.numbers.get(name) == dtype for name, dtype in carried.items())
+            return same and scope.lost <= before.lost | unknown and scope.strided == strided
+
+        def again() -> tuple[Statement, ...]:
+            scope.restore(before)
+            scope.lost |= unknown
+            return once_around()
+
+        body = once_around()
+        lost = scope.lost - before.lost - unknown
+        if not settled() and lost <= scope.renamed and scope.strided == strided:
+            # names that were handed over are bound anew, or a later iteration does not know them;
+            # a number has the type that iterations give it
+            carried = {n: scope.numbers[n] for n in carried if n in scope.numbers}
+            unknown |= lost
+            body = again()
+        if not settled():
+            # a later iteration may find names otherwise than the first one did
+            carried = {}
+            unknown |= scope.lost | scope.arrays_among(changed)
+            body = again()
+        totals = {**carried, **totals}
+        self.loops_around -= 1
+        totals = {name: scope.numbers.get(name, dtype) for name, dtype in totals.items()}
+        scope.either(before, scope.moment())
+        scope.unsettle(changed)
+        scope.accumulating, scope.by_element = around, by_element
+        scope.started = {n: value for n, value in started.items() if n not in changed}
+        for name, dtype in totals.items():
+            scope.bind_number(name, dtype)
+        if variable is not None and variable not in assigned_names(node.body):
+            scope.loop_texts[symbol] = variable
+        return Loop(symbol, low, high, step, body, span)
+
+    def _once_around(
+        self,
+        node: cst.For | cst.While,
+        variable: str | None,
+        symbol: str,
+        low: Expr,
+        changed: frozenset[str],
+        totals: Mapping[str, str],
+        index: Expr | None,
+    ) -> tuple[Statement, ...]:
+        scope = self.scope
+        # what an earlier iteration assigned is not what the name denoted before the loop
+        scope.unsettle(changed)
+        scope.numbers.update(totals)
+        if variable is not None:
+            scope.bind_scalar(variable, sym(symbol) if index is None else index)
+        scope.minima[symbol] = least_index(low, scope.minima)
+        tested: Sequence[Statement] = ()
+        if isinstance(node, cst.While):
+            tested = self._tested(node.test)
+        return (*tested, *stored_totals(self.block(node.body, of_loop=True), self.starts))
+
+    def _tested(self, test: cst.BaseExpression) -> Sequence[Statement]:
+        made = evaluated(test, self.scope, self.scope.span(test))
+        self._note_implied(names_in(test), made)
+        return made
+
+    def _if(
+        self,
+        node: cst.If,
+        lines: range,
+        span: Span,
+        rest: Sequence[cst.CSTNode] | None = None,
+    ) -> Sequence[Statement]:
+        """Read a condition; with `rest`, one that leaves out those for one iteration."""
+        probability = spoken_of(self.pragmas.probabilities, lines)
+        found = None if probability is not None else self._combination(node)
+        if found is not None:
+            return self.combined(found, span)
+        looked_for = None if probability is not None else extreme(node, span, self.scope)
+        if looked_for is not None:
+            return (looked_for,)
+        tested = self._tested(node.test)
+        if _only_raises(node):
+            # a run that gets past it did nothing but the test
+            return tested
+        if probability is None:
+            # also where it comes out one way for all sizes of at least 1, both branches stay
+            probability = truth(node.test, self.scope)
+        if probability is None:
+            raise NotUnderstood("a condition without `# advise: prob P` above it")
+        if self.copies and probability in (num(0), num(1)):
+            # it comes out otherwise for other values that the loop goes through
+            return (*tested, *self._branch(node, rest, holds=probability == num(1)))
+        scope = self.scope
+        before, started = scope.moment(), dict(scope.started)
+        self.branches += 1
+        then = self._branch(node, rest, holds=True)
+        after = scope.moment()
+        scope.restore(before)
+        orelse = self._branch(node, rest, holds=False)
+        self.branches -= 1
+        scope.either(after, scope.moment())
+        changed = assigned_names(node).union(*map(assigned_names, rest or ()))
+        scope.started = {n: v for n, v in started.items() if n not in changed}
+        return (*tested, Choice(probability, then, orelse, span))
+
+    def _branch(
+        self, node: cst.If, rest: Sequence[cst.CSTNode] | None, *, holds: bool
+    ) -> tuple[Statement, ...]:
+        """Return what is done where a condition holds, or where it does not."""
+        if rest is not None:
+            return () if holds else self._parts(rest, of_loop=True)
+        return self.block(node.body) if holds else self._else(node)
+
+    def _else(self, node: cst.If) -> tuple[Statement, ...]:
+        if isinstance(node.orelse, cst.Else):
+            return self.block(node.orelse.body)
+        if isinstance(node.orelse, cst.If):
+            return tuple(self._guarded(node.orelse, self._compound))
+        return ()
+
+
+def _stated_trips(loop: Loop) -> Loop:
+    """Return a loop whose bounds are what a pragma says, not what the source does."""
+    return replace(loop, stated=True)
+
+
+def _only_raises(node: cst.If) -> bool:
+    return isinstance(_only_statement(node), cst.Raise)
+
+
+def _only_continues(node: cst.If) -> bool:
+    return isinstance(_only_statement(node), cst.Continue)
+
+
+def _only_statement(node: cst.If) -> cst.CSTNode | None:
+    """Return the one statement that a condition without else guards; None where there are more."""
+    statements = [
+        small
+        for part in node.body.body
+        for small in (part.body if isinstance(part, cst.SimpleStatementLine) else [part])
+    ]
+    return statements[0] if node.orelse is None and len(statements) == 1 else None

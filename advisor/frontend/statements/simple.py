@@ -1,0 +1,384 @@
+"""Simple statements of a kernel's body, as statements of the intermediate form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import libcst as cst
+
+from advisor.frontend.declared.declarations import Declarations
+from advisor.frontend.expressions.arrays import value_of, whole_read
+from advisor.frontend.expressions.conditions import evaluated
+from advisor.frontend.expressions.operations import AUGMENTED
+from advisor.frontend.expressions.scalars import bound_to_number, scalar
+from advisor.frontend.naming.bindings import names_in
+from advisor.frontend.naming.literals import is_kept, is_of_literals
+from advisor.frontend.naming.names import dotted, resolve
+from advisor.frontend.naming.scope import Scope
+from advisor.frontend.statements.accumulations import Combination
+from advisor.frontend.statements.masks import assigned_place, chosen
+from advisor.frontend.statements.stores import increment, of_call, place_of, stored
+from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.ir.kernel import LocalArray
+from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import PYTHON_INTEGER, strong
+from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Flip,
+    Read,
+    Scalar,
+    Transpose,
+    Value,
+)
+from advisor.source import Span
+
+_WORD = re.compile(r"[^\W\d]\w*")
+
+NEUTRAL = {"add": "0", "subtract": "0", "multiply": "1"}
+"""What a combination leaves as it was."""
+
+RESULT = "<returned>"
+"""The name under which an unnamed returned expression is bound."""
+
+
+class SimpleStatements:
+    """Reads simple statements in order, keeping what names denote."""
+
+    def __init__(self, scope: Scope, declarations: Declarations) -> None:
+        self.scope = scope
+        self.declarations = declarations
+        # conditions around, whose branches know of numbers what both do
+        self.branches = 0
+        # all that can see local names
+        self.source: cst.CSTNode | None = None
+
+    def small(self, node: cst.BaseSmallStatement) -> Sequence[Statement]:
+        """Return the statements that a simple statement stands for.
+
+        Raises
+        ------
+        NotUnderstood
+            For anything outside the understood language.
+        """
+        span = self.scope.span(node)
+        match node:
+            case cst.Pass() | cst.Import() | cst.ImportFrom():
+                return ()
+            case cst.Assert():
+                return evaluated(node.test, self.scope, span)
+            case cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString()):
+                return ()
+            case cst.Expr(value=cst.Call() as call):
+                return of_call(call, span, self.scope)
+            case cst.Assign(targets=[target]):
+                return self._assign(target.target, node.value, span)
+            case cst.AnnAssign():
+                return self._annotated(node, span)
+            case cst.AugAssign():
+                return self._augmented(node, span)
+            case cst.Return():
+                return self._return(node, span)
+        raise NotUnderstood("this kind of statement is not understood")
+
+    def _assign(
+        self, target: cst.BaseExpression, value: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        if isinstance(target, cst.Name):
+            return self._bind(target.value, value, span)
+        if isinstance(target, cst.Subscript):
+            place, mask = assigned_place(target, self.scope)
+            if mask is not None:
+                masked = chosen(mask, place, value, self.scope)
+                return (stored(place, masked, span, self.scope, in_place=True),)
+            return (stored(place, value_of(value, self.scope), span, self.scope),)
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+            return self._unpack(target, value, span)
+        if isinstance(target, cst.Tuple) and isinstance(value, cst.Attribute):
+            return self._unpack_shape(target, value)
+        raise NotUnderstood("this kind of assignment is not understood")
+
+    def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
+        scope = self.scope
+        if self._is_table(name, node):
+            scope.forget(name)
+            scope.written_out[name] = node
+            return ()
+        if bound_to_number(name, node, scope):
+            return ()
+        value = value_of(node, scope)
+        if isinstance(value, Scalar):
+            of_numbers = scope.by_element and set(_WORD.findall(value.text)) & scope.numbers.keys()
+            scope.bind_number(name, value.dtype)
+            scope.started[name] = value
+            # it may be another number in each iteration
+            return (ScalarBind(name, value, span),) if of_numbers else ()
+        found = scope.type_of(value)
+        if not found.extents and scope.by_element and is_of_elements(value):
+            scope.bind_element(name, value)
+            return ()
+        if not found.extents:
+            scope.bind_number(name, found.dtype)
+            return (ScalarBind(name, value, span),)
+        if isinstance(value, Read):
+            if isinstance(node, cst.Name) and scope.has_array(name) and scope.has_array(node.value):
+                return self._handed_over([name], [node.value], span)
+            # a basic subscript, or another name: shares the memory of the array behind it
+            scope.bind_view(name, value)
+            return ()
+        base = _base(value) or self._maybe_shared(node, value)
+        scope.bind_local(name, found)
+        if base is not None:
+            scope.strided |= {name, base}
+        return (Bind(name, value, span),)
+
+    def _is_table(self, name: str, node: cst.BaseExpression) -> bool:
+        """Return whether a name stands for written-out numbers wherever it is used."""
+        scope = self.scope
+        if not is_of_literals(node) or not scope.bound_once(name) or scope.has_array(name):
+            return False
+        return isinstance(node, cst.Tuple) or (
+            self.source is not None and is_kept(name, self.source)
+        )
+
+    def _maybe_shared(self, node: cst.BaseExpression, value: Value) -> str | None:
+        """Return the array that `np.ascontiguousarray` copies only where it has to."""
+        if not isinstance(node, cst.Call) or not isinstance(value, Copy):
+            return None
+        full = resolve(node.func, self.scope.imports)
+        same = value.dtype == self.scope.type_of(value.operand).dtype
+        return _base(value.operand) if full == "numpy.ascontiguousarray" and same else None
+
+    def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
+        left, right = _plain_names(target), _plain_names(value)
+        if left is None or len(left) != len(value.elements):
+            raise NotUnderstood("this kind of assignment is not understood")
+        names = frozenset(left)
+        distinct = len(names) == len(left) and right is not None and len(set(right)) == len(right)
+        if right is not None and distinct and all(map(self.scope.has_array, (*left, *right))):
+            return self._handed_over(left, right, span)
+        inputs: frozenset[str] = frozenset().union(*map(names_in, value.elements))
+        starred = any(isinstance(element, cst.StarredElement) for element in value.elements)
+        if starred or self.scope.behind(inputs) & names:
+            raise NotUnderstood("this kind of assignment is not understood")
+        made: list[Statement] = []
+        for name, element in zip(left, value.elements, strict=True):
+            made.extend(self._bind(name, element.value, span))
+        return made
+
+    def _renamed(self, pairs: tuple[tuple[str, str], ...], span: Span) -> Rename:
+        names = frozenset(name for pair in pairs for name in pair)
+        scope = self.scope
+        for view, target in list(scope.views.items()):
+            # it stays with the memory it had, whose name is another now
+            if target.array in names:
+                del scope.views[view]
+        scope.renamed |= names
+        if scope.strided & names:
+            scope.strided |= names
+        return Rename(names, span, pairs)
+
+    def _handed_over(
+        self, names: Sequence[str], others: Sequence[str], span: Span
+    ) -> Sequence[Statement]:
+        """Read ``name, ... = other, ...`` of arrays with memory of their own.
+
+        Time steps end so. A name on the right alone then denotes the same array as one on the
+        left, so it is not followed until it is bound anew.
+        """
+        if names == others:
+            return ()
+        scope = self.scope
+        kept = frozenset(scope.lost)
+        types = {scope.array_type(other) for other in others}
+        scope.lost.difference_update(names)
+        types |= {scope.array_type(name) for name in names}
+        if len(types) != 1:
+            scope.lost |= kept
+            raise NotUnderstood(
+                f"`{names[0]}` changes its shape or element type here"
+                if len(names) == 1
+                else "names of unlike arrays are exchanged"
+            )
+        made = self._renamed(tuple(zip(names, others, strict=True)), span)
+        for other in frozenset(others).difference(names):
+            scope.forget(other)
+        return (made,)
+
+    def _unpack_shape(self, target: cst.Tuple, value: cst.Attribute) -> Sequence[Statement]:
+        names = _plain_names(target)
+        array = dotted(value.value)
+        if names is None or value.attr.value != "shape" or array is None:
+            raise NotUnderstood("this kind of assignment is not understood")
+        if not self.scope.is_array(array):
+            raise NotUnderstood("this kind of assignment is not understood")
+        extents = self.scope.extents_of(array)
+        if len(extents) != len(names):
+            raise NotUnderstood(f"`{array}` does not have {len(names)} dimensions")
+        for name, extent in zip(names, extents, strict=True):
+            self.scope.bind_scalar(name, extent)
+        return ()
+
+    def _annotated(self, node: cst.AnnAssign, span: Span) -> Sequence[Statement]:
+        if not isinstance(node.target, cst.Name):
+            raise NotUnderstood("an annotation of something that is no name")
+        name = node.target.value
+        declared = self.declarations.declared(name, node.annotation.annotation)
+        if declared is not None:
+            if self.scope.is_array(name):
+                raise NotUnderstood(f"`{name}` is declared after its first use")
+            self.scope.locals.pop(name, None)
+            self.scope.forget(name)
+            self.scope.declared[name] = declared
+        if node.value is None:
+            return ()
+        return self._bind(name, node.value, span)
+
+    def _augmented(self, node: cst.AugAssign, span: Span) -> Sequence[Statement]:
+        scope = self.scope
+        operation = AUGMENTED.get(type(node.operator))
+        if operation is None:
+            raise NotUnderstood("this operator is not understood on arrays")
+        place: Read
+        if isinstance(node.target, cst.Name):
+            name = node.target.value
+            if name in scope.scalars and not self.scope.accumulating:
+                return self._counted(name, operation, node, span)
+            if name in scope.scalars:
+                raise NotUnderstood(f"`{name}` changes its value in a way that is not followed")
+            if not scope.is_array(name):
+                return self._accumulated(name, operation, node.value, span)
+            place = whole_read(name, scope)
+        elif isinstance(node.target, cst.Subscript):
+            scattered = increment(node.target, operation, node.value, span, scope)
+            if scattered is not None:
+                return (scattered,)
+            place = place_of(node.target, self.scope)
+        else:
+            raise NotUnderstood("this kind of assignment is not understood")
+        value = Elementwise(operation, (place, value_of(node.value, scope)))
+        return (stored(place, value, span, scope, in_place=True),)
+
+    def _counted(
+        self, name: str, operation: str, node: cst.AugAssign, span: Span
+    ) -> Sequence[Statement]:
+        """Read ``number += value`` where the number was a whole one that is known."""
+        before = self.scope.started.get(name)
+        self.scope.bind_number(name, PYTHON_INTEGER)
+        if before is not None:
+            self.scope.started[name] = before
+        return self._accumulated(name, operation, node.value, span)
+
+    def _accumulated(
+        self, name: str, operation: str, node: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Read ``number += value``."""
+        scope = self.scope
+        if name not in scope.numbers and name not in scope.elements:
+            raise scope.unknown(name)
+        added = value_of(node, scope)
+        since = scope.elements.get(name) or scope.started.get(name)
+        alone = scope.by_element and not self.branches
+        if alone and since is not None and is_of_elements(added):
+            made = Elementwise(operation, (since, added))
+            if not isinstance(added, Scalar) or name in scope.elements:
+                scope.bind_element(name, made)
+                return ()
+        if name not in scope.numbers:
+            raise scope.unknown(name)
+        before = Scalar(name, scope.numbers[name])
+        found = self.scope.type_of(Elementwise(operation, (before, added)))
+        if found.extents:
+            raise NotUnderstood(f"`{name}` becomes an array here")
+        self.scope.bind_number(name, found.dtype)
+        known = isinstance(added, Scalar) and not self.scope.by_element
+        return () if known else (ScalarBind(name, added, span),)
+
+    def combined(self, found: Combination, span: Span) -> Sequence[Statement]:
+        """Read a statement that combines a number, which the loops only accumulate, with a value.
+
+        Raises
+        ------
+        NotUnderstood
+            Where the number becomes an array, or an extreme is looked for under a condition.
+        """
+        scope, name = self.scope, found.name
+        value = value_of(found.value, scope)
+        before = Scalar(name, scope.numbers[name])
+        dtype = scope.type_of(Elementwise(found.operation, (before, value))).dtype
+        if found.condition is not None:
+            if found.operation not in NEUTRAL:
+                raise NotUnderstood("an extreme under a condition of its own")
+            neutral = Scalar(NEUTRAL[found.operation], PYTHON_INTEGER)
+            value = Elementwise("where", (value_of(found.condition, scope), value, neutral))
+        if scope.type_of(value).extents:
+            raise NotUnderstood(f"`{name}` becomes an array here")
+        scope.numbers[name] = dtype
+        if not is_of_elements(value):
+            return (ScalarBind(name, value, span),)
+        scope.totals[name] = LocalArray(strong(dtype), ())
+        combined = Elementwise(found.operation, (Read(name, ()), value))
+        return (Store(name, (), combined, span, in_place=True),)
+
+    def _return(self, node: cst.Return, span: Span) -> Sequence[Statement]:
+        if node.value is None:
+            return (Return(frozenset(), span),)
+        parts = (
+            [element.value for element in node.value.elements]
+            if isinstance(node.value, cst.Tuple)
+            else [node.value]
+        )
+        made: list[Statement] = []
+        leaving: set[str] = set()
+        for number, part in enumerate(parts):
+            try:
+                value = value_of(part, self.scope)
+            except NotUnderstood as refused:
+                if not _is_scalar(part, self.scope):
+                    raise refused
+                continue
+            if isinstance(value, Read) and self.scope.type_of(value).extents:
+                # a view, for which nothing is computed
+                leaving.add(value.array)
+            elif not isinstance(value, Scalar):
+                name = f"{RESULT}{number or ''}"
+                found = self.scope.type_of(value)
+                if found.extents:
+                    self.scope.bind_local(name, found)
+                    made.append(Bind(name, value, span))
+                else:
+                    made.append(ScalarBind(name, value, span))
+                leaving.add(name)
+        return (*made, Return(frozenset(leaving), span))
+
+
+def _is_scalar(node: cst.BaseExpression, scope: Scope) -> bool:
+    try:
+        scalar(node, scope)
+    except NotUnderstood:
+        return False
+    return True
+
+
+def _plain_names(node: cst.Tuple) -> list[str] | None:
+    """Return the names of a tuple that holds nothing else."""
+    names = [
+        element.value.value
+        for element in node.elements
+        if isinstance(element, cst.Element) and isinstance(element.value, cst.Name)
+    ]
+    return names if len(names) == len(node.elements) else None
+
+
+def _base(value: Value) -> str | None:
+    """Return the array whose memory a value shares with other strides."""
+    match value:
+        case Read(array, _):
+            return array
+        case Flip(operand, _) | Transpose(operand, _) | Expand(operand, _):
+            return _base(operand)
+        case _:
+            return None
