@@ -55,6 +55,9 @@ Coefficients: TypeAlias = tuple[int, ...]
 _Run: TypeAlias = tuple[int, bool]
 """Where a sign begins, and whether it is above 0."""
 
+_Box: TypeAlias = tuple[int, int]
+"""The first and the last of some values."""
+
 
 class _Undecided(Exception):
     """Neither bounds nor a few trials tell."""
@@ -121,6 +124,11 @@ class _Piece(NamedTuple):
     above: Coefficients
 
 
+def _width(box: _Box) -> tuple[int, int]:
+    low, high = box
+    return (high // low).bit_length(), -low
+
+
 class _Deciding:
     """One formula, and how much has been asked of it."""
 
@@ -136,7 +144,7 @@ class _Deciding:
         self.end = 0
         self.unbounded = 0
 
-    def runs(self, pending: list[tuple[int, int]]) -> list[_Run]:
+    def runs(self, pending: list[_Box]) -> list[_Run]:
         """Return the signs over boxes.
 
         Raises
@@ -145,17 +153,25 @@ class _Deciding:
         """
         found: list[_Run] = []
         self.end = pending[-1][1]
-        while pending:
-            low, high = pending.pop()
-            if high - low < self.few and high <= self.tried_to:
-                found += _tried(self.is_above, low, high)
-                continue
-            self.boxes -= 1
-            if self.boxes < 0:
+        few: list[_Box] = []
+        without: list[_Box] = []
+        while pending or without:
+            few += (box for box in (*pending, *without) if not self._is_bounded(box))
+            pending = [box for box in pending if self._is_bounded(box)]
+            without = [box for box in without if self._is_bounded(box)]
+            # each takes at least one more
+            if self.boxes < len(pending) + len(without):
                 raise _Undecided
+            if not pending and not without:
+                break
+            # Whether all are decided does not depend on the order; that they are not shows at the
+            # least expense in parts of what had no bounds, the widest first.
+            low, high = max(without, key=_width) if without else pending[-1]
+            (without or pending).remove((low, high))
+            self.boxes -= 1
             piece = self._piece(low, high)
             if piece is None:
-                pending += self._halves(low, high)
+                without += self._halves(low, high)
                 continue
             if piece.last < high:
                 pending.append((piece.last + 1, high))
@@ -171,9 +187,16 @@ class _Deciding:
                     pending += self._halves(start, end - 1)
                 else:
                     pending.append((start, end - 1))
+        for low, high in few:
+            found += _tried(self.is_above, low, high)
         return found
 
-    def _halves(self, low: int, high: int) -> list[tuple[int, int]]:
+    def _is_bounded(self, box: _Box) -> bool:
+        """Tell whether a box is bounded sooner than its values are tried."""
+        low, high = box
+        return high - low >= self.few or high > self.tried_to
+
+    def _halves(self, low: int, high: int) -> list[_Box]:
         hopeless = high == self.end or low > self.tried_to
         if low == high or (hopeless and high < NARROW * low):
             raise _Undecided
