@@ -162,6 +162,8 @@ _MORE_TABLES = (
     (300_000, 3_000_000),
     (800_000, 900_000),
 )
+_LITTLE = ((1, 7), (4, 9), (5, 15))
+"""Results small enough for the library to keep: what tells a call from its memory."""
 _SQUARES = (
     (12, 40),
     (100, 90),
@@ -410,7 +412,8 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                 yield from ({"rows": r, "columns": c} for r, c in _MORE_CROWDED)
         case "roll" | "pad":
             for axis in (0, 1):
-                yield from ({"rows": r, "columns": c, "axis": axis} for r, c in squares)
+                shapes = (*_LITTLE, *squares)
+                yield from ({"rows": r, "columns": c, "axis": axis} for r, c in shapes)
             if full:
                 yield from (
                     {"rows": r, "columns": c, "axis": axis, "pitch": c + 2}

@@ -607,3 +607,19 @@ def test_products_take_their_factors_and_results_by_whether_they_are_packed(
         assert summed[factor] == factors * here
         assert summed[product] == result * here
     assert summed["element_us"] == rows * columns * depth
+
+
+@pytest.mark.parametrize("effort", list(Effort))
+def test_points_tell_a_call_from_the_memory_it_gets(effort):
+    fresh: dict[str, set[float]] = {}
+    for point in array_points(effort):
+        if "fresh" in point.features or point.features["operation"] == "view":
+            continue
+        got = [
+            float(evaluate(amount.amount, {}))
+            for amount in amounts(call_of(point), CACHES)
+            if amount.place == ("fresh_call_us",)
+        ]
+        fresh.setdefault(point.operation, set()).add(sum(got))
+    assert fresh
+    assert [operation for operation, taken in fresh.items() if taken == {1.0}] == []
