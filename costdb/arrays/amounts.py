@@ -43,6 +43,9 @@ ELEMENT, APART_ELEMENT = "element_us", "apart_element_us"
 ROWS_LOADED, ROWS_STORED = "rows_loaded_us", "rows_stored_us"
 """On top of an element for each operand, and for the result, that is not gone through as a whole:
 the library copies it by way of a buffer."""
+SHORT_WALK = "short_walk_us"
+"""On top of an element of a sum along a walk across lines that is too short for the processor to
+learn that each step loads what the one before stored."""
 UNFORESEEN = "unforeseen_us"
 """On top of an element that gets one of two values as a mask has it that nobody can foresee."""
 NETWORK, PARTED = "network_us", "parted_us"
@@ -156,6 +159,12 @@ def _of_elements(
 ) -> Iterator[Amount]:
     apart = any(shape.lie is Lie.APART for _, shape in shapes)
     yield Amount((APART_ELEMENT if apart else ELEMENT,), call.elements * _work_each(call))
+    if call.operation is ArrayOperation.SCAN and call.result is not None:
+        walked = walked_across(call, call.result)
+        if walked is not None:
+            # where lines go through one set by turns, it is these that are waited for
+            short = less_equal(walked[1], memory.learned) / memory.crowding(walked[0])[0]
+            yield Amount((SHORT_WALK,), call.elements * short)
     if call.operation is ArrayOperation.WHERE and not call.foreseen:
         yield Amount((UNFORESEEN,), call.elements)
     yield from _of_length(call)

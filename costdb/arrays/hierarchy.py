@@ -22,6 +22,8 @@ USUAL_WAYS = (4096, 65_536)
 PAGE_BYTES = 4096
 PAGES_AT_HAND = 3072
 """Of how many pages processors know the place, where nothing else was found of one."""
+STEPS_TO_LEARN = 64
+"""In so many steps processors learn to hand on what a step stores, where nothing else was found."""
 SPREADS = 4, 2, 1
 """Farther levels of some processors mix higher bits of an address into the number of a set: lines
 that would share one by their places in pages spread over so many. The first is the usual one."""
@@ -51,6 +53,8 @@ class Hierarchy:
         say.
     pages : int
         About so many pages the processor soon knows the place of; others are looked up.
+    learned : int
+        In walks of up to so many steps it does not learn to hand on what one stores to the next.
     """
 
     levels: tuple[int, ...]
@@ -58,6 +62,7 @@ class Hierarchy:
     ways: tuple[int, ...]
     spread: int = SPREADS[0]
     pages: int = PAGES_AT_HAND
+    learned: int = STEPS_TO_LEARN
 
     @property
     def keys(self) -> tuple[str, ...]:

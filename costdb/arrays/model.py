@@ -19,7 +19,16 @@ from costdb.arrays.amounts import (
 )
 from costdb.arrays.as_done import taking_over, with_copies
 from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
-from costdb.arrays.rates import PAGES, SECTION, SPREAD, WHOLE, Rates, quantity_at, rates_of
+from costdb.arrays.rates import (
+    LEARNED,
+    PAGES,
+    SECTION,
+    SPREAD,
+    WHOLE,
+    Rates,
+    quantity_at,
+    rates_of,
+)
 from costdb.arrays.together import line_factor, slowed
 from costdb.arrays.wholes import in_whole_rows
 from costdb.estimate import Domain, Missing, Priced, Term
@@ -157,9 +166,15 @@ class _Pricing:
 
     def _memory_of(self, rates: Rates) -> Hierarchy:
         """Return the caches as the rates of a class were found with them."""
-        spread, pages = (quantity_at(self.machine, rates, (key,)) for key in (SPREAD, PAGES))
-        found = self.memory if spread is None else replace(self.memory, spread=int(spread.value))
-        return found if pages is None else replace(found, pages=int(pages.value))
+        found = self.memory
+        spread, pages, learned = (
+            quantity_at(self.machine, rates, (key,)) for key in (SPREAD, PAGES, LEARNED)
+        )
+        if spread is not None:
+            found = replace(found, spread=int(spread.value))
+        if pages is not None:
+            found = replace(found, pages=int(pages.value))
+        return found if learned is None else replace(found, learned=int(learned.value))
 
     def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
         if amount.place[0] == FRESH:

@@ -20,6 +20,8 @@ SPREAD = "set_spread"
 """Over how many times as many sets of farther caches lines spread as their pitch says."""
 PAGES = "pages_at_hand"
 """Of about how many pages the processor soon knows the place, as the rates were found with it."""
+LEARNED = "steps_to_learn"
+"""After how many steps of a walk the processor hands on at once what the one before stored."""
 WIDENED = 1.5
 """A stand-in's interval reaches so many times further up and down."""
 

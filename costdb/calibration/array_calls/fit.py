@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 from costdb.arrays.amounts import (
     ALONE,
@@ -33,6 +34,7 @@ from costdb.arrays.amounts import (
     ROWS_LOADED,
     ROWS_STORED,
     RUN,
+    SHORT_WALK,
     SMALL_FACTOR,
     SMALL_PRODUCT,
     STEP,
@@ -44,7 +46,7 @@ from costdb.arrays.amounts import (
     working_set,
 )
 from costdb.arrays.hierarchy import NEAR, SPREADS, Hierarchy
-from costdb.arrays.rates import PAGES, SPREAD
+from costdb.arrays.rates import LEARNED, PAGES, SPREAD
 from costdb.calibration.array_calls.fresh_points import fresh_lines
 from costdb.calibration.array_calls.point_calls import call_of
 from costdb.calibration.array_calls.solve import (
@@ -65,10 +67,12 @@ _QUANTILES = (0.05, 0.95)
 _LEAST_TESTED = 6
 PAGES_OF_PROCESSORS = 1536, 2048, 3072
 """Entries of the second buffers of pages of processors of the last ten years."""
+STEPS_OF_PROCESSORS = 32, 64, 128
+"""After about so many steps processors hand on what a step stores, if they learn it at all."""
 _UNITS = {
     **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL, STEP), "us"),
-    **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED, UNFORESEEN), "us/element"),
-    **dict.fromkeys((PARTED, MOVED), "us/element"),
+    **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED), "us/element"),
+    **dict.fromkeys((SHORT_WALK, UNFORESEEN, PARTED, MOVED), "us/element"),
     PLAN: "us/root",
     NETWORK: "us/comparison",
     **dict.fromkeys((FACTOR, PRODUCT, SMALL_FACTOR, SMALL_PRODUCT), "us/element"),
@@ -90,6 +94,8 @@ class FittedClass:
         tells.
     pages : int or None
         Of how many pages the processor soon knows the place; None where no point tells.
+    learned : int or None
+        After how many steps of a walk it hands on what one stores; None where no point tells.
     residuals : mapping of str to (float, float)
         Low and high quantile of measured over predicted at points that were left out of the fit,
         by how their elements lie.
@@ -101,6 +107,7 @@ class FittedClass:
     residuals: Mapping[str, tuple[float, float]]
     spread: int | None = None
     pages: int | None = None
+    learned: int | None = None
 
     def document(self) -> dict[str, Json]:
         """Return the class as the profile has it."""
@@ -112,7 +119,7 @@ class FittedClass:
                 assert isinstance(following, dict)
                 inner = following
             inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
-        for name, found in ((SPREAD, self.spread), (PAGES, self.pages)):
+        for name, found in ((SPREAD, self.spread), (PAGES, self.pages), (LEARNED, self.learned)):
             if found is not None:
                 made[name] = measured(found, "1")
         for key, (low, high) in self.residuals.items():
@@ -199,6 +206,7 @@ def fit_calls(
         residuals,
         spread=way.spread if len({one.spread for one in ways}) > 1 else None,
         pages=way.pages if len({one.pages for one in ways}) > 1 else None,
+        learned=way.learned if (SHORT_WALK,) in kept else None,
     )
     return fitted, qualities
 
@@ -208,19 +216,22 @@ def _ways(
 ) -> dict[Hierarchy, Sequence[Mapping[Place, float]]]:
     """Return the amounts of calls by what no system tells of its processor, the usual way first.
 
-    That is how lines spread over sets, and of how many pages the processor soon knows the place.
-    Where too few calls have lines that crowd, or come to pages, there is one way.
+    That is how lines spread over sets, of how many pages the processor soon knows the place, and
+    in how many steps it learns to hand on what was stored. Where too few calls have lines that
+    crowd, or come to pages, or walk so far, there is one way.
     """
-    crowded, paged = (
+    crowded, paged, walking = (
         [any(place[0] in names for place in row) for row in rows]
-        for names in ((CROWDED, CROWDED_STORED), (PAGE,))
+        for names in ((CROWDED, CROWDED_STORED), (PAGE,), (SHORT_WALK,))
     )
     spreads = dict.fromkeys((memory.spread, *(SPREADS if any(crowded) else ())))
-    many = sum(paged) >= _LEAST_TESTED
+    many, walks = (sum(those) >= _LEAST_TESTED for those in (paged, walking))
     pages = dict.fromkeys((memory.pages, *(PAGES_OF_PROCESSORS if many else ())))
-    told = [one or other for one, other in zip(crowded, paged, strict=True)]
+    steps = dict.fromkeys((memory.learned, *(STEPS_OF_PROCESSORS if walks else ())))
+    told = [any(one) for one in zip(crowded, paged, walking, strict=True)]
     found = {memory: rows}
-    for way in (replace(memory, spread=s, pages=p) for s in spreads for p in pages):
+    for spread, at_hand, learned in product(spreads, pages, steps):
+        way = replace(memory, spread=spread, pages=at_hand, learned=learned)
         if way not in found:
             found[way] = [
                 _row(call, way) if tells else row

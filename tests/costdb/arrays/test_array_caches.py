@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,13 @@ from hypothesis import strategies as st
 
 from costdb.arrays.amounts import amounts
 from costdb.arrays.hierarchy import SPREADS, Hierarchy, hierarchy
-from costdb.arrays.rates import PAGES, SPREAD
+from costdb.arrays.rates import LEARNED, PAGES, SPREAD
 from costdb.calibration.array_calls.arrays import cache_levels, caches
-from costdb.calibration.array_calls.fit import PAGES_OF_PROCESSORS, fit_classes
+from costdb.calibration.array_calls.fit import (
+    PAGES_OF_PROCESSORS,
+    STEPS_OF_PROCESSORS,
+    fit_classes,
+)
 from costdb.calibration.array_calls.point_calls import call_of
 from costdb.calibration.array_calls.points import array_points
 from costdb.calibration.section import Effort, Timing
@@ -40,6 +45,7 @@ TRUTH = {
     ("conflict_line_us", "b8388608"): 0.004,
     ("conflict_line_us", "b67108864"): 0.006,
     ("page_us",): 0.008,
+    ("short_walk_us",): 0.0015,
 }
 
 
@@ -101,12 +107,14 @@ def test_lines_that_spread_over_fewer_sets_are_lost_no_later(
     assert all(a >= b for a, b in zip(narrow, wide, strict=True))
 
 
-def made_up(memory: Hierarchy, operation: str) -> list[Timing]:
+def made_up(
+    memory: Hierarchy, operation: str, truth: Mapping[tuple[str, ...], float] = TRUTH
+) -> list[Timing]:
     made = []
     for point in array_points(Effort.FULL):
         if point.operation == operation:
             taken = amounts(call_of(point), memory)
-            us = sum(TRUTH.get(one.place, 0.0) * float(evaluate(one.amount, {})) for one in taken)
+            us = sum(truth.get(one.place, 0.0) * float(evaluate(one.amount, {})) for one in taken)
             made.append(Timing(point, (((us, us),),)))
     return made
 
@@ -164,3 +172,21 @@ def test_a_fit_finds_how_many_pages_are_at_hand(pages: int) -> None:
 def test_a_class_that_comes_to_few_pages_says_nothing_of_them() -> None:
     (fitted,), _, _ = fit_classes(made_up(CACHES, "take float64"), CACHES)
     assert fitted.pages is None and PAGES not in fitted.document()
+
+
+@pytest.mark.parametrize("steps", STEPS_OF_PROCESSORS)
+def test_a_fit_finds_after_how_many_steps_a_sum_is_handed_on(steps: int) -> None:
+    timings = made_up(replace(CACHES, learned=steps, spread=1), "scan int32")
+    across, along = sorted(fit_classes(timings, CACHES)[0], key=lambda one: "across" not in one.key)
+    assert (across.learned, along.learned) == (steps, None)
+    found = across.coefficients["short_walk_us",]
+    assert found == pytest.approx(TRUTH["short_walk_us",], rel=0.02)
+    stated = across.document()[LEARNED]
+    assert isinstance(stated, dict) and stated["value"] == steps
+
+
+def test_a_processor_that_has_nothing_to_learn_says_nothing_of_it() -> None:
+    timings = made_up(CACHES, "scan int32", {**TRUTH, ("short_walk_us",): 0.0})
+    for fitted in fit_classes(timings, CACHES)[0]:
+        assert fitted.learned is None and LEARNED not in fitted.document()
+        assert ("short_walk_us",) not in fitted.coefficients
