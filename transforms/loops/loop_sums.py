@@ -190,7 +190,8 @@ def _reduction(found: Summed, kernel: Kernel) -> Value:
         dtype = "int64" if is_count(found.term) else _summing(dtype)
     value = found.sliced
     if found.axes is None:
-        return Reduction(value, None, operation, dtype)
+        # counts are written as a function, all else as a method
+        return Reduction(value, None, operation, dtype, steps=int(is_count(found.term)))
     for axis in reversed(found.axes):
         value = Reduction(value, axis, operation, dtype)
     return value

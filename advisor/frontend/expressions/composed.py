@@ -191,6 +191,8 @@ class Composed:
         dimensions = [d for d, part in enumerate(operand.region) if not isinstance(part, Point)]
         node = arguments.get("axis")
         axis = -1 if node is None else axis_of(node, len(dimensions), "diff")
+        if not dimensions:
+            raise NotUnderstood("np.diff of a single element")
         along = dimensions[axis]
         part = operand.region[along]
         if not isinstance(part, Range):

@@ -380,3 +380,7 @@ def test_sizes_that_are_no_numbers_of_the_source_are_refused(written: str) -> No
     said = source.replace("k=2)", f"k=2, Q={written})", 1)
     with pytest.raises(SourceProblem, match="size Q must be a whole number"):
         read_kernels("k.py", said)
+
+
+def test_nothing_is_said_of_the_differences_of_one_element() -> None:
+    assert not check("np.diff(a[1, -2])", dict.fromkeys(SHAPES, "float64"))
