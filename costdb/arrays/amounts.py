@@ -58,8 +58,8 @@ FACTOR, PRODUCT = "factor_element_us", "product_element_us"
 library packs, and an element of the result, however few multiplications it takes."""
 SMALL_FACTOR, SMALL_PRODUCT = "small_factor_element_us", "small_product_element_us"
 """The same of products with so few multiplications that the library packs nothing."""
-PACKED_FROM = 100**3
-"""Multiplications of such products at most: the constant of OpenBLAS."""
+UNPACKED_UP_TO = 100**3
+"""So many multiplications have such products at most: the constant of OpenBLAS."""
 APART_STORED = "apart_stored_us"
 """On top of a line of a result whose elements lie apart."""
 PAGE, NEAR_PAGE = "page_us", "near_page_us"
@@ -205,7 +205,7 @@ def _of_length(call: ArrayCall) -> Iterator[Amount]:
 
 
 def _of_products(call: ArrayCall) -> Iterator[Amount]:
-    small = less_equal(call.elements * _work_each(call), PACKED_FROM)
+    small = less_equal(call.elements * _work_each(call), UNPACKED_UP_TO)
     packed = 1 - small
     for one in call.operands:
         elements = bytes_of(one.region) / one.region.itemsize_bytes
