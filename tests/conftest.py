@@ -1,7 +1,8 @@
 """What holds for every test.
 
 None sees the machines of whoever runs the suite: a calibrated one would be the default. None has a
-limit of time: how long an example takes says what else the machine is doing.
+limit of time: how long an example takes says what else the machine is doing. One that waits for
+ever is ended all the same, by what `pyproject.toml` says of faults.
 """
 
 import os

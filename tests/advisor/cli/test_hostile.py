@@ -145,12 +145,18 @@ def test_unreadable_files_are_told_with_the_reason(tmp_path: Path) -> None:
 def test_a_pipe_with_a_writer_is_read(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    text = b"x" * 300_000
-    writer = threading.Thread(target=pipe.write_bytes, args=(text,))
+    text = b"x" * 300_000  # more than a pipe holds: its writer has to wait for the reader
+    # Open before anybody reads, and for both: a writer of its own could come while a reader leaves
+    # who found none, and would then write to nobody.
+    end = os.open(pipe, os.O_RDWR)
+
+    def write() -> None:
+        with os.fdopen(end, "wb") as opened:
+            opened.write(text)
+
+    writer = threading.Thread(target=write)
     writer.start()
-    found = b""
-    while not found:  # until the writer has opened it, there is nothing to wait for
-        found = read_bytes(str(pipe))
+    found = read_bytes(str(pipe))
     writer.join()
     assert found == text
 
