@@ -1,4 +1,4 @@
-"""A test that waits for ever fails with its name, and where it waits: it never holds up the rest."""
+"""A test that waits for ever fails with its name and place; it never holds up the rest."""
 
 from __future__ import annotations
 
