@@ -20,7 +20,7 @@ import numba
 import numpy as np
 
 from advisor.compiler import AdvisedCompiler, record
-from advisor.observe.advice import advise_on
+from advisor.compiler.advice import advise_on
 
 LIMIT = 1.10
 

@@ -12,6 +12,10 @@ from costdb.quantity import Provenance, Quantity
 Seconds = NewType("Seconds", float)
 
 
+class ImpossibleError(ValueError):
+    """A model was asked of what no program can do; the message says why in one line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Domain:
     """Where a coefficient was calibrated: `quantity` should lie in ``low..high``."""

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -62,14 +63,14 @@ def test_rooms_import_in_one_direction(path: Path) -> None:
             assert name.startswith(TRANSFORMS_MAY_SEE), f"{path} imports {name}"
 
 
-def test_modules_import_without_cycles() -> None:
-    names = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for path in modules()
-    }
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def edges_of_modules() -> dict[str, set[str]]:
+    names = {module_of(path) for path in modules()}
     edges: dict[str, set[str]] = {}
     for path in modules():
-        own = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         found: set[str] = set()
         for node in run_time_imports(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
@@ -77,7 +78,15 @@ def test_modules_import_without_cycles() -> None:
                 found |= {f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
-        edges[own] = {name for name in found & names if name != own}
+        own = module_of(path)
+        # a package's __init__ that imports its own submodule is no cycle of modules
+        edges[own] = {
+            name for name in found & names if name != own and not own.startswith(f"{name}.")
+        }
+    return edges
+
+
+def hold_that_nothing_goes_round(edges: Mapping[str, set[str]]) -> None:
     state: dict[str, int] = {}
 
     def visit(name: str, trail: tuple[str, ...]) -> None:
@@ -86,16 +95,28 @@ def test_modules_import_without_cycles() -> None:
             return
         state[name] = 1
         for other in sorted(edges[name]):
-            # a package's __init__ that imports its own submodule is no cycle of modules
-            if not own_package(other, name):
-                visit(other, (*trail, name))
+            visit(other, (*trail, name))
         state[name] = 2
-
-    def own_package(package: str, module: str) -> bool:
-        return module.startswith(package + ".")
 
     for name in sorted(edges):
         visit(name, ())
+
+
+def test_modules_import_without_cycles() -> None:
+    hold_that_nothing_goes_round(edges_of_modules())
+
+
+def test_folders_import_without_cycles() -> None:
+    folders = {module_of(path): module_of(path.parent / "__init__.py") for path in modules()}
+    edges: dict[str, set[str]] = {folder: set() for folder in folders.values()}
+    for module, others in edges_of_modules().items():
+        own = folders[module]
+        for other in (folders[name] for name in others):
+            # a folder and what lies in it are one house: its top floor is its ground floor too
+            if not f"{own}.".startswith(f"{other}.") and not f"{other}.".startswith(f"{own}."):
+                edges[own].add(other)
+    assert len(edges) > 20
+    hold_that_nothing_goes_round(edges)
 
 
 def test_a_lint_run_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -83,11 +83,11 @@ def report(wanted: Wish) -> None:
         if not facts:
             return
         if wanted.form == "store":
-            from advisor.observe.advice import store
+            from advisor.compiler.advice import store
 
             store(facts, " ".join(sys.argv[:1]))
             return
-        from advisor.observe.advice import advise_on
+        from advisor.compiler.advice import advise_on
 
         advice = advise_on(facts)
         for problem in advice.problems:

@@ -7,7 +7,7 @@ import os
 from dataclasses import asdict
 from typing import Any
 
-from advisor.observe.advice import Advice, advise_on, store
+from advisor.compiler.advice import Advice, advise_on, store
 from advisor.observe.ranks import Record
 from advisor.observed import messages_from
 from costdb.store.place import StoreError

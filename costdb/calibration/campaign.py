@@ -12,8 +12,9 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from costdb.calibration.host.bystanders import Bystanders
+from costdb.calibration.host.cores import usable_cores
 from costdb.calibration.launch import launch
-from costdb.calibration.library import code_version, launched_ranks, usable_cores
+from costdb.calibration.library import code_version, launched_ranks
 from costdb.calibration.measure import PACES
 from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile
 from costdb.calibration.recording import record

@@ -12,13 +12,12 @@ from costdb.calibration.section import Quality, Timing
 from costdb.graded import grades_of
 from costdb.lines.regression import unexplained
 from costdb.machines.documents import Json
+from costdb.machines.stated import measured
 from costdb.repetition import SECTION
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Columns = Mapping[str, Vector]
-
-SOURCE = "calibration"
 
 # No memory or network moves a byte faster than a terabyte a second: a fit that finds less has
 # explained the bytes by something else.
@@ -158,24 +157,6 @@ def repetition(kind: str, timings: Sequence[Timing]) -> dict[str, Json]:
     return {} if stated is None else {SECTION: {kind: stated}}
 
 
-def measured(
-    value: float,
-    unit: str,
-    low: float | None = None,
-    high: float | None = None,
-    note: str | None = None,
-) -> dict[str, Json]:
-    """Return a measured quantity as a profile states it."""
-    stated: dict[str, Json] = {"value": _rounded(value), "unit": unit}
-    if low is not None and high is not None:
-        stated |= {
-            "low": min(_rounded(low), _rounded(value)),
-            "high": max(_rounded(high), _rounded(value)),
-        }
-    stated |= {"provenance": "measured", "source": SOURCE}
-    return stated if note is None else {**stated, "note": note}
-
-
 def graded_columns(sizes: Vector, limits: Sequence[float]) -> Columns:
     """Return one call, and the part of each size that lies in each grade."""
     columns = {"call_us": np.ones(sizes.size)}
@@ -209,7 +190,3 @@ def graded_document(coefficients: Mapping[str, float], limits: Sequence[float]) 
         for number, grade in enumerate(grades_of(limits))
     ]
     return {"call_us": measured(coefficients["call_us"], "us"), "pieces": pieces}
-
-
-def _rounded(value: float) -> float:
-    return float(f"{value:.6g}")

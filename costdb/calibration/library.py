@@ -10,6 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from costdb.calibration.host.cores import cores_in_words
 from costdb.calibration.section import Need, Section, World
 
 NO_LIBRARY = "none"
@@ -40,11 +41,11 @@ def setting_of(section: Section, world: World) -> Setting:
     if world.communicator is not None:
         library, release = mpi_library()
         nodes = len(set(world.communicator.allgather(os.uname().nodename)))
-        places = sorted(set(world.communicator.allgather(_cores_in_words())))
+        places = sorted(set(world.communicator.allgather(cores_in_words())))
         return Setting(library, release, world.size, nodes, "; ".join(places))
     if Need.NUMBA in section.needs:
-        return Setting("numba", version("numba"), 1, 1, _cores_in_words())
-    return Setting("numpy", version("numpy"), 1, 1, _cores_in_words())
+        return Setting("numba", version("numba"), 1, 1, cores_in_words())
+    return Setting("numpy", version("numpy"), 1, 1, cores_in_words())
 
 
 def mpi_library() -> tuple[str, str]:
@@ -53,11 +54,6 @@ def mpi_library() -> tuple[str, str]:
 
     name, release = MPI.get_vendor()
     return name, ".".join(map(str, release))
-
-
-def usable_cores() -> int:
-    """Return how many cores this process may use."""
-    return len(_cores())
 
 
 @cache
@@ -83,13 +79,3 @@ def launched_ranks(environment: Mapping[str, str] = os.environ) -> int:
         tasks = environment.get("SLURM_STEP_NUM_TASKS", "1")
         return int(tasks) if tasks.isdecimal() else 1
     return 1
-
-
-def _cores() -> frozenset[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return frozenset(os.sched_getaffinity(0))
-    return frozenset(range(os.cpu_count() or 1))
-
-
-def _cores_in_words() -> str:
-    return "cores " + ",".join(map(str, sorted(_cores())))

@@ -21,12 +21,12 @@ from costdb.calibration.section import Fitted, Need, Quality, Timing
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.documents import Json
 from costdb.machines.machine import LEFT_OUT
+from costdb.machines.stated import SOURCE
+from costdb.machines.stored import store_profile
 from costdb.profile_check import check_profile
-from costdb.store.profiles import store_profile
 from costdb.store.records import Fit, add_fit
 from costdb.store.runs import Launch, Run, launches_of, newest_run_of
 
-SOURCE = "calibration"
 OTHERS_BUSY = "others_busy_cores"
 """In the setting of a launch: how many cores other processes kept busy meanwhile."""
 

@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from costdb.calibration.follow import follow
-from costdb.calibration.library import setting_of, usable_cores
+from costdb.calibration.host.cores import usable_cores
+from costdb.calibration.library import setting_of
 from costdb.calibration.measure import PACES, measure
 from costdb.calibration.registry import find_section
 from costdb.calibration.section import Effort, Need, Section, World

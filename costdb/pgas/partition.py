@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from costdb.estimate import ImpossibleError
 from costdb.expr import Expr, conditional, equal, minimum, num
 from costdb.pgas.references import (
     Affine,
@@ -42,7 +43,7 @@ class Affinity(StrEnum):
     """All on the thread a fixed distance away, cyclically."""
 
 
-class PartitionError(ValueError):
+class PartitionError(ImpossibleError):
     """References that contradict their interval; the message says how in one line."""
 
 

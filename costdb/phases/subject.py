@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from costdb.estimate import Missing, Priced
+from costdb.estimate import ImpossibleError, Missing, Priced
 from costdb.expr import ExprError, evaluate, free_symbols
 from costdb.machines import Machine
 from costdb.phases.application import Application, ApplicationError, NumberParameter, WordParameter
@@ -63,14 +63,11 @@ class DescribedSubject:
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
         """Return the formula of a variant; see :class:`costdb.subject.Subject`."""
-        from costdb.pgas.partition import PartitionError
-        from costdb.smp.functions import SuperstepError
-
         try:
             return self.price_words(words, self.machine)
         except ApplicationError as error:
             raise SubjectError(str(error)) from error
-        except (ExprError, PartitionError, SuperstepError) as error:
+        except (ExprError, ImpossibleError) as error:
             raise SubjectError(f"{self.origin}: {error}") from error
 
     def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from costdb.estimate import Domain, Missing
+from costdb.estimate import Domain, ImpossibleError, Missing
 from costdb.expr import (
     Expr,
     conditional,
@@ -50,7 +50,7 @@ _LEVELS = "levels"
 _GOOD_KEY = {Family.HRHWM: "HrHwM_c"}
 
 
-class SuperstepError(ValueError):
+class SuperstepError(ImpossibleError):
     """Counts that no superstep can have; the message says why in one line."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 from typing import Protocol
 
-from costdb.calibration.library import usable_cores
+from costdb.calibration.host.cores import usable_cores
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import sym

@@ -110,8 +110,8 @@ def _import(
     import json
 
     from advisor.cli.subjects import problems_in_one_line
+    from costdb.machines.stored import import_profile
     from costdb.store.place import store_path
-    from costdb.store.profiles import import_profile
 
     with problems_in_one_line():
         machine = import_profile(Path(file), replace=replace)
@@ -129,8 +129,8 @@ def _remove(
 ) -> None:
     from advisor.cli.subjects import problems_in_one_line
     from costdb.machines import built_in_names, load_machine
+    from costdb.machines.stored import remove_profile
     from costdb.store.place import store_path
-    from costdb.store.profiles import remove_profile
 
     if name in built_in_names():
         raise wrong_use(f'"{name}" is a built-in machine, which cannot be removed')

@@ -107,7 +107,7 @@ def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, Json]:
     # the process that measures decides how many threads NumPy may have, before it is imported
     import numpy as np
 
-    from costdb.calibration.fitting import measured
+    from costdb.machines.stated import measured
 
     by_kind: dict[str, dict[str, Timing]] = {}
     for timing in timings:

@@ -134,7 +134,7 @@ def in_loops(python: Mapping[str, Json], timings: Sequence[Timing]) -> dict[str,
     # the process that measures decides how many threads NumPy may have, before it is imported
     import numpy as np
 
-    from costdb.calibration.fitting import measured
+    from costdb.machines.stated import measured
 
     ratios = []
     for timing in timings:

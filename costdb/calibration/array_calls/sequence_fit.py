@@ -47,7 +47,8 @@ def fit_sequences(
     # the process that measures decides how many threads NumPy may have, before it is imported
     import numpy as np
 
-    from costdb.calibration.fitting import measured, quality
+    from costdb.calibration.fitting import quality
+    from costdb.machines.stated import measured
 
     document: dict[str, Json] = {
         "schema_version": 1,

@@ -7,7 +7,7 @@ import platform
 from collections.abc import Iterator
 from pathlib import Path
 
-from costdb.calibration.library import usable_cores
+from costdb.calibration.host.cores import usable_cores
 from costdb.machines.documents import Json
 
 SYSTEM_SOURCE = "system"

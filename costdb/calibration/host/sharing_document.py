@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from costdb.calibration.fitting import measured
 from costdb.calibration.host.neighbours import NOTICEABLE_SHARE, Sharing, State
 from costdb.machines import Machine
 from costdb.machines.documents import Json
+from costdb.machines.stated import measured
 
 SHARED = "cores_shared"
 """The quantity of ``hardware`` that says for which part of the time a core was shared."""

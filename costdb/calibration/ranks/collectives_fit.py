@@ -17,7 +17,6 @@ from costdb.calibration.fitting import (
     graded_columns,
     graded_document,
     held_out,
-    measured,
     part,
     predict,
     quality,
@@ -27,6 +26,7 @@ from costdb.calibration.fitting import (
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.expr import evaluate, num
 from costdb.lines.steps import collective_steps, doubling_steps
+from costdb.machines.stated import measured
 from costdb.work import CollectiveKind
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -15,7 +15,6 @@ from costdb.calibration.fitting import (
     Vector,
     fit_above,
     held_out,
-    measured,
     part,
     predict,
     quality,
@@ -29,6 +28,7 @@ from costdb.lines.graded import Place, Scale, amounts, scale
 from costdb.lines.regions import bytes_of
 from costdb.lines.regression import MESSAGE_MODELS, Samples, fit
 from costdb.lines.symbolic import region_line_bounds
+from costdb.machines.stated import measured
 from costdb.repetition import RANKS
 from costdb.work import Region
 

@@ -15,7 +15,6 @@ from costdb.calibration.fitting import (
     graded_columns,
     graded_document,
     held_out,
-    measured,
     predict,
     quality,
     residual_of,
@@ -23,6 +22,7 @@ from costdb.calibration.fitting import (
 )
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.expr import evaluate, num
+from costdb.machines.stated import measured
 from costdb.pickled import pickled_steps
 from costdb.work import CollectiveKind
 

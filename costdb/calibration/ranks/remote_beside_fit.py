@@ -12,10 +12,11 @@ from statistics import median
 
 import numpy as np
 
-from costdb.calibration.fitting import measured, quality
+from costdb.calibration.fitting import quality
 from costdb.calibration.ranks.remote_private import INTERPRETED, LIBRARY, PRIVATE
 from costdb.calibration.section import Quality, Timing
 from costdb.machines.documents import Json
+from costdb.machines.stated import measured
 from costdb.pgas.rates import RESUME_US
 from costdb.work import Then
 

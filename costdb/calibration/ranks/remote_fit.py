@@ -11,7 +11,6 @@ from costdb.calibration.fitting import (
     Vector,
     fit_above,
     held_out,
-    measured,
     predict,
     quality,
     residual_of,
@@ -19,6 +18,7 @@ from costdb.calibration.fitting import (
 )
 from costdb.calibration.ranks.remote_beside_fit import Resumption
 from costdb.calibration.section import Fitted, Quality, Timing
+from costdb.machines.stated import measured
 
 _PATTERNS = ("baseline", "coalesce", "vector", "local")
 _OF_MANY = ("coalesce", "vector")

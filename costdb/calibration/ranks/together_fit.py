@@ -12,9 +12,10 @@ import numpy as np
 
 from costdb.arrays.hierarchy import Hierarchy
 from costdb.calibration.array_calls.arrays import caches_document
-from costdb.calibration.fitting import measured, quality
+from costdb.calibration.fitting import quality
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.machines.documents import Json
+from costdb.machines.stated import measured
 
 ARRAYS_OF: Mapping[str, int] = {"copy": 2, "add": 3}
 """The operations, and how many arrays share the working set of each."""

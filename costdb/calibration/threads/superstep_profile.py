@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from costdb.calibration.array_calls.arrays import cache_levels
-from costdb.calibration.fitting import measured, repetition, residual_of
+from costdb.calibration.fitting import repetition, residual_of
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.calibration.threads.superstep_fit import Coefficients, FamilyFit, fit_family
 from costdb.calibration.threads.superstep_points import BAD, ELEMENT_BYTES, GOOD, operation
 from costdb.machines.documents import Json
+from costdb.machines.stated import measured
 from costdb.repetition import THREADS
 
 _NOTE = (

@@ -11,7 +11,7 @@ import pytest
 from advisor.lsp.options import OptionsError, OptionsOfFiles
 from advisor.lsp.settings import Settings
 from costdb.machines import load_machine
-from costdb.store.profiles import remove_profile, store_profile
+from costdb.machines.stored import remove_profile, store_profile
 from tests.advisor.cli.cli_running import Advise, refused
 
 

@@ -17,9 +17,9 @@ import pytest
 from numba.core.errors import TypingError
 
 from advisor.compiler import AdvisedCompiler, advised_njit, record
+from advisor.compiler.advice import advise_on
 from advisor.compiler.pipeline import ObserveFacts
 from advisor.compiler.report import Wish, wish
-from advisor.observe.advice import advise_on
 from advisor.observed import Seen
 from tests.advisor.compiler import compiled_kernels as kernels
 

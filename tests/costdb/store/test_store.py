@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from costdb.estimate import Ratio
 from costdb.machines import MachineError, load_machine, machine_names
+from costdb.machines.stored import import_profile, remove_profile
 from costdb.quantity import Provenance, Quantity
 from costdb.store import StoreError, store_path
 from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
 from costdb.store.evidence import Evidence, add_evidence, evidence_on
-from costdb.store.profiles import import_profile, remove_profile
 from costdb.store.records import (
     Circumstances,
     Fit,

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from costdb.estimate import Ratio
+from costdb.machines.stored import remove_profile
 from costdb.store import stored_evidence, stored_functions, stored_profile_names
 from costdb.store.database import reading, transaction, writing
 from costdb.store.evidence import Evidence, add_evidence, evidence_on
 from costdb.store.extract import SUFFIX, state_of
 from costdb.store.observations import Observation, add_observations
 from costdb.store.place import store_path
-from costdb.store.profiles import remove_profile
 
 RATIO = Ratio(1.0, 2.0, 3.0)
 

@@ -6,9 +6,9 @@ import sqlite3
 import pytest
 
 from costdb.machines import load_machine
+from costdb.machines.stored import store_profile
 from costdb.store import StoreError, store_path
 from costdb.store.database import reading, writing
-from costdb.store.profiles import store_profile
 from costdb.store.results import Result, add_result, newest_results
 from costdb.store.tables import FIRST_TABLES, MIGRATIONS, SCHEMA_VERSION
 
