@@ -48,7 +48,6 @@ HOSTILE = {
         "more than 1000 branches",
     ),
     "field.py": ('x = f"{' + "(" * 3000 + "1" + ")" * 3000 + '}"', "2:207", BRACKETS),
-    "joiner.py": ("x = 1\nna\u200dme = 2", "3:3", "does not parse as Python 3"),
     "lambdas.py": ("x = " + "lambda: " * 5000 + "1", "2:8005", CHAINED),
     "latin.py": ("x = '\udce9'", "2:6", "byte 0xe9 is not utf-8"),
     "levels.py": (
@@ -65,6 +64,7 @@ HOSTILE = {
     "statements.py": ("x=1;" * 200_000, "2:399999", "too large to be parsed"),
     "strings.py": ("x = (" + '"a"\n' * 5000 + ")", "1001:1", CHAINED),
     "unended.py": ("x = (1\ny = 2", "3:2", "does not parse as Python 3"),
+    "unseen.py": ("x = 1\nna\u200bme = 2", "3:3", "is not a valid identifier"),
 }
 
 
