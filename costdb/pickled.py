@@ -90,6 +90,8 @@ def pickled_steps(kind: CollectiveKind, ranks: Expr) -> Steps:
             return Steps(deep + 1, deep, deep + 1, deep, sizes=deep)
         case CollectiveKind.ALLREDUCE:
             return Steps(deep + 2, 2 * deep, deep + 2, deep, sizes=2 * deep)
+        case _:
+            raise ValueError(f"there is no collective of Python objects of kind {kind}")
 
 
 def _price(

@@ -82,6 +82,34 @@ class CollectiveKind(StrEnum):
     ALLTOALL = "alltoall"
     GATHER = "gather"
     SCATTER = "scatter"
+    REDUCE_SCATTER = "reduce_scatter"
+    ALLGATHERV = "allgatherv"
+    """Of pieces whose lengths may differ: libraries take other algorithms than for equal ones."""
+    ALLTOALLV = "alltoallv"
+    PREFIX = "prefix"
+    """``Scan`` and ``Exscan`` on buffers."""
+
+
+COMBINING = frozenset(
+    (
+        CollectiveKind.REDUCE,
+        CollectiveKind.ALLREDUCE,
+        CollectiveKind.REDUCE_SCATTER,
+        CollectiveKind.PREFIX,
+    )
+)
+"""Collectives that combine what they carry, which no message does."""
+
+PICKLED_KINDS = (
+    CollectiveKind.REDUCE,
+    CollectiveKind.ALLREDUCE,
+    CollectiveKind.BROADCAST,
+    CollectiveKind.ALLGATHER,
+    CollectiveKind.ALLTOALL,
+    CollectiveKind.GATHER,
+    CollectiveKind.SCATTER,
+)
+"""Collectives of Python objects. Prefix operations on them take the steps of a reduction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +117,8 @@ class Collective:
     """A collective over `ranks`; `region` is what one rank contributes to one partner or step.
 
     For ``allgather`` and ``alltoall`` that is one piece, sent (received) ``ranks - 1`` times; for
-    ``gather`` and ``scatter`` one piece, of which the root receives (sends) ``ranks - 1``.
+    ``gather`` and ``scatter`` one piece, of which the root receives (sends) ``ranks - 1``; for
+    ``reduce_scatter`` the piece that one rank gets.
     """
 
     kind: CollectiveKind
@@ -132,6 +161,7 @@ class PickledCollective:
     Attributes
     ----------
     kind : CollectiveKind
+        One of `PICKLED_KINDS`.
     ranks : Expr
     region : Region
         What one rank contributes (``reduce``, ``allreduce``, ``gather``, ``allgather``), what the

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, less_equal, num, sym
@@ -108,6 +108,13 @@ class Bill:
         """Add `times` the copies to and from a buffer, without the message between them."""
         if is_graded(self.machine.section(MODEL, "message")) and not self._states_no_line():
             self._charge_graded(times, region, only="staging")
+
+    def correct(self, symbol: str, factor: Quantity) -> None:
+        """Multiply all terms so far by a factor, say of what is derived from something else."""
+        self.coefficients[symbol] = factor
+        self.terms = [
+            replace(term, microseconds=term.microseconds * sym(symbol)) for term in self.terms
+        ]
 
     def lines(self, region: Region) -> Expr:
         """Return the lines that a region touches, `lines.slack` of the way between bounds."""

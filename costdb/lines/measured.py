@@ -18,26 +18,33 @@ _RESIDUAL = (SECTION, "residual")
 _OF_PIECES = frozenset(
     (
         CollectiveKind.ALLGATHER,
+        CollectiveKind.ALLGATHERV,
         CollectiveKind.ALLTOALL,
+        CollectiveKind.ALLTOALLV,
         CollectiveKind.GATHER,
         CollectiveKind.SCATTER,
     )
 )
 
 
-def states_steps(machine: Machine, kind: CollectiveKind) -> bool:
-    """Tell whether a profile states the steps of a kind of collective."""
-    return bool(machine.section(SECTION, "steps", kind.value))
-
-
-def charge_own_steps(bill: Bill, kind: CollectiveKind, steps: Expr, region: Region) -> None:
+def charge_own_steps(
+    bill: Bill, kind: CollectiveKind, kin: CollectiveKind, steps: Expr, region: Region
+) -> None:
     """Charge the steps of a collective, and the copies of what is not one run.
 
     A buffer is packed and unpacked once, however many steps it goes through; pieces each.
+
+    Parameters
+    ----------
+    kin : CollectiveKind
+        Whose steps the profile states: those of `kind`, or what stands in for it.
     """
     size = bytes_of(region)
-    path = (SECTION, "steps", kind.value)
-    bill.charge_step(f"{kind.value} steps", steps, path, size, residual=_RESIDUAL)
+    path = (SECTION, "steps", kin.value)
+    label = f"{kind.value} steps"
+    if kin is not kind:
+        label += f", derived from {kin.value}"
+    bill.charge_step(label, steps, path, size, residual=_RESIDUAL)
     copies = steps if kind in _OF_PIECES else conditional(less(0, steps), 1, 0)
     bill.charge_staging(copies, region)
     bill.within_section(SECTION, "bytes", conditional(less(0, steps), size, 0), "collective bytes")

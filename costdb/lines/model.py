@@ -13,18 +13,18 @@ from dataclasses import replace
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, conditional, less, minimum, num
 from costdb.lines.coefficients import Bill
+from costdb.lines.derived import factor_of, stated_kin, symbol_of
 from costdb.lines.measured import (
     charge_own_scan,
     charge_own_steps,
     charge_prefix,
     states_passes,
-    states_steps,
 )
 from costdb.lines.regions import elements_of
-from costdb.lines.steps import allreduce_steps, collective_steps, doubling_steps
+from costdb.lines.steps import allreduce_steps, collective_steps, doubling_steps, step_region
 from costdb.machines import Machine
 from costdb.profile_parts import lacking
-from costdb.work import Collective, CollectiveKind, Message, PrefixScan, Statement
+from costdb.work import COMBINING, Collective, CollectiveKind, Message, PrefixScan, Statement
 
 
 def price_message(work: Message, machine: Machine) -> Priced | Missing:
@@ -131,23 +131,30 @@ def price_statement(work: Statement, machine: Machine) -> Priced | Missing:
 def price_collective(work: Collective, machine: Machine) -> Priced | Missing:
     """Price a collective as the sequence of messages of its textbook algorithm.
 
-    Broadcast and reduce go up or down a binomial tree, ``ceil(log2 p)`` steps; allreduce doubles
-    recursively, with one step more before and after when `p` is no power of two; allgather
-    (a ring) and alltoall (pairwise) take ``p - 1`` steps of one piece each, and so do gather and
-    scatter at the root. Reductions combine element by element at every step, at the rate of
-    local statements. Where the profile states the steps of a kind as measured, these take the
-    place of messages and operations.
+    Broadcast and reduce go up or down a binomial tree, ``ceil(log2 p)`` steps, and a prefix
+    operation doubles distances in as many; allreduce doubles recursively, with one step more
+    before and after when `p` is no power of two; allgather (a ring) and alltoall (pairwise) take
+    ``p - 1`` steps of one piece each, and so do gather and scatter at the root; reduce-scatter
+    halves recursively, ``ceil(log2 p)`` steps that together send ``p - 1`` pieces. Reductions
+    combine element by element at every step, at the rate of local statements. Where the profile
+    states the steps of a kind as measured, these take the place of messages and operations; what
+    is derived from another kind, or of another algorithm than libraries may take, says so by a
+    factor with provenance ``derived``.
     """
     bill = Bill(machine)
     steps = collective_steps(work.kind, work.ranks)
-    if states_steps(machine, work.kind):
-        charge_own_steps(bill, work.kind, steps, work.region)
-        return bill.total()
-    bill.charge_messages(steps, work.region)
-    if work.kind in (CollectiveKind.REDUCE, CollectiveKind.ALLREDUCE):
-        combined = steps
-        if work.kind is CollectiveKind.ALLREDUCE:
-            combined = allreduce_steps(work.ranks)[1]
-        operations = combined * elements_of(work.region)
-        bill.charge("combining", "statement", "phi_us_per_operation", operations)
+    region = step_region(work.kind, work.ranks, work.region)
+    kin = stated_kin(machine, work.kind)
+    if kin is not None:
+        charge_own_steps(bill, work.kind, kin, steps, region)
+    else:
+        bill.charge_messages(steps, region)
+        if work.kind in COMBINING:
+            doubling = work.kind is CollectiveKind.ALLREDUCE
+            combined = allreduce_steps(work.ranks)[1] if doubling else steps
+            operations = combined * elements_of(region)
+            bill.charge("combining", "statement", "phi_us_per_operation", operations)
+    factor = factor_of(work.kind, kin)
+    if factor is not None:
+        bill.correct(symbol_of(work.kind), factor)
     return bill.total()

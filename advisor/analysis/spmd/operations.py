@@ -20,6 +20,7 @@ from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
 from costdb.expr import Expr, num
 from costdb.lines.regions import bytes_of
 from costdb.work import (
+    PICKLED_KINDS,
     Barrier,
     Collective,
     CollectiveKind,
@@ -41,7 +42,19 @@ _COLLECTIVES = {
     Op.ALLTOALL: CollectiveKind.ALLTOALL,
     Op.GATHER: CollectiveKind.GATHER,
     Op.SCATTER: CollectiveKind.SCATTER,
-    # a prefix operation takes as many steps as a reduction, each combining what it carries
+    Op.REDUCE_SCATTER: CollectiveKind.REDUCE_SCATTER,
+    Op.SCAN: CollectiveKind.PREFIX,
+    Op.EXSCAN: CollectiveKind.PREFIX,
+}
+
+_VARYING = {
+    Op.ALLGATHER: CollectiveKind.ALLGATHERV,
+    Op.ALLTOALL: CollectiveKind.ALLTOALLV,
+}
+
+_PICKLED = {
+    **{op: kind for op, kind in _COLLECTIVES.items() if kind in PICKLED_KINDS},
+    # of objects they take as many steps as a reduction, each combining what it carries
     Op.SCAN: CollectiveKind.REDUCE,
     Op.EXSCAN: CollectiveKind.REDUCE,
 }
@@ -74,15 +87,6 @@ def of_communication(step: Communicate) -> tuple[Work, ...]:
             return (_message(step),)
         case Op.NEIGHBOR_ALLGATHER | Op.NEIGHBOR_ALLTOALL:
             return _with_neighbours(step)
-        case Op.REDUCE_SCATTER:
-            whole = _required(step.send or step.receive, step)
-            region = payload_region(whole)
-            ranks = step.communicator.size
-            piece = _divided(whole, ranks)
-            return (
-                Collective(CollectiveKind.REDUCE, ranks, region, step.method),
-                Collective(CollectiveKind.SCATTER, ranks, piece, step.method),
-            )
     return (_collective(step),)
 
 
@@ -136,9 +140,11 @@ def followed_by(work: Work, steps: Iterable[object]) -> Work:
 
 
 def _collective(step: Communicate) -> Work:
-    kind = _COLLECTIVES[step.op]
     ranks = step.communicator.size
     if step.pickled:
+        kind = _PICKLED.get(step.op)
+        if kind is None:
+            raise NoWork(f"mpi4py has no `{step.method}` of Python objects")
         payload = _required(step.send, step)
         if payload.kind is PayloadKind.UNKNOWN:
             raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
@@ -146,6 +152,7 @@ def _collective(step: Communicate) -> Work:
             return _pickled_pieces(step, kind, payload, ranks)
         region = _pickled_region(payload)
         return PickledCollective(kind, ranks, region, objects(payload), step.method)
+    kind = _VARYING.get(step.op, _COLLECTIVES[step.op]) if step.varying else _COLLECTIVES[step.op]
     if step.op in _PIECE_OF_SENT:
         if step.op is Op.SCATTER and step.receive is not None:
             return Collective(kind, ranks, payload_region(step.receive), step.method)

@@ -43,7 +43,7 @@ class Collectives:
         sizes, blocks = _COUNTS[effort]
         made = [
             Point(f"collective.{kind}", {"bytes": size, "ranks": processors}, number % 2 == 1)
-            for kind in ("message", "prefix", *CollectiveKind)
+            for kind in ("message", *CollectiveKind)
             for number, size in enumerate(spread_sizes(8, _LARGEST_BYTES, sizes))
         ]
         draw = random.Random(_SEED)
@@ -109,17 +109,21 @@ def _call(kind: str, count: int, communicator: Any) -> Callable[[], object]:
     rank, size = communicator.Get_rank(), communicator.Get_size()
     one, other = _doubles(0, count, size), _doubles(1, count, size)
     many, more = _doubles(0, count * size, size), _doubles(1, count * size, size)
+    lengths = [count] * size
     after, before, root = (rank + 1) % size, (rank - 1) % size, rank == 0
     calls: dict[str, Callable[[], object]] = {
         "message": lambda: communicator.Sendrecv(one, after, 0, other, before, 0),
-        "prefix": lambda: communicator.Exscan(one, other, op=MPI.SUM),
+        CollectiveKind.PREFIX: lambda: communicator.Exscan(one, other, op=MPI.SUM),
         CollectiveKind.BROADCAST: lambda: communicator.Bcast(one),
         CollectiveKind.REDUCE: lambda: communicator.Reduce(one, other if root else None),
         CollectiveKind.ALLREDUCE: lambda: communicator.Allreduce(one, other),
         CollectiveKind.GATHER: lambda: communicator.Gather(one, more if root else None),
         CollectiveKind.SCATTER: lambda: communicator.Scatter(many if root else None, other),
         CollectiveKind.ALLGATHER: lambda: communicator.Allgather(one, more),
+        CollectiveKind.ALLGATHERV: lambda: communicator.Allgatherv(one, [more, lengths]),
         CollectiveKind.ALLTOALL: lambda: communicator.Alltoall(many, more),
+        CollectiveKind.ALLTOALLV: lambda: communicator.Alltoallv([many, lengths], [more, lengths]),
+        CollectiveKind.REDUCE_SCATTER: lambda: communicator.Reduce_scatter_block(many, other),
     }
     return calls[kind]
 

@@ -25,44 +25,45 @@ from costdb.calibration.fitting import (
 )
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.expr import evaluate, num
-from costdb.lines.steps import collective_steps, doubling_steps
+from costdb.lines.derived import DERIVED_KINDS
+from costdb.lines.steps import collective_steps, pieces_in_a_step
 from costdb.machines.stated import measured
-from costdb.work import CollectiveKind
+from costdb.work import COMBINING, CollectiveKind
 
 KIB, MIB = 1 << 10, 1 << 20
 # Just above the sizes where short messages end there are steps, which steep grades take up.
 LIMITS = (8 * KIB, 12 * KIB, 16 * KIB, 20 * KIB, 64 * KIB, 512 * KIB)
 _BLOCK_LIMITS = (32 * KIB, 256 * KIB, MIB)
 _DIRECTIONS = ("along", "across")
-_COMBINING = frozenset(("prefix", CollectiveKind.REDUCE, CollectiveKind.ALLREDUCE))
 
 _Coefficients = dict[str, float]
 
 
 def fit_collectives(timings: Sequence[Timing]) -> Fitted:
     """Fit ``collectives`` and ``lines.scan`` of a profile."""
-    kinds = {
-        kind: _named(timings, f"collective.{kind}")
-        for kind in ("message", "prefix", *CollectiveKind)
-    }
+    named = {kind: _named(timings, f"collective.{kind}") for kind in ("message", *CollectiveKind)}
+    # an earlier version measured fewer kinds
+    kinds = {kind: points for kind, points in named.items() if points}
+    if not {"message", CollectiveKind.PREFIX} <= kinds.keys():
+        raise ValueError(TOO_FEW)
     ranks = int(timings[0].point.features["ranks"])
-    each = {kind: _fit_steps(points, _steps(kind, ranks)) for kind, points in kinds.items()}
+    each = {kind: _fit_steps(points, kind, ranks) for kind, points in kinds.items()}
     stated: dict[str, Any] = {}
     qualities: list[Quality] = []
     tested: list[tuple[Timing, float]] = []
     for kind, points in kinds.items():
         if kind == "message":
             continue
-        steps = _steps(kind, ranks)
-        composed = _predicted(points, each["message"], steps)
-        own = _predicted(points, each[kind], steps)
+        composed = _predicted(points, each["message"], kind, ranks)
+        own = _predicted(points, each[kind], kind, ranks)
         line = _fit_line(points)
         times, kept = typical_us(points), held_out(points)
         if not kept.any():
             raise ValueError(TOO_FEW)
         errors = [_error(predicted[kept], times[kept]) for predicted in (composed, own)]
-        # what is combined at each step is no part of a message
-        use_own = errors[1] < errors[0] or kind in _COMBINING
+        # what is combined at each step is no part of a message; and where nothing is stated,
+        # another kind stands in for some
+        use_own = errors[1] < errors[0] or kind in COMBINING or kind in DERIVED_KINDS
         for model, predicted, chosen in (
             ("standard", line, False),
             ("messages", composed, not use_own),
@@ -102,14 +103,21 @@ def _sizes(points: Sequence[Timing]) -> Vector:
 def _steps(kind: str, ranks: int) -> float:
     if kind == "message":
         return 1.0
-    if kind == "prefix":
-        return float(evaluate(doubling_steps(num(ranks)), {}))
     return float(evaluate(collective_steps(CollectiveKind(kind), num(ranks)), {}))
 
 
-def _fit_steps(points: Sequence[Timing], steps: float) -> _Coefficients:
-    given = ~held_out(points)
-    return fit_graded(_sizes(points)[given], typical_us(points)[given], LIMITS, times=steps)
+def _carried(points: Sequence[Timing], kind: str, ranks: int) -> Vector:
+    """Return the bytes of one step of each point."""
+    sizes = _sizes(points)
+    if kind == "message":
+        return sizes
+    return sizes * float(evaluate(pieces_in_a_step(CollectiveKind(kind), num(ranks)), {}))
+
+
+def _fit_steps(points: Sequence[Timing], kind: str, ranks: int) -> _Coefficients:
+    given, sizes = ~held_out(points), _carried(points, kind, ranks)
+    steps = _steps(kind, ranks)
+    return fit_graded(sizes[given], typical_us(points)[given], LIMITS, times=steps)
 
 
 def _fit_line(points: Sequence[Timing]) -> Vector:
@@ -119,8 +127,9 @@ def _fit_line(points: Sequence[Timing]) -> Vector:
     return predict(graded_columns(sizes, ()), found)
 
 
-def _predicted(points: Sequence[Timing], step: _Coefficients, steps: float) -> Vector:
-    return steps * predict(graded_columns(_sizes(points), LIMITS), step)
+def _predicted(points: Sequence[Timing], step: _Coefficients, kind: str, ranks: int) -> Vector:
+    columns = graded_columns(_carried(points, kind, ranks), LIMITS)
+    return _steps(kind, ranks) * predict(columns, step)
 
 
 def _pairs(points: Sequence[Timing], predicted: Vector) -> Iterator[tuple[Timing, float]]:

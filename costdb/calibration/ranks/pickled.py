@@ -22,7 +22,7 @@ from costdb.calibration.host.allocator import keep_as_with
 from costdb.calibration.ranks.pickled_fit import fit_pickled
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sizes import repetitions, spread_sizes
-from costdb.work import CollectiveKind
+from costdb.work import PICKLED_KINDS, CollectiveKind
 
 _SMALL_BYTES, _LARGEST_BYTES = 48 << 10, 4 << 20
 _MOST_ITEMS = 30_000
@@ -45,7 +45,7 @@ class Pickled:
         operations = [(name, steps, _LARGEST_BYTES) for name in _STEPS]
         # some ranks hold a piece for every other
         largest = _LARGEST_BYTES // processors
-        operations += [(f"pickle.{kind}", collectives, largest) for kind in CollectiveKind]
+        operations += [(f"pickle.{kind}", collectives, largest) for kind in PICKLED_KINDS]
         made = [
             Point(name, {"bytes": size, "ranks": processors}, held_out=number % 2 == 1)
             for name, count, most in operations

@@ -24,7 +24,7 @@ from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.expr import evaluate, num
 from costdb.machines.stated import measured
 from costdb.pickled import pickled_steps
-from costdb.work import CollectiveKind
+from costdb.work import PICKLED_KINDS, CollectiveKind
 
 # Where allocators and caches change their ways: small blocks, first and second level, memory that
 # goes back to the system and comes anew.
@@ -75,7 +75,7 @@ def _of(timings: Sequence[Timing], operation: str) -> tuple[Vector, Vector, Mask
 
 def _is_call(timing: Timing) -> bool:
     name = timing.point.operation.removeprefix("pickle.")
-    return name == "message" or name in set(CollectiveKind)
+    return name == "message" or name in PICKLED_KINDS
 
 
 def _step(found: _Steps, name: str, sizes: Vector) -> Vector:
@@ -104,7 +104,7 @@ def _composed(timing: Timing, found: _Steps, factors: dict[str, float]) -> float
 
 
 def _factors(timings: Sequence[Timing], found: _Steps) -> Iterator[tuple[str, float]]:
-    for kind in CollectiveKind:
+    for kind in PICKLED_KINDS:
         given = [
             timing
             for timing in timings

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from costdb.estimate import Missing, Priced
+from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
+from costdb.lines.derived import DERIVED_KINDS
 from costdb.lines.model import price_collective, price_message, price_scan, price_statement
 from costdb.machines import Json, Machine, MachineError, machine_of
+from costdb.quantity import Provenance
 from costdb.work import Access, Collective, CollectiveKind, Message, PrefixScan, Region, Statement
 
 N, P = sym("N"), sym("P")
@@ -39,7 +43,13 @@ LOCAL: dict[str, Json] = {
 }
 
 
-def machine(origin: str = "test.json", /, **lines: Json) -> Machine:
+STEP: dict[str, Json] = {
+    "call_us": quantity(3, "us"),
+    "pieces": [{"max_bytes": None, "us_per_byte": quantity(0.002, "us/byte")}],
+}
+
+
+def machine(origin: str = "test.json", /, collectives: Json = None, **lines: Json) -> Machine:
     sections = {"message": MESSAGE, "scan": LOCAL, "statement": LOCAL, **lines}
     return machine_of(
         {
@@ -50,6 +60,7 @@ def machine(origin: str = "test.json", /, **lines: Json) -> Machine:
             "sources": {"test": "made up"},
             "hardware": {"cache_line_bytes": quantity(64, "byte")},
             "lines": {k: v for k, v in sections.items() if v is not None},
+            **({"collectives": collectives} if collectives else {}),
         },
         origin,
     )
@@ -180,10 +191,50 @@ def test_collectives_follow_their_textbook_algorithms(ranks: int) -> None:
         CollectiveKind.ALLREDUCE: (doubling + 2 * odd) * message + (doubling + odd) * add,
         CollectiveKind.ALLGATHER: (ranks - 1) * message,
         CollectiveKind.ALLTOALL: (ranks - 1) * message,
+        CollectiveKind.GATHER: (ranks - 1) * message,
+        CollectiveKind.SCATTER: (ranks - 1) * message,
+        CollectiveKind.ALLGATHERV: (ranks - 1) * message,
+        CollectiveKind.ALLTOALLV: (ranks - 1) * message,
+        CollectiveKind.PREFIX: tree * (message + add),
+        CollectiveKind.REDUCE_SCATTER: halving(100, ranks),
     }
+    assert set(expected) == set(CollectiveKind)
     for kind, time in expected.items():
         priced = price_collective(Collective(kind, P, COLUMN), machine())
         assert microseconds(priced, N=100, P=ranks) == pytest.approx(time)
+
+
+def halving(count: int, ranks: int) -> float:
+    """Return what halving takes that sends and adds as many blocks as there are other ranks."""
+    tree = math.ceil(math.log2(ranks))
+    if not tree:
+        return 0.0
+    numbers = Fraction(count * (ranks - 1), tree)
+    lines = (math.ceil(numbers * 4 / 64) + (math.ceil(numbers * 4 / 64) + 1)) / 2
+    return tree * (10 + 0.01 * float(4 * numbers) + 0.5 * lines + 0.003 * float(numbers))
+
+
+@pytest.mark.parametrize("kind", CollectiveKind)
+@pytest.mark.parametrize(
+    "measured", [(), tuple(CollectiveKind), ("reduce", "allgather", "alltoall")]
+)
+def test_what_is_derived_says_so_and_is_uncertain(
+    kind: CollectiveKind, measured: tuple[str, ...]
+) -> None:
+    here = machine(collectives={"steps": dict.fromkeys(measured, STEP)} if measured else None)
+    priced = price_collective(Collective(kind, num(4), ROW), here)
+    assert isinstance(priced, Priced)
+    found = evaluate_price(priced, {"N": 5000})
+    stands_in = kind in DERIVED_KINDS and kind not in measured and bool(measured)
+    if stands_in or (kind is CollectiveKind.REDUCE_SCATTER and not measured):
+        assert found.provenance is Provenance.DERIVED
+        assert found.high > 1.9 * found.mid
+        assert found.low < 0.9 * found.mid
+        assert f"collectives.{kind}.derived" in priced.coefficients
+    else:
+        assert not [name for name in priced.coefficients if name.endswith("derived")]
+    shown = [term.label for term in priced.terms if "derived from" in term.label]
+    assert bool(shown) == stands_in
 
 
 def test_cost_grows_with_bytes_messages_and_lines() -> None:
