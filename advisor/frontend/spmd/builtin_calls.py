@@ -57,7 +57,7 @@ def call(path: str, given: list[Argument], run: Run, span: Span) -> Value:
     if path.startswith("builtins."):
         return _builtin(path.removeprefix("builtins."), values, given, run, span)
     if path in ("numba.prange", "numba.misc.special.prange"):
-        return range_value(values, run, "prange")
+        return range_value(values, run, "prange", span)
     if path in _CLOCKS:
         run.clocks += 1
         return Number(None, "float", varies=True)
@@ -109,7 +109,7 @@ def _builtin(name: str, values: list[Value], given: list[Argument], run: Run, sp
         case "len" if first is not None:
             return _length(first, run)
         case "range" | "xrange":
-            return range_value(values, run, "range")
+            return range_value(values, run, "range", span)
         case "enumerate" | "zip" | "reversed" | "sorted" | "list" | "tuple" | "set" | "iter":
             return _container(name, values)
         case "int" | "round" | "float" | "complex" | "bool" | "abs":

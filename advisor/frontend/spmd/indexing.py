@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.run import Run
@@ -125,7 +125,7 @@ def part_of_view(view: View, index: Value, run: Run, span: Span, text: str) -> V
     if view.region is None or view.flat:
         return None
     region = view.region[::-1] if view.transposed else view.region
-    found = _composed(region, parts, run)
+    found = _composed(region, parts, run, span)
     if found is None:
         return None
     made, shown = found
@@ -145,7 +145,7 @@ def _is_one_slice(index: Sequence) -> bool:
 
 
 def _composed(
-    region: tuple[Index, ...], parts: list[Value], run: Run
+    region: tuple[Index, ...], parts: list[Value], run: Run, span: Span
 ) -> tuple[list[Index], tuple[Expr, ...] | None] | None:
     """Return the region, and the shape where new axes make it another than the region's."""
     parts = list(parts)
@@ -161,12 +161,14 @@ def _composed(
     given = iter(part for part in parts if not _is_new_axis(part))
     made: list[Index] = []
     chosen: list[Index] = []
-    for outer in region:
+    for dimension, outer in enumerate(region):
         if isinstance(outer, At):
             made.append(outer)
             continue
         part = next(given)
-        inner = _slice_of(part, outer, run) if is_slice(part) else _point_of(part, outer, run)
+        numbers = _Numbers(run, span, dimension)
+        along = _slice_of if is_slice(part) else _point_of
+        inner = along(part, outer, numbers)
         if inner is None:
             return None
         made.append(inner)
@@ -192,8 +194,24 @@ def _is_ellipsis(part: Value) -> bool:
     return isinstance(part, External) and part.path == "builtins.Ellipsis"
 
 
-def _point_of(part: Value, outer: Index, run: Run) -> Index | None:
-    at = run.number(part, "index") if isinstance(part, Number | Opaque) else None
+@dataclass(frozen=True, slots=True)
+class _Numbers:
+    """The numbers of a subscript along one dimension; one that nothing tells is of this place."""
+
+    run: Run
+    span: Span
+    dimension: int
+
+    def number(self, value: Value, name: str) -> Expr | None:
+        """Return a number, symbolic where need be; None for anything else."""
+        if not isinstance(value, Number | Opaque):
+            return None
+        own = f"{name}.{self.dimension}" if self.dimension else name
+        return self.run.number(value, own, self.span)
+
+
+def _point_of(part: Value, outer: Index, numbers: _Numbers) -> Index | None:
+    at = numbers.number(part, "index")
     if at is None:
         return None
     if isinstance(at, Num) and at.value < 0:
@@ -203,18 +221,18 @@ def _point_of(part: Value, outer: Index, run: Run) -> Index | None:
     return At(at)
 
 
-def _slice_of(part: Value, outer: Index, run: Run) -> Index | None:
+def _slice_of(part: Value, outer: Index, numbers: _Numbers) -> Index | None:
     assert isinstance(part, Sequence) and part.items is not None
     if len(part.items) == 1:
-        return _slice_of(part.items[0], outer, run)
+        return _slice_of(part.items[0], outer, numbers)
     low, high, step = part.items[1:]
-    stride = 1 if isinstance(step, Nothing) else run.integer(step)
+    stride = 1 if isinstance(step, Nothing) else numbers.run.integer(step)
     if stride is None or stride == 0:
         # x[rank::size]: strided by something that is not known
         stride = 2 if stride is None else 1
         if isinstance(outer, Whole):
-            begin = run.number(low, "low") if not isinstance(low, Nothing) else num(0)
-            expr = run.number(step, "step")
+            begin = numbers.number(low, "low") if not isinstance(low, Nothing) else num(0)
+            expr = numbers.number(step, "step")
             if begin is None or expr is None:
                 return None
             return Part(begin, begin + (outer.high - begin) / expr * stride, stride)
@@ -222,8 +240,8 @@ def _slice_of(part: Value, outer: Index, run: Run) -> Index | None:
     extent = outer.count
     if isinstance(low, Nothing) and isinstance(high, Nothing) and abs(stride) == 1:
         return outer
-    begin = _bound(low, num(0), extent, run, "low")
-    end = _bound(high, extent, extent, run, "high")
+    begin = _bound(low, num(0), extent, numbers, "low")
+    end = _bound(high, extent, extent, numbers, "high")
     if begin is None or end is None:
         return None
     if stride < 0:
@@ -237,10 +255,10 @@ def _slice_of(part: Value, outer: Index, run: Run) -> Index | None:
     return Part(begin, end, stride)
 
 
-def _bound(value: Value, default: Expr, extent: Expr, run: Run, name: str) -> Expr | None:
+def _bound(value: Value, default: Expr, extent: Expr, numbers: _Numbers, name: str) -> Expr | None:
     if isinstance(value, Nothing):
         return default
-    found = run.number(value, name) if isinstance(value, Number | Opaque) else None
+    found = numbers.number(value, name)
     if found is None:
         return None
     if _is_negative(found):

@@ -50,16 +50,32 @@ class Iteration:
     stride: Expr | None = None
 
 
-def range_value(values: list[Value], run: Run, path: str) -> Value:
+def range_value(values: list[Value], run: Run, path: str, span: Span) -> Value:
     """Return ``range(...)`` as a value: a sequence of numbers with its bounds."""
-    found = [run.number(value, "range") for value in values]
-    if None in found or not 1 <= len(found) <= 3:
+    names = ["range"] if len(values) == 1 else ["range.low", "range.high", "range.step"]
+    untold = len(values) > 1 and all(_is_untold(value) for value in values[:2])
+    if untold:
+        # two numbers of which nothing is known: what matters is what lies between them
+        names[1] = "range.length"
+    found = [run.number(value, name, span) for value, name in zip(values, names, strict=False)]
+    if None in found or not 1 <= len(values) <= 3:
         return Opaque("a range whose bounds are not known")
     bounds = [expr for expr in found if expr is not None]
     low, high = (num(0), bounds[0]) if len(bounds) == 1 else (bounds[0], bounds[1])
+    high = low + high if untold else high
     step = bounds[2] if len(bounds) == 3 else num(1)
     entries = (Number(low), Number(high), Number(step))
     return Sequence((External(path), *entries), is_list=False)
+
+
+def _is_untold(value: Value) -> bool:
+    """Return whether a number has neither a value nor a name."""
+    match value:
+        case Number(expr=None):
+            return True
+        case Opaque(expr=None, text=""):
+            return True
+    return False
 
 
 def iteration(value: Value, target: cst.BaseExpression, run: Run, text: str) -> Iteration:

@@ -260,18 +260,30 @@ class Run:
 
     # values ------------------------------------------------------------------------------
 
-    def number(self, value: Value, name: str = "") -> Expr | None:
-        """Return the whole number that a value is, symbolic where need be; None for others."""
+    def number(self, value: Value, name: str = "", place: Span | None = None) -> Expr | None:
+        """Return the whole number that a value is, symbolic where need be; None for others.
+
+        Parameters
+        ----------
+        value : Value
+        name : str
+            Of the symbol for a number that nothing tells and that has no name of its own.
+        place : Span, optional
+            Where that one stands, the statement otherwise: what is not known is not the same
+            number in another place.
+        """
         match value:
             case Number(expr=Expr() as expr):
                 return expr
-            case Number(varies=varies) if name:
-                return self.symbols.unknown(name, "not known", self.statement, varies=varies)
             case Opaque(expr=Expr() as expr):
                 return expr
-            case Opaque(text=text, varies=varies) if text or name:
-                why = f"`{text or name}` is not known"
-                return self.symbols.unknown(text or name, why, None, varies=varies)
+            case Opaque(text=text, varies=varies) if text:
+                return self.symbols.unknown(text, f"`{text}` is not known", None, varies=varies)
+            case Number(varies=varies) | Opaque(varies=varies) if name:
+                why = "not known"
+                if place is not None:
+                    why = f"only a run tells what is in `{self.text_of(place)}`"
+                return self.symbols.unknown(name, why, place or self.statement, varies=varies)
         return None
 
     def numbers(self, value: Value, name: str = "") -> tuple[Expr, ...] | None:
