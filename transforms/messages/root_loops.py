@@ -117,8 +117,8 @@ def _union(view: View, ends: RootEnds) -> View | None:
     match first:
         case At(index=place) if place == ends.partner:
             together = Part(ROOT, size)
-        case Part(low=low, high=high, step=1):
-            length = high - low
+        case Part(low=low, step=1):
+            length = first.count
             if ends.loop.variable in free_symbols(length) or low != length * ends.partner:
                 return None
             together = Part(ROOT, size * length)

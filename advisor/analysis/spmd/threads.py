@@ -6,6 +6,7 @@ from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import itemsize
 from advisor.ir.spmd.dealing import follows, is_dealt_in_turn, stride_of
 from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.program import THREADS
 from advisor.ir.spmd.steps import (
     Branch,
     Call,
@@ -21,7 +22,9 @@ from advisor.ir.spmd.steps import (
 from costdb.expr import (
     Expr,
     ceil_div,
+    conditional,
     free_symbols,
+    less,
     maximum,
     maximum_over,
     minimum,
@@ -31,9 +34,6 @@ from costdb.expr import (
     sym,
 )
 from costdb.work import Spacing, Superstep, Work
-
-THREADS = "threads"
-"""The symbol of the number of threads that share a parallel loop."""
 
 _THREAD = "thread"
 _WORD_BYTES = 4
@@ -50,7 +50,8 @@ def superstep(loop: Loop) -> tuple[Work, ...]:
     if loop.trips is None:
         raise NoWork(loop.why or "how often a parallel loop runs is not known")
     reads, writes = _traffic(loop.body, frozenset({loop.variable}))
-    threads = sym(THREADS)
+    # threads without an iteration take no part
+    threads = minimum(sym(THREADS), maximum(loop.trips, 1))
     most_read, most_written = _most(loop, loop.trips, reads), _most(loop, loop.trips, writes)
     total = loop.trips * (reads + writes)
     if _varies(loop, reads) or _varies(loop, writes):
@@ -96,7 +97,9 @@ def _spacing_of(loop: Loop, visit: Visit, view: View) -> Spacing | None:
         return None
     size = itemsize(view.dtype)
     if is_dealt_in_turn(loop, inner):
-        return Spacing(size, (loop.high - 1) * size)
+        # one thread that has all turns shares its lines with nobody
+        between = conditional(less(1, sym(THREADS)), (loop.high - 1) * size, num(0))
+        return Spacing(size, between)
     neighbours = inner.kind in (LoopKind.COUNTED, LoopKind.THREADS) and stride_of(inner) == num(1)
     return Spacing(size, num(0)) if neighbours else None
 

@@ -34,7 +34,16 @@ from advisor.frontend.spmd.values import External, Record, Text, Value
 from advisor.frontend.syntax.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
 from advisor.frontend.syntax.trees import ReadTree, Tree, tree_of
 from advisor.ir.kernel import SourceContext
-from advisor.ir.spmd.program import MODULE, RANKS, CallSite, Program, SizeFact, SpmdFunction
+from advisor.ir.spmd.dealing import is_dealt_in_turn
+from advisor.ir.spmd.program import (
+    MODULE,
+    RANKS,
+    THREADS,
+    CallSite,
+    Program,
+    SizeFact,
+    SpmdFunction,
+)
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
 from advisor.source import SourceProblem, Span
 
@@ -88,6 +97,7 @@ def read_program(
         directive for directive in directives if isinstance(directive, KernelComment)
     )
     context = _context(source, tree.module, follower.imported("numpy"))
+    facts |= _threads(functions, follower.run.symbols)
     return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
 
 
@@ -157,8 +167,29 @@ def _as_called(path: str, source: str, read_tree: ReadTree) -> Program | None:
             comments = [d for d in _directives(path, source) if isinstance(d, KernelComment)]
             numpy = _imported(context.frame.names, "numpy")
             around = _context(source, siblings.trees[name], numpy)
-            return Program(path, functions, follower.facts(comments), around, None)
+            facts = follower.facts(comments) | _threads(functions, follower.run.symbols)
+            return Program(path, functions, facts, around, None)
     return None
+
+
+def _threads(functions: Iterable[SpmdFunction], symbols: Symbols) -> dict[str, SizeFact]:
+    """Return how many threads there are: as many as parallel loops deal elements out to."""
+    if THREADS in symbols.facts:
+        return {}
+    steps = [visit.step for function in functions for visit in function.visits()]
+    shared = [s for s in steps if isinstance(s, Loop) and s.kind is LoopKind.THREADS]
+    dealing = [
+        loop
+        for loop in shared
+        if any(isinstance(one, Loop) and is_dealt_in_turn(loop, one) for one in loop.body)
+    ]
+    counts = {symbols.value(loop.high): loop for loop in dealing}
+    if len(counts) == 1:
+        ((value, loop),) = counts.items()
+        if value is not None:
+            line = loop.span.start_line
+            return {THREADS: SizeFact(value, f"`prange` in line {line}", loop.span)}
+    return {THREADS: SizeFact(None, "nothing says how many threads there are")} if shared else {}
 
 
 def _imported(names: Mapping[str, Value], module: str) -> str | None:

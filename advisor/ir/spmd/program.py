@@ -18,6 +18,9 @@ RANKS = "P"
 RANK = "rank"
 """The symbol of the own rank in ``COMM_WORLD``."""
 
+THREADS = "threads"
+"""The symbol of the number of threads that share a parallel loop."""
+
 MODULE = "<module>"
 """The name of the function that the statements at the top of a file make up."""
 

@@ -152,6 +152,15 @@ SHOWN = {
     else:
         comm.Send(x, dest=0)
 """,
+    "shares_of_a_whole": """
+    share = 240 // size
+    field = np.zeros(240)
+    if rank == 0:
+        for k in range(1, size):
+            comm.Recv(field[k * share:(k + 1) * share], source=k)
+    else:
+        comm.Send(x[:share], dest=0)
+""",
     "pieces_of_other_lengths": """
     starts = [k * 40 + k * (k - 1) // 2 for k in range(size + 1)]
     mine = np.zeros(40 + rank)

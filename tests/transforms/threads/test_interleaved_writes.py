@@ -128,8 +128,11 @@ def test_what_lies_between_is_that_of_the_indices(parts: int, dtype: str) -> Non
         assert sorted(i for own in indices for i in own) == list(range(400))
         between = {(own[k + 1] - own[k] - 1) * size for own in indices for k in range(len(own) - 1)}
         assert step.spacing is not None and step.spacing.element_bytes == size
-        assert {evaluate(step.spacing.between_bytes, {"parts": parts})} == between
         values = {"parts": parts, "n": 400, "threads": parts}
+        assert {evaluate(step.spacing.between_bytes, values)} == between
+        alone = evaluate(step.spacing.between_bytes, {**values, "threads": 1})
+        assert alone == 0, "one thread shares its lines with nobody"
+        assert evaluate(step.processors, values) == parts
         assert evaluate(step.writes, values) == max(map(len, indices)) * size / 4
 
 
@@ -163,6 +166,25 @@ def test_profiles_without_supersteps_say_so() -> None:
     assert any("interleaved-writes" in remark.message for remark in told.remarks)
     found = check_source("f.py", source, Options("powerchallenge", {"threads": 4}, (), (), 1.0))
     assert [finding.code for finding in found.findings] == ["ADV301"]
+
+
+def test_loops_that_deal_out_tell_how_many_threads_there_are() -> None:
+    source = source_of(BODY, n=100_000, parts=6)
+    (finding,) = check_source("f.py", source, Options("powerchallenge", {}, (), (), 1.0)).findings
+    given = Options("powerchallenge", {"threads": 6}, (), (), 1.0)
+    (stated,) = check_source("f.py", source, given).findings
+    assert finding.speedup == stated.speedup > 1
+    alone = Options("powerchallenge", {"threads": 1}, (), (), 1.0)
+    assert not check_source("f.py", source, alone).findings
+    read = read_program("f.py", source)
+    assert read is not None and read.sizes["threads"].value == 6
+
+
+def test_no_more_threads_work_than_have_an_iteration() -> None:
+    (only,) = proposals(source_of(BODY, n=100_000, parts=6))
+    for step in (superstep_of(only.before), superstep_of(only.after)):
+        used = [evaluate(step.processors, {"threads": t, "parts": 6}) for t in (1, 4, 6, 9)]
+        assert used == [1, 4, 6, 6]
 
 
 def test_real_threads_give_equal_results() -> None:
