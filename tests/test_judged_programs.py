@@ -1,9 +1,10 @@
 """Programs as practitioners write them, each with one choice that loses, or with none.
 
 The first lines of a file say which rule must find something (``says``, with part of the message),
-which must not (``quiet``), and what of a note that explains silence (``unknown``). Programs with
-``run`` are executed on ranks with smaller sizes, as they are and with every edit applied, and must
-leave the same values in the names that ``holds`` lists.
+or find it and leave the edit to the reader (``shown``), which must not (``quiet``), and what of a
+note that explains silence (``unknown``). Programs with ``run`` are executed on ranks with smaller
+sizes, as they are and with every edit applied, and must leave the same values in the names that
+``holds`` lists.
 """
 
 from __future__ import annotations
@@ -64,12 +65,15 @@ def options(machine: str) -> Options:
 def test_what_has_to_be_said_is_said(path: Path) -> None:
     source = path.read_text("utf-8")
     says, quiet, unknown = (stated(source, what) for what in ("says", "quiet", "unknown"))
-    assert says or quiet or unknown
+    shown = stated(source, "shown")
+    assert says or shown or quiet or unknown
     result = check_source(path.name, source, options("t3e"))
     messages = {(finding.code, finding.message) for finding in result.findings}
-    for wanted in says:
+    for wanted in (*says, *shown):
         code, _, part = wanted.partition(" ")
         assert any(one == code and part in message for one, message in messages), messages
+    if shown:
+        assert not any(one.fix is not None and one.fix.edits for one in result.findings)
     assert not {finding.code for finding in result.findings} & set(" ".join(quiet).split())
     for part in unknown:
         assert any(part in remark.message for remark in result.remarks), result.remarks

@@ -17,7 +17,7 @@ from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step
 from advisor.source import Edit
 from costdb.expr import Expr
 from transforms.programs.spmd_calls import is_name, is_simple, statement_edit
-from transforms.programs.uses import block_of, is_whole_behind, occurrences, within
+from transforms.programs.uses import block_of, blocks_fit, is_whole_behind, occurrences, within
 from transforms.programs.views import may_share, same_memory
 from transforms.source.writing import fresh_name
 
@@ -132,7 +132,8 @@ def _proposal(
         legality=Legality(
             Applicability.DISPLAY if lines is None else Applicability.UNSAFE,
             "a number plus zeros is that number, but for the sign of a zero; blocks lie in the"
-            " order of ranks, and are as long on each",
+            " order of ranks, and are as long on each; where the array ends within one, lengths"
+            " differ, which takes `Allgatherv`",
         ),
         loops=visit.loops,
         edits=tuple if lines is None else partial(_edits, program, step, lines),
@@ -150,6 +151,8 @@ def _lines(program: Program, step: Communicate, block: View, length: Expr) -> li
     view = given.view
     assert view is not None and view.region is not None
     if got.view.region is None or got.view.region != view.region:
+        return None
+    if not blocks_fit(length, step.communicator.size, view.region[0].count):
         return None
     text = program.context.text(block.span)
     exact = view.region[0].count == length * step.communicator.size

@@ -19,6 +19,7 @@ from costdb.expr import Expr, num
 from transforms.programs.spmd_calls import argument, is_name, is_simple, statement_edit
 from transforms.programs.uses import (
     block_of,
+    blocks_fit,
     is_binding,
     is_whole_behind,
     occurrences,
@@ -46,16 +47,19 @@ def used_blocks(program: Program, function: SpmdFunction) -> Iterator[ProgramPro
             continue
         if not is_name(sent.text) or sent.dtype is None or not step.blocking or step.root is None:
             continue
-        used = _blocks(program, function, step, view)
+        used = blocks_used(program, function, step, view, sent.text)
         if used is not None:
             yield _proposal(program, function, visit, step, sent, *used)
 
 
-def _blocks(
-    program: Program, function: SpmdFunction, step: Communicate, view: View
+def blocks_used(
+    program: Program, function: SpmdFunction, step: Communicate, view: View, name: str
 ) -> tuple[Expr, list[View]] | None:
-    """Return the length of the blocks and where they are read; None if anything else is used."""
-    assert step.root is not None and step.send is not None
+    """Return the length of the blocks and where they are read; None if anything else is used.
+
+    What the root alone does counts for nothing, where a collective has one.
+    """
+    root = step.root if step.op is Op.BCAST else None
     if view.region is None or view.buffer.order is not Order.C:
         return None
     if not function.whole.contains(view.buffer.allocation.span):
@@ -64,7 +68,7 @@ def _blocks(
     found: list[View] = []
     loops: list[Span] = []
     for visit in function.visits():
-        if root_only(visit, step.communicator, step.root):
+        if root is not None and root_only(visit, step.communicator, root):
             continue
         writes = written(visit.step)
         if visit.step != step and any(may_share(one, view) for one in writes or ()):
@@ -84,8 +88,9 @@ def _blocks(
         return None
     (length,) = lengths
     allowed = [step.statement, *(one.span for one in found)]
-    allowed += root_lines(function, step.communicator, step.root, program)
-    for place in occurrences(step.send.text, function, program):
+    if root is not None:
+        allowed += root_lines(function, step.communicator, root, program)
+    for place in occurrences(name, function, program):
         if not within(place, allowed) and not is_binding(place, program):
             return None
     return length, found
@@ -129,7 +134,8 @@ def _proposal(
     legality = Legality(
         Applicability.DISPLAY if edits is None else Applicability.UNSAFE,
         "within this function no rank but the root uses more of the array than its block, which"
-        " nothing writes to; a collective has to come in the same order on all ranks",
+        " nothing writes to; a collective has to come in the same order on all ranks; where the"
+        " array ends within a block, lengths differ, which takes `Scatterv`",
     )
     shown = " ".join(blocks[0].text.split())
     return ProgramProposal(
@@ -162,13 +168,10 @@ def _edit(
     if not isinstance(first.region[0], Part) or first.span < step.statement:
         return None
     text = program.context.text(first.span)
-    # it has to mean the same where the call stands
-    between = range(step.statement.end_line + 1, first.span.start_line + 1)
-    lines = [program.context.lines[number - 1] for number in between]
-    for name in set(_NAMES.findall(text)):
-        given = _GIVEN.format(name=name)
-        if any(re.search(given, line) for line in lines):
-            return None
+    if not blocks_fit(length, step.communicator.size, view.region[0].count):
+        return None
+    if not means_the_same(program, step, first.span):
+        return None
     exact = view.region[0].count == length * step.communicator.size
     whole = sent.text if exact else f"{sent.text}[:len({text}) * {step.receiver}.Get_size()]"
     root = argument(step, "root", program) or "0"
@@ -176,3 +179,14 @@ def _edit(
     own = f"{program.mpi_module}.IN_PLACE if {here} else {text}"
     call = f"{step.receiver}.Scatter({whole}, {own}, root={root})"
     return (statement_edit(step, [call], program),)
+
+
+def means_the_same(program: Program, step: Communicate, block: Span) -> bool:
+    """Return whether the text of a block behind a call would mean the same where the call is."""
+    between = range(step.statement.end_line, block.start_line)
+    lines = program.context.lines
+    return not any(
+        re.search(_GIVEN.format(name=name), lines[number])
+        for name in set(_NAMES.findall(program.context.text(block)))
+        for number in between
+    )

@@ -21,6 +21,8 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
+from costdb.expr.facts import Facts
+from costdb.expr.nodes import FloorDiv
 from transforms.programs.rank_facts import root_arms
 
 _TRIED_BLOCKS = 9
@@ -110,6 +112,15 @@ def block_of(index: Index, visit: Visit, communicator: Communicator) -> Expr | N
                 if loop.variable and place == sym(loop.variable) and _is_plain(loop):
                     return own_block(loop.low, loop.high, communicator.rank)
     return None
+
+
+def blocks_fit(length: Expr, ranks: Expr, extent: Expr) -> bool:
+    """Return whether blocks of all ranks certainly lie within an array, so that none is cut."""
+    known = Facts(positive=free_symbols(length) | free_symbols(ranks) | free_symbols(extent))
+    match length:
+        case FloorDiv(dividend=whole, divisor=divisor) if divisor == ranks:
+            return known.proves_at_least(extent, whole)
+    return known.proves_at_least(extent, length * ranks)
 
 
 def _is_plain(loop: Loop) -> bool:
