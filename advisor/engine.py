@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ReadProgram = Callable[[str, str], "Program | None"]
 """Path and text to program; raises as the front end's own reader does."""
 
-ReadCalls = Callable[[str, str], "tuple[Seen, ...]"]
+ReadCalls = Callable[[str, str, Mapping[str, int | float], Mapping[str, str]], "tuple[Seen, ...]"]
 """Likewise to what calls tell."""
 
 PLAIN_GAIN = 1.05
@@ -142,7 +142,11 @@ def seen_functions(
     from advisor.frontend.spmd.called import called
 
     shown = frozenset(seen.function for seen in options.observed)
-    found = called(path, source) if read is None else read(path, source)
+    given = options.sizes, options.size_origins
+    if read is None:
+        found = called(path, source, given=given[0], given_by=given[1])
+    else:
+        found = read(path, source, *given)
     return (*options.observed, *(seen for seen in found if seen.function not in shown))
 
 

@@ -62,6 +62,7 @@ def rank(
     given: Mapping[str, Chosen],
     where: Expr | None = None,
     watched: Callable[[Sequence[Candidate]], Iterable[Candidate]] = iter,
+    told: Callable[[str], None] | None = None,
 ) -> tuple[Choice, ...] | Missing:
     """Return every allowed choice, fastest first, ties in the order of the values.
 
@@ -76,6 +77,8 @@ def rank(
         Over the numbers; choices where it is 0 are left out, for example ``PX*PY == 64``.
     watched : callable, optional
         Hands on the candidates it is given; a progress bar is one.
+    told : callable, optional
+        Is given why a value that was asked for is in no choice, where the subject refused it.
 
     Returns
     -------
@@ -89,6 +92,7 @@ def rank(
     """
     _check_names(subject, over, given)
     refusals: list[RefusedError] = []
+    refused: dict[tuple[str, Chosen], RefusedError] = {}
     prices: dict[tuple[tuple[str, str], ...], Priced] = {}
     ranked: list[Choice] = []
     for candidate in watched(tuple(_candidates(subject, over, given, where, refusals))):
@@ -96,6 +100,8 @@ def rank(
             bound = subject.bind({**given, **candidate})
         except RefusedError as refusal:
             refusals.append(refusal)
+            for pair in candidate.items():
+                refused.setdefault(pair, refusal)
             continue
         if where is not None and not _holds(subject, where, bound):
             continue
@@ -111,6 +117,12 @@ def rank(
         if refusals:
             raise refusals[0]
         raise SubjectError(f"{subject.origin}: no choice of {', '.join(over)} meets the condition")
+    if told is not None:
+        for name, stated in over.items():
+            chosen = {choice.bindings[name] for choice in ranked}
+            for value in stated or ():
+                if value not in chosen and (name, value) in refused:
+                    told(f"{refused[name, value]}: left out")
     return tuple(sorted(ranked, key=lambda choice: choice.estimate.mid))
 
 

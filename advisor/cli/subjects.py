@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings
 from advisor.config.errors import CommandError, system_error, wrong_use
@@ -18,6 +19,7 @@ from costdb.estimate import Missing
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.store.place import StoreError
 from costdb.subject import PlacedError, Subject, SubjectError
+from costdb.wording import read_number
 
 MODEL, DESCRIPTION, KERNEL = ".pam", ".toml", ".py"
 
@@ -59,7 +61,12 @@ def problems_in_one_line() -> Iterator[None]:
         raise wrong_use(str(error)) from error
 
 
-def open_files(files: Sequence[str], machine: str | None, kernel: str | None) -> Opened:
+def open_files(
+    files: Sequence[str],
+    machine: str | None,
+    kernel: str | None,
+    given: Mapping[str, str] = MappingProxyType({}),
+) -> Opened:
     """Return what `files` hold: a process model, a description, or an annotated kernel.
 
     Raises
@@ -75,7 +82,7 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
     if endings == {MODEL}:
         return _open_model(files)
     if endings == {KERNEL} and (len(files) > 1 or "," in (kernel or "")):
-        return _open_alternatives(files, machine, kernel)
+        return _open_alternatives(files, machine, kernel, _numbers(given))
     if len(files) > 1:
         raise wrong_use(f"{' '.join(files)}: several files make one model only if all are {MODEL}")
     if endings == {DESCRIPTION}:
@@ -87,14 +94,22 @@ def open_files(files: Sequence[str], machine: str | None, kernel: str | None) ->
     if endings == {KERNEL}:
         # A wrong profile need not wait for the parser of Python to be imported.
         chosen = _machine_for(files[0], machine)
-        return _open_python(files[0], kernel, chosen)
+        return _open_python(files[0], kernel, chosen, _numbers(given))
     raise wrong_use(
         f"{files[0]}: expected a process model ({MODEL}), a description ({DESCRIPTION}) or "
         f"annotated Python ({KERNEL})"
     )
 
 
-def _open_python(path: str, name: str | None, machine: Machine) -> Opened:
+def _numbers(given: Mapping[str, str]) -> Mapping[str, int | float]:
+    """Return what is given as a number; words are for descriptions."""
+    read = {name: read_number(text) for name, text in given.items()}
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def _open_python(
+    path: str, name: str | None, machine: Machine, given: Mapping[str, int | float]
+) -> Opened:
     """Return a kernel of a file, or a function of the SPMD program that it holds."""
     from advisor.files import read_source
     from advisor.frontend.syntax.guard import deep_nesting_refused
@@ -118,12 +133,18 @@ def _open_python(path: str, name: str | None, machine: Machine) -> Opened:
         loaded = load_function(path, source, name, runs.messages_of_file(path))
     if loaded is None:
         # says what is lacking
-        return Opened(kernel_subject(path, load_kernel(path, name), machine), machine)
+        found = load_kernel(path, name, given=given)
+        return Opened(kernel_subject(path, found, machine), machine)
     subject = program_subject(path, *loaded, machine)
     return Opened(subject, machine, subject.left_out)
 
 
-def _open_alternatives(files: Sequence[str], machine: str | None, names: str | None) -> Opened:
+def _open_alternatives(
+    files: Sequence[str],
+    machine: str | None,
+    names: str | None,
+    given: Mapping[str, int | float],
+) -> Opened:
     """Return several kernels or functions that do the same job, to be chosen among."""
     from advisor.ranking.program_subject import AlternativesSubject
 
@@ -132,7 +153,7 @@ def _open_alternatives(files: Sequence[str], machine: str | None, names: str | N
     left_out: list[str] = []
     for file in files:
         for name in [None] if names is None else names.split(","):
-            opened = _open_python(file, name, chosen)
+            opened = _open_python(file, name, chosen, given)
             key = file if name is None else name if len(files) == 1 else f"{file}:{name}"
             subjects[key] = opened.subject
             left_out += [f"{key}: {line}" for line in opened.left_out]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeVar
@@ -135,8 +135,14 @@ class KernelMemory:
             own = self._read(path, excerpt, options.observed, parsed=False)
             yield from self._told(path, excerpt, own, frozenset(), options).findings
 
-    def _calls(self, path: str, source: str) -> tuple[Seen, ...]:
-        return self._of_programs().calls(path, source)
+    def _calls(
+        self,
+        path: str,
+        source: str,
+        given: Mapping[str, int | float],
+        given_by: Mapping[str, str],
+    ) -> tuple[Seen, ...]:
+        return self._of_programs().calls(path, source, given, given_by)
 
     def _of_programs(self) -> ProgramMemory:
         if self._programs is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from advisor.frontend.spmd.bodies import BodyMemory
@@ -25,7 +26,13 @@ class ProgramMemory:
     parsed: set[str] = field(default_factory=set)
     """Texts that were parsed since somebody cleared this."""
 
-    def calls(self, path: str, source: str) -> tuple[Seen, ...]:
+    def calls(
+        self,
+        path: str,
+        source: str,
+        given: Mapping[str, int | float],
+        given_by: Mapping[str, str],
+    ) -> tuple[Seen, ...]:
         """Return what calls tell of functions that numba compiles.
 
         Raises
@@ -33,7 +40,7 @@ class ProgramMemory:
         SourceProblem
             As :func:`~advisor.frontend.spmd.called.called` does.
         """
-        return called(path, source, self.trees, self.called_bodies)
+        return called(path, source, self.trees, self.called_bodies, given, given_by)
 
     def read(self, path: str, source: str) -> Program | None:
         """Return the program of a file; None where nothing in it communicates.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from advisor.analysis.lower import Unpriced
 from advisor.files import read_source
 from advisor.finding import OBSERVED
 from advisor.frontend.kernels import read_kernels
 from advisor.frontend.syntax.guard import deep_nesting_refused
+from advisor.frontend.syntax.prefilter import may_call_compiled
 from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.observed import Seen, by_signature
@@ -23,7 +25,12 @@ from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
 
 
-def load_kernel(path: str, name: str | None, observed: Sequence[Seen] = ()) -> Kernel:
+def load_kernel(
+    path: str,
+    name: str | None,
+    observed: Sequence[Seen] = (),
+    given: Mapping[str, int | float] = MappingProxyType({}),
+) -> Kernel:
     """Return a kernel of a file: the one called `name`, or the only one.
 
     Parameters
@@ -32,6 +39,8 @@ def load_kernel(path: str, name: str | None, observed: Sequence[Seen] = ()) -> K
     name : str or None
     observed : sequence of Seen
         What runs showed of it. Functions that are no kernels without that are none with it.
+    given : mapping of str to number
+        Sizes that arrays are made of which the file passes to functions that numba compiles.
 
     Raises
     ------
@@ -47,9 +56,16 @@ def load_kernel(path: str, name: str | None, observed: Sequence[Seen] = ()) -> K
         kernels = read_kernels(path, source)
         if observed and kernels:
             kernels = read_kernels(path, source, _heaviest(observed, kernels))
+        if not kernels or (name is not None and name not in {one.name for one in kernels}):
+            kernels = _with_compiled(path, source, kernels, given)
     names = tuple(kernel.name for kernel in kernels)
     if not kernels:
-        raise SubjectError(f"{path}: there is no kernel: mark a function with @kernel")
+        why = (
+            "mark a function with @kernel, or say in comments what arrays it is passed"
+            if may_call_compiled(source)
+            else "mark a function with @kernel"
+        )
+        raise SubjectError(f"{path}: there is no kernel: {why}")
     if name is None and len(kernels) > 1:
         raise SubjectError(f"{path}: holds {', '.join(names)}: choose one with --kernel")
     found = [kernel for kernel in kernels if name in (None, kernel.name)]
@@ -58,6 +74,19 @@ def load_kernel(path: str, name: str | None, observed: Sequence[Seen] = ()) -> K
     if len(found) > 1:
         raise SubjectError(f"{path}: {len(found)} kernels are named {found[0].name}")
     return found[0]
+
+
+def _with_compiled(
+    path: str, source: str, kernels: tuple[Kernel, ...], given: Mapping[str, int | float]
+) -> tuple[Kernel, ...]:
+    """Return also the functions that numba compiles, with the arrays that the file passes them."""
+    if not may_call_compiled(source):
+        return kernels
+    from advisor.frontend.spmd.called import called
+
+    known = {kernel.name for kernel in kernels}
+    compiled = read_kernels(path, source, called(path, source, given=given))
+    return (*kernels, *(kernel for kernel in compiled if kernel.name not in known))
 
 
 def _heaviest(observed: Sequence[Seen], kernels: Sequence[Kernel]) -> tuple[Seen, ...]:
@@ -111,7 +140,11 @@ class KernelSubject:
         used = set() if isinstance(self.costed, Missing) else set(self.costed.sizes)
         for array in self.kernel.arrays.values():
             used.update(*(free_symbols(extent) for extent in array.extents))
-        return tuple(dict.fromkeys((*self.kernel.sizes, *sorted(used))))
+        sizes = self.kernel.sizes
+        if not self.kernel.asked:
+            # of what the file around a compiled function binds, it only knows its arrays' extents
+            sizes = {name: binding for name, binding in sizes.items() if name in used}
+        return tuple(dict.fromkeys((*sizes, *sorted(used))))
 
     def about(self, name: str) -> str:
         """Return nothing: the source says nothing that could be shown."""
@@ -129,7 +162,8 @@ class KernelSubject:
         """Check that `given` are sizes of the kernel; the others are as the source says."""
         numbers: dict[str, Number] = {name: b.value for name, b in self.kernel.sizes.items()}
         for name, value in given.items():
-            if name not in self.names and not isinstance(self.costed, Missing):
+            known = name in self.names or name in self.kernel.sizes
+            if not known and not isinstance(self.costed, Missing):
                 hint = nearest(name, self.names)
                 raise RefusedError(f"{self.origin}: there is no size {name}{hint}")
             number = read_number(value) if isinstance(value, str) else value

@@ -22,6 +22,7 @@ from advisor.cli.common import (
     write_result,
 )
 from advisor.cli.progress import watched
+from advisor.cli.unused_names import tell_unused
 from advisor.config.effective import Effective, Resolver
 from advisor.config.errors import CommandError, system_error
 from advisor.edits import unified_diff
@@ -31,10 +32,13 @@ from advisor.finding import Finding, Remark
 from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
 from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
-from costdb.wording import nearest
 
-_MOST_NAMES = 8
-"""So many sizes fit a line; those of a whole project help nobody."""
+_ANOTHER_COMMAND = {
+    ".toml": "`advise predict --validate FILE` checks a description",
+    ".pam": "`advise predict FILE` reads a process model",
+    ".json": "`advise machine validate FILE` checks the profile of a machine",
+}
+"""What a file is for that is named by hand and holds no Python, by its ending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +175,8 @@ def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
         )
         paths = list(found)
     for path in watched(paths, "files read"):
+        if not piped and path.endswith(tuple(_ANOTHER_COMMAND)):
+            _tell_other_command(path)
         effective = request.resolver.effective(path)
         outcome.machines[effective.options.machine or ""] = None
         outcome.checked.append(path)
@@ -188,6 +194,11 @@ def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
         outcome.passed_over += not excluded
         if request.fix and piped:
             write_out(content.text)
+
+
+def _tell_other_command(path: str) -> None:
+    command = next(say for end, say in _ANOTHER_COMMAND.items() if path.endswith(end))
+    complain(f"advise: {path}: programs in Python are checked here; {command}")
 
 
 def _may_hold_kernels(path: str, content: SourceFile, effective: Effective) -> bool:
@@ -253,19 +264,10 @@ def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) 
 
 
 def _tell_unused(request: Request, outcome: _Outcome) -> None:
-    """Say which names of ``-D`` nothing has; a file that could not be read may have them.
-
-    No error: a hook passes one ``-D`` along with whichever files a commit changes.
-    """
+    """Say which names of ``-D`` nothing has; a file that could not be read may have them."""
     if outcome.failed or not outcome.looked_into:
         return
-    for name in request.given:
-        if name not in outcome.names:
-            hint = nearest(name, sorted(outcome.names), _MOST_NAMES)
-            complain(
-                f"advise: -D {name} changes nothing: what was checked has no size or parameter"
-                f" {name}{hint}"
-            )
+    tell_unused(request.given, outcome.names)
 
 
 def _write_baseline(file: str, outcome: _Outcome) -> int:

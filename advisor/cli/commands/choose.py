@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import write_result
+from advisor.cli.common import complain, write_result
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
 from advisor.config.errors import wrong_use
 from costdb.wording import read_number
@@ -85,9 +85,9 @@ def _choose(
         raise wrong_use(f"--best-per {best_per}: not among those of --over ({', '.join(names)})")
     condition = parse_where(where)
     with problems_in_one_line():
-        opened = open_files(files, machine, kernel)
+        opened = open_files(files, machine, kernel, given)
         given, _ = with_configured(opened, files[0], given, names)
-        ranked = rank(opened.subject, names, given, condition, watched)
+        ranked = rank(opened.subject, names, given, condition, watched, _left_out)
     if isinstance(ranked, Missing):
         raise lacking(ranked)
     chosen = ranked if best_per is None else _best_per(best_per, ranked)
@@ -101,6 +101,10 @@ def _choose(
     )
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
+
+
+def _left_out(why: str) -> None:
+    complain(f"advise: {why}")
 
 
 def _as_read(value: str) -> Chosen:

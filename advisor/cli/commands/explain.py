@@ -11,6 +11,7 @@ from advisor.cli import options
 from advisor.cli.checking.scope import make_scope
 from advisor.cli.common import parse_bindings, write_out
 from advisor.cli.formats import JSON, TEXT, require_format, text_style
+from advisor.cli.unused_names import names_in, tell_unused
 from advisor.config.errors import CommandError, system_error, wrong_use
 from advisor.config.layer import Layer
 
@@ -44,7 +45,8 @@ def _explain(
         raise wrong_use(f"{place}: expected FILE:LINE, such as kernel.py:35")
     require_format(output_format)
     path, line = found[1], int(found[2])
-    layer = Layer(machine=machine or None, sizes=parse_bindings(define or ()))
+    given = parse_bindings(define or ())
+    layer = Layer(machine=machine or None, sizes=given)
     scope = make_scope(layer, config=config, isolated=isolated, cache=None)
     asked = scope.resolver.effective(path).options
     try:
@@ -56,6 +58,8 @@ def _explain(
         raise wrong_use(str(error)) from error
     except OSError as error:
         raise system_error(error, path) from error
+    if given:
+        tell_unused(given, names_in(path, source))
     chosen = at_line(judged, line)
     if not chosen:
         lines = ", ".join(dict.fromkeys(str(one.finding.span.start_line) for one in judged))

@@ -62,7 +62,7 @@ def _predict(
 
     given = with_ranks(parse_given(define or ()), ranks)
     with problems_in_one_line():
-        opened = open_files(files, machine, kernel)
+        opened = open_files(files, machine, kernel, given)
         given, configured = with_configured(opened, files[0], given)
         found = predict(opened.subject, given)
         formula = formula_of(opened)

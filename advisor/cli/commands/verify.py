@@ -63,6 +63,7 @@ def _verify(
     given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
     paths = _paths(files, everything)
+    _tell_unused(paths, given)
     if not chosen.may_be_here:
         complain(
             f"advise: times are of this machine, predictions of {chosen.name}: "
@@ -104,6 +105,25 @@ def _verify(
     sound = all(one.measured.equal for group in groups for one in group)
     sound = sound and all(one.sound for group in programs for one in group)
     return 0 if sound else FINDINGS
+
+
+def _tell_unused(paths: Sequence[str], given: Mapping[str, int | float]) -> None:
+    """Say which names of ``-D`` no file has, before anything runs with other sizes than meant."""
+    from advisor.cli.subjects import problems_in_one_line
+    from advisor.cli.unused_names import names_in, tell_unused
+    from advisor.files import read_source
+
+    if not given:
+        return
+    known: set[str] = set()
+    for path in paths:
+        try:
+            source = read_source(path).text
+        except OSError as error:
+            raise system_error(error, path) from error
+        with problems_in_one_line():
+            known |= names_in(path, source, arguments=True)
+    tell_unused(given, known)
 
 
 def _as_lines(lines: Sequence[str]) -> str:

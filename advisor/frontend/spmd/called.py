@@ -9,6 +9,7 @@ facts are what findings are priced with, and never why an edit is allowed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import libcst as cst
 
@@ -20,6 +21,7 @@ from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Value
 from advisor.frontend.syntax.trees import ReadTree, tree_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
+from advisor.ir.spmd.program import SizeFact
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
 from costdb.expr import Expr, free_symbols, to_text
 
@@ -28,7 +30,12 @@ _NUMBERS = {"bool": "bool", "int": "int64", "float": "float64", "complex": "comp
 
 
 def called(
-    path: str, source: str, read_tree: ReadTree = tree_of, bodies: BodyMemory | None = None
+    path: str,
+    source: str,
+    read_tree: ReadTree = tree_of,
+    bodies: BodyMemory | None = None,
+    given: Mapping[str, int | float] = MappingProxyType({}),
+    given_by: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Seen, ...]:
     """Return what a file's own calls tell of its compiled functions, in the order of the source.
 
@@ -41,6 +48,10 @@ def called(
     path, source : str
     read_tree, bodies
         As :func:`~advisor.frontend.spmd.reader.read_program` takes them.
+    given : mapping of str to number
+        Sizes of the file, over what its source says of them.
+    given_by : mapping of str to str
+        What gave them, where it was not ``-D``.
 
     Raises
     ------
@@ -51,6 +62,9 @@ def called(
     if found is None:
         return ()
     run, functions = found
+    facts = run.symbols.facts
+    for name in facts.keys() & given.keys():
+        facts[name] = SizeFact(given[name], given_by.get(name, "-D"))
     # one name for several functions: a call may be of any
     several = {name.partition(":")[0] for name in functions if ":" in name}
     made = [

@@ -13,6 +13,7 @@ REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")
 PSTSWM = str(EXAMPLES / "pstswm" / "pstswm.toml")
 SORTS = str(EXAMPLES / "sorts" / "sorts.toml")
 ON_PARAGON = ("choose", PSTSWM, "--machine", "paragon")
+FIXED = ("-D", "problem=T42", "-D", "algorithm=TH")
 KERNEL = """
 from typing import Annotated
 import numpy as np
@@ -260,3 +261,23 @@ def test_extrapolated_choices_say_so(advise: Program) -> None:
 )
 def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:
     assert said in advise.refusal("choose", *arguments)
+
+
+# --- values that are left out --------------------------------------------------------------
+
+
+def test_values_that_are_refused_are_told(advise: Program) -> None:
+    Path("kernel.py").write_text(KERNEL)
+    base = ("choose", "kernel.py", "--machine", "t3e", "-D", "PX=2", "-D", "PY=2")
+    ended = advise(*base, "--over", "N=2.5,300,400")
+    assert ended.code == 0 and "2.5" not in ended.out
+    assert "N = 2.5 is not a whole number: left out" in ended.err
+    assert ended.err.count("\n") == 1
+    assert advise(*base, "--over", "N=300,400").err == ""
+    ended = advise(*ON_PARAGON, *FIXED, "--over", "PX=3,4,8,PY=4")
+    assert "PX = 3 must be a power of two: left out" in ended.err
+
+
+def test_values_that_a_condition_leaves_out_are_not(advise: Program) -> None:
+    ended = advise(*ON_PARAGON, *FIXED, "--over", "PX=4,8,PY=4", "--where", "PX*PY == 32")
+    assert (ended.code, ended.err) == (0, "")

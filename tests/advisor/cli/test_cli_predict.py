@@ -314,3 +314,61 @@ def test_what_a_machine_lacks_is_named_with_its_remedy(
     assert refusal.startswith("advise: cannot predict: ")
     assert lacking in refusal
     assert "; remedy: " in refusal
+
+
+COMPILED = """
+import numpy as np
+from numba import njit
+
+
+@njit
+def scale(a):
+    for i in range(a.shape[0]):
+        a[i] *= 2.0
+
+
+@njit
+def uncalled(a):
+    for i in range(a.shape[0]):
+        a[i] *= 2.0
+
+
+n = 5000
+scale(np.zeros(n))
+"""
+
+
+def test_functions_that_numba_compiles_are_kernels_of_the_calls_in_their_file(
+    advise: Program,
+) -> None:
+    Path("c.py").write_text(COMPILED)
+    options = ("predict", "c.py", "--machine", "t3e")
+    small = advise.json(*options, "--kernel", "scale")
+    assert small == advise.json(*options)
+    large = advise.json(*options, "-D", "n=50000")
+    assert 0 < small["seconds"]["mid"] < large["seconds"]["mid"]
+    assert large == advise.json(*options, "-D", "a.axis0=50000")
+    over = ("choose", *options[1:], "--over", "n=100,200")
+    assert "there is no parameter n" in advise.refusal(*over)
+    assert "there is no kernel uncalled" in advise.refusal(*options, "--kernel", "uncalled")
+    Path("c.py").write_text(COMPILED.replace("scale(np", "print(np"))
+    assert "or say in comments" in advise.refusal(*options, "--kernel", "scale")
+
+
+def test_sizes_that_are_given_are_those_of_the_arrays_that_the_file_makes(advise: Program) -> None:
+    plane = COMPILED.replace("np.zeros(n)", "np.zeros((n, n))").replace(
+        "    for i in range(a.shape[0]):\n        a[i] *= 2.0",
+        "    for j in range(a.shape[1]):\n        for i in range(a.shape[0]):\n"
+        "            a[i, j] *= 2.0",
+    )
+    Path("c.py").write_text(plane)
+    before: list[float] = []
+    for n in (700, 1400):
+        (found,) = advise.json("c.py", "--machine", "t3e", "-D", f"n={n}", "--exit-zero")[
+            "findings"
+        ]
+        told = {(size["name"], size["value"]) for size in found["assumptions"]}
+        assert told == {("a.axis0", n), ("a.axis1", n)}
+        assert all(size["origin"].endswith("n: -D") for size in found["assumptions"])
+        before.append(found["prediction"]["before_s"])
+    assert before[0] < before[1]

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from commands import EXAMPLES, Program, isolated
 
+from advisor.cli.unused_names import names_in
 from advisor.frontend.kernels import read_kernels
 from advisor.ranking.sizes import bindable, checked_sizes
 from advisor.source import SourceProblem
@@ -104,3 +105,57 @@ def test_what_only_a_pragma_names_may_be_any_number() -> None:
     assert checked_sizes("k.py", kernel, {"N": 7.0}).values["N"] == 7
     with pytest.raises(SourceProblem, match="whole number"):
         checked_sizes("k.py", kernel, {"N": 0.5})
+
+
+def test_explanations_tell_such_names_too(advise: Program) -> None:
+    Path("k.py").write_text(box_sum_text(60, 4))
+    line = advise("k.py", *RUN).out.split(":")[1]
+    place = ("explain", f"k.py:{line}", "--machine", "t3e")
+    plain, known = advise(*place), advise(*place, "-D", "N=60")
+    assert (plain.code, plain.err, known.err) == (0, "", "")
+    ended = advise(*place, "-D", "Q=3")
+    assert (ended.code, ended.out) == (plain.code, plain.out)
+    assert ended.err.startswith("advise: -D Q changes nothing: ")
+
+
+SCALED = """\
+import numpy as np
+
+
+# advise: kernel N=10
+# advise: x: f8[N]
+def scaled(x, factor: float):
+    return x * factor
+"""
+
+
+def test_arguments_of_kernels_are_names_where_they_run() -> None:
+    assert names_in("k.py", SCALED) == {"N"}
+    assert names_in("k.py", SCALED, arguments=True) == {"N", "x", "factor"}
+
+
+def test_functions_that_numba_compiles_have_names() -> None:
+    source = (
+        "import numpy as np\nfrom numba import njit\n\n\n@njit\ndef f(a):\n"
+        "    for i in range(a.shape[0]):\n        a[i] += 1\n\n\nn = 90\nf(np.zeros(n))\n"
+    )
+    assert "n" in names_in("f.py", source)
+
+
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("model.toml", "advise predict --validate"),
+        ("model.pam", "advise predict FILE"),
+        ("mine.json", "advise machine validate"),
+    ],
+)
+def test_files_of_other_commands_are_told_them(advise: Program, name: str, command: str) -> None:
+    Path(name).write_text("x = 1\n")
+    ended = advise(name, *RUN)
+    assert ended.code == 0 and ended.err.count("\n") == 1
+    assert name in ended.err and command in ended.err
+    Path("folder").mkdir()
+    Path("folder", name).write_text("x = 1\n")
+    Path("folder", "plain.py").write_text("x = 1\n")
+    assert advise("folder", *RUN).err == ""

@@ -59,10 +59,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_kernels_and_their_rewrites_are_run_and_compared(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code = main(["verify", "kernel.py", "--machine", "here.json", "--repeat", "1"])
+    asked = ["verify", "kernel.py", "--machine", "here.json", "--repeat", "1", "-D", "Q=3"]
+    code = main(asked)
     out, err = capsys.readouterr()
     assert code == 0, out + err
     assert "running the code of kernel.py" in err
+    assert "-D Q changes nothing" in err
     lines = out.splitlines()
     assert lines[0].split() == [
         "kernel", "rule", "result", "predicted", "measured", "ratio", "inside", "decision"
