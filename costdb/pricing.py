@@ -17,6 +17,7 @@ from costdb.evaluate import merge_coefficients
 from costdb.expr import Expr
 from costdb.expr.nodes import add
 from costdb.heap_work import FreshMemory
+from costdb.interpretation import Interpretation
 from costdb.machines import Machine
 from costdb.pricing_terms import (
     Over,
@@ -47,7 +48,6 @@ from costdb.work import (
     Barrier,
     Collective,
     Fixed,
-    Interpretation,
     Message,
     PickledCollective,
     PickledMessage,

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from costdb.expr import Expr, num
 from costdb.heap_work import FreshMemory
+from costdb.interpretation import Interpretation
 
 ZERO = num(0)
 
@@ -443,28 +444,6 @@ class RemoteElements:
     mixed: bool = False
     label: str = "remote elements"
     store: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Interpretation:
-    """Iterations of a loop that an interpreter runs statement by statement.
-
-    Attributes
-    ----------
-    iterations : Expr
-    loads, stores, operations : int
-        Elements loaded and stored, and arithmetic operations, in each.
-    vector_loads, vector_stores : int
-        Further elements, of arrays of one dimension: a single subscript takes less.
-    """
-
-    iterations: Expr
-    label: str = "interpreted iterations"
-    loads: int = 0
-    stores: int = 0
-    operations: int = 0
-    vector_loads: int = 0
-    vector_stores: int = 0
 
 
 @dataclass(frozen=True, slots=True)

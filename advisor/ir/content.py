@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Choice, Loop, Statement, Store, Unrolled
+from advisor.ir.values import Elementwise, Spelling, Value, operands
 
 
 def content_of(kernel: Kernel) -> Hashable:
@@ -36,8 +37,14 @@ def _content(statement: Statement) -> Hashable:
             return Choice, probability, _contents(then), _contents(orelse)
         case Unrolled(body, _):
             return Unrolled, _contents(body)
-        case Store(array, region, value, _, in_place):
-            # stores that differ in this only are equal, and cost different times
-            return Store, array, region, value, in_place
+        case Store(array, region, value, _, in_place, held, in_variable):
+            # stores that differ in these only are equal, and cost different times
+            spent = in_place, held, in_variable, _spellings(value)
+            return Store, array, region, value, spent
     names = [name for name in type(statement).__match_args__ if name != "span"]
     return type(statement), *(getattr(statement, name) for name in names)
+
+
+def _spellings(value: Value) -> tuple[Spelling, ...]:
+    own = (value.spelled,) if isinstance(value, Elementwise) else ()
+    return own + tuple(one for part in operands(value) for one in _spellings(part))

@@ -27,6 +27,9 @@ class Store:
     Where it is `in_place` (``array[region] += other``, ``np.add(x, y, out=array)``), the last
     operation stores there by itself; otherwise its result is an array of its own, and copied. The
     result is the same, so stores that differ in this only are equal.
+
+    Values that are `held` are in variables, computed once for all their uses. Where the element
+    is `in_variable`, so is it while it is combined. Neither changes the result.
     """
 
     array: str
@@ -34,6 +37,8 @@ class Store:
     value: Value
     span: Span
     in_place: bool = field(default=False, compare=False)
+    held: tuple[Value, ...] = field(default=(), compare=False)
+    in_variable: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

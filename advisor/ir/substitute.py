@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from advisor.ir.statements import Store
 from advisor.ir.values import (
@@ -52,8 +53,9 @@ def in_arithmetic(value: Value, bindings: Bindings) -> Value:
             return value
         case Copy(operand, dtype):
             return Copy(in_arithmetic(operand, bindings), dtype)
-        case Elementwise(operation, parts):
-            return Elementwise(operation, tuple(in_arithmetic(p, bindings) for p in parts))
+        case Elementwise(operation, parts, spelled):
+            inner = tuple(in_arithmetic(part, bindings) for part in parts)
+            return Elementwise(operation, inner, spelled)
     raise TypeError(f"{type(value).__name__} is no arithmetic on elements")
 
 
@@ -61,4 +63,5 @@ def in_store(store: Store, bindings: Bindings) -> Store:
     """Return a store of such a value with symbols replaced."""
     region = in_region(store.region, bindings)
     value = in_arithmetic(store.value, bindings)
-    return Store(store.array, region, value, store.span, store.in_place)
+    held = tuple(in_arithmetic(one, bindings) for one in store.held)
+    return replace(store, region=region, value=value, held=held)

@@ -6,7 +6,9 @@ taken from, whatever sign the source wrote: ``x[1:-1]`` of an ``N`` vector is ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import lru_cache
 
 from advisor.ir.steps import ceil_steps
@@ -104,12 +106,28 @@ class Copy:
     dtype: str
 
 
+class Spelling(StrEnum):
+    """How a program calls for an operation on numbers, which takes different times."""
+
+    OPERATOR = "operator"
+    BUILTIN = "builtin"
+    """A function of the language: ``min(x, y)``, ``abs(x)``."""
+    MATH = "math"
+    """A function of the language's mathematical library: ``math.sqrt(x)``."""
+    LIBRARY = "library"
+    """A function of the array library: ``np.minimum(x, y)``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Elementwise:
-    """One arithmetic operation an element, over operands of one shape or scalars."""
+    """One arithmetic operation an element, over operands of one shape or scalars.
+
+    Operations that differ only in how they are `spelled` have one result, so they are equal.
+    """
 
     operation: str
     operands: tuple[Value, ...]
+    spelled: Spelling = field(default=Spelling.OPERATOR, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +289,13 @@ def operands(value: Value) -> tuple[Value, ...]:
             return (places,) if weights is None else (places, weights)
         case _:
             return (value.operand,)
+
+
+def parts_of(value: Value) -> Iterator[Value]:
+    """Yield a value, and all that it is computed from, left to right."""
+    yield value
+    for part in operands(value):
+        yield from parts_of(part)
 
 
 def reads(value: Value) -> tuple[Read, ...]:

@@ -5,6 +5,7 @@ from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.evaluate import evaluate_price
 from costdb.expr import equal, evaluate, less, num, parse, sym
 from costdb.heap_work import Drain, FreshMemory
+from costdb.interpretation import Interpretation
 from costdb.machines import MachineError, built_in_names, load_machine, machine_of
 from costdb.pricing import price_process, price_work
 from costdb.process.terms import (
@@ -25,7 +26,6 @@ from costdb.work import (
     Collective,
     CollectiveKind,
     Fixed,
-    Interpretation,
     Message,
     Pattern,
     PickledCollective,

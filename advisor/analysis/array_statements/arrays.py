@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from advisor.analysis.array_statements import calls, operations
+from advisor.analysis.array_statements.interpreted import is_compiled, single
 from advisor.analysis.array_statements.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.array_statements.products import (
     half_product_calls,
@@ -62,10 +63,12 @@ from advisor.ir.values import (
     Tally,
     Transpose,
     Value,
+    reads,
 )
 from costdb.expr import Expr
+from costdb.interpretation import Interpretation, Step
 from costdb.process.terms import Leaf, Process
-from costdb.work import Access, ArrayCall, ArrayOperation, Interpretation, Region, Statement, Visit
+from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
 
 
 @dataclass(slots=True)
@@ -139,9 +142,12 @@ class Arrays:
             # outside of loops over elements, each rank does it for itself
             return self.number(store.value)
         found, placement = self.type_of(store.array), self.placement(store.array)
-        return self._computed(
+        made = self._computed(
             store.value, store.region, found, placement, store.array, in_place=store.in_place
         )
+        if self.in_calls and _is_single(store.region) and not is_compiled(self.kernel):
+            made.append(Leaf(single(store, self.type_of)))
+        return made
 
     def number(self, value: Value) -> list[Process]:
         """Return the work of computing one number that all ranks then have."""
@@ -190,7 +196,8 @@ class Arrays:
         for count in counts:
             operations = operations * count
         made_of: tuple[ArrayCall, ...] = ()
-        if self.in_calls:
+        # a single element is the interpreter's own work
+        if self.in_calls and not _is_single(region):
             walked = [(operand.name or "", operand.region) for operand in gathered.operands]
             target = calls.Target(
                 name,
@@ -461,7 +468,11 @@ class Arrays:
             made.append(
                 Leaf(
                     Interpretation(
-                        calls.product(counts), vector_loads=2, vector_stores=1, operations=1
+                        calls.product(counts),
+                        vector_loads=2 + len(reads(statement.value)),
+                        vector_stores=1,
+                        operations=1,
+                        others=((Step.SUBSCRIPT, 2),),
                     )
                 )
             )
@@ -472,6 +483,10 @@ class Arrays:
         if placement is None:
             raise NotPriced("an array that nothing says how it is distributed")
         return placement
+
+
+def _is_single(region: tuple[Subscript, ...]) -> bool:
+    return all(isinstance(part, Point) for part in region)
 
 
 def _is_in_steps(value: Value) -> TypeGuard[Read]:

@@ -7,7 +7,7 @@ subscript copies. Views move nothing, but making one takes the interpreter time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from advisor.analysis.placed.along import ONE, ZERO
@@ -37,7 +37,6 @@ from advisor.ir.values import (
     Subscript,
     Transpose,
     Value,
-    operands,
 )
 from costdb.arrays.memory import fastest
 from costdb.expr import Expr
@@ -209,8 +208,6 @@ class Evaluation:
         )
         if target.in_place and not whole and not self._reads_place(value):
             self.calls.append(view())
-        if all(isinstance(part, Point) for part in target.region):
-            return self._single(value)
         if isinstance(value, Elementwise) and (target.in_place or target.fresh):
             self._elementwise(value, place if target.in_place else None)
             return tuple(self.calls)
@@ -238,11 +235,6 @@ class Evaluation:
         """Return whether the view that is stored to is an operand too (``a[...] += b``)."""
         place = Read(self.target.array, self.target.region)
         return isinstance(value, Elementwise) and value.operands[0] == place
-
-    def _single(self, value: Value) -> tuple[ArrayCall, ...]:
-        """Return the calls that give a single element a value, each about as long as a view."""
-        steps = 1 + sum(1 for part in _parts(value) if isinstance(part, Read | Elementwise))
-        return (*self.calls, *(view() for _ in range(steps)))
 
     def _filled(self, place: Visit) -> None:
         elements = product(place.region.counts)
@@ -363,12 +355,6 @@ def _is_wider(dtype: str, than: str) -> bool:
     if dtype == PYTHON_FLOAT:
         return than not in ("float64", "complex128")
     return dtype == PYTHON_INTEGER and than not in ("int64", "float64", "complex128")
-
-
-def _parts(value: Value) -> Iterator[Value]:
-    yield value
-    for part in operands(value):
-        yield from _parts(part)
 
 
 def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from advisor.analysis.array_statements.arrays import Arrays
+from advisor.analysis.array_statements.interpreted import interpretations, is_compiled
 from advisor.analysis.array_statements.traversals import length_of_step
 from advisor.analysis.loops.element_references import remote_elements
 from advisor.analysis.loops.element_shares import Shares
@@ -21,12 +22,12 @@ from advisor.analysis.placed.along import ONE, ZERO
 from advisor.analysis.placed.placement import local_extents, pitches_bytes
 from advisor.analysis.sizes.facts import NotPriced
 from advisor.dtypes import itemsize_of
-from advisor.ir.kernel import COMPILERS
 from advisor.ir.nests import Nest, slopes
 from advisor.ir.signs import least_index
 from advisor.ir.statements import Loop
 from advisor.ir.values import Elementwise, Range, Read, Value, operands
 from costdb.expr import Expr, ceil_div, free_symbols, maximum
+from costdb.interpretation import Interpretation, Step
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import (
     Access,
@@ -34,7 +35,6 @@ from costdb.work import (
     ArrayOperation,
     Collective,
     CollectiveKind,
-    Interpretation,
     Region,
     Statement,
     Visit,
@@ -52,16 +52,18 @@ def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:
         Where the distribution and the subscripts go together in a way that has no closed form.
     """
     made: list[Process] = []
-    for store in nest.body:
-        made += _Traversal(Shares(nest, store, arrays)).work()
+    steps = interpretations(nest.body, ONE, arrays.type_of)
+    for store, each in zip(nest.body, steps, strict=True):
+        made += _Traversal(Shares(nest, store, arrays), each).work()
     return made
 
 
 @dataclass(frozen=True, slots=True)
 class _Traversal:
-    """What a rank walks along, element by element."""
+    """What a rank walks along, element by element, and what is interpreted for each."""
 
     shares: Shares
+    each: Interpretation
 
     def work(self) -> list[Process]:
         """Return the traversal, before it the references that other ranks serve.
@@ -130,7 +132,7 @@ class _Traversal:
         accesses += [Access(self._walked(r, loop, count), store=True) for r in stored]
         operations = _operations(self.shares.store.value)
         work = Statement(tuple(accesses), operations * count, LABEL)
-        if self._is_compiled():
+        if is_compiled(self.shares.arrays.kernel):
             touched = dict.fromkeys((*self.shares.touched(), *stored))
             places = tuple(
                 Visit(self._walked(r, loop, count), r.array, advance_bytes=self._advance(r, loop))
@@ -140,21 +142,12 @@ class _Traversal:
                 ArrayOperation.LOOP, "float64", max(1, operations) * count, None, places
             )
             return Leaf(replace(work, calls=(compiled,)))
-        loads, stores = self.shares.elements(), stored
-        interpreted = Interpretation(
-            count,
-            loads=sum(not _is_vector(read) for read in loads),
-            stores=sum(not _is_vector(read) for read in stores),
-            operations=operations,
-            vector_loads=sum(map(_is_vector, loads)),
-            vector_stores=sum(map(_is_vector, stores)),
-        )
         # what it computes is done one element at a time, not by an array library
-        return Sequential((Leaf(replace(work, calls=())), Leaf(interpreted)))
-
-    def _is_compiled(self) -> bool:
-        names = self.shares.arrays.kernel.context.decorators
-        return any(part in COMPILERS for name in names for part in name.split("."))
+        parts = [Leaf(replace(work, calls=())), Leaf(replace(self.each, iterations=count))]
+        if self.each.loop:
+            entered = Interpretation(ONE, others=((Step.ENTRY, 1),), loop=False)
+            parts.append(Leaf(entered))
+        return Sequential(tuple(parts))
 
     def _walked(self, read: Read, loop: Loop, count: Expr) -> Region:
         """Return the memory that a loop walks along."""
@@ -186,10 +179,6 @@ class _Traversal:
         )
         extents = local_extents(placement, found.extents, self.shares.facts)
         return pitches_bytes(extents, placement.order, itemsize_of(found.dtype))
-
-
-def _is_vector(read: Read) -> bool:
-    return len(read.region) == 1
 
 
 def _operations(value: Value) -> int:

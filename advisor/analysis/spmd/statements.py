@@ -17,17 +17,9 @@ from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.source import Span
 from costdb.expr import Expr, num
 from costdb.expr.nodes import Num
+from costdb.interpretation import Interpretation
 from costdb.lines.regions import bytes_of
-from costdb.work import (
-    Access,
-    ArrayCall,
-    ArrayOperation,
-    Interpretation,
-    Region,
-    Statement,
-    Visit,
-    Work,
-)
+from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit, Work
 
 ASSUMED_DTYPE = "float64"
 """The element type of arrays of which the source does not tell it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import libcst as cst
 
@@ -18,7 +19,18 @@ from advisor.frontend.naming.written_out import entry_of
 from advisor.frontend.syntax.problems import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import PYTHON_FLOAT, PYTHON_INTEGER, kind_of_or_none, strong, whole
-from advisor.ir.values import Copy, Elementwise, Expand, Flip, Gather, Read, Scalar, Scan, Value
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Flip,
+    Gather,
+    Read,
+    Scalar,
+    Scan,
+    Spelling,
+    Value,
+)
 from costdb.expr import to_text
 
 
@@ -274,7 +286,8 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         if isinstance(operand, Scalar):
             return Scalar(f"{full}({operand.text})", PYTHON_FLOAT)
         if not scope.type_of(operand).extents:
-            return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
+            parts = (Copy(operand, "float64"),)
+            return Elementwise(full.removeprefix("math."), parts, Spelling.MATH)
     if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
         made = _builtin(node.func.value, node.args, scope)
         if made is not None:
@@ -295,7 +308,7 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         return None
     nodes = tuple(argument.value for argument in given)
     if name == "abs" and len(nodes) == 1:
-        return _operation("absolute", nodes, scope)
+        return _spelled(_operation("absolute", nodes, scope), Spelling.BUILTIN)
     if name in ("float", "int") and len(nodes) == 1:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
@@ -310,7 +323,10 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
             raise NotUnderstood(f"`{name}` of whole arrays")
         made = parts[0]
         for part in parts[1:]:
-            both = Elementwise(_EXTREMES[name], (made, part))
+            # one call compares all of them: what is found of the first ones is not called for
+            last = part is parts[-1]
+            spelled = Spelling.BUILTIN if last else Spelling.OPERATOR
+            both = Elementwise(_EXTREMES[name], (made, part), spelled)
             if isinstance(made, Scalar) and isinstance(part, Scalar):
                 text = f"{name}({made.text}, {part.text})"
                 made = Scalar(text, scope.type_of(both).dtype)
@@ -335,4 +351,10 @@ def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
         raise NotUnderstood(f"the arguments of `{operation}` are not understood")
     made = _operation(operation, tuple(argument.value for argument in given), scope)
     # unlike an operator, it makes NumPy's number of a Python one
-    return Scalar(made.text, strong(made.dtype)) if isinstance(made, Scalar) else made
+    if isinstance(made, Scalar):
+        return Scalar(made.text, strong(made.dtype))
+    return _spelled(made, Spelling.LIBRARY)
+
+
+def _spelled(value: Value, spelled: Spelling) -> Value:
+    return replace(value, spelled=spelled) if isinstance(value, Elementwise) else value

@@ -14,7 +14,7 @@ from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.nests import index_symbol
 from advisor.ir.shapes import ArrayType, ShapeConflict, describe, region_extents
-from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, reads
+from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
 from advisor.source import Span
 from costdb.expr import Expr
 
@@ -204,6 +204,13 @@ class Scope:
         self._no_array(name)
         self.forget(name)
         self.elements[name] = value
+
+    def held_in(self, value: Value) -> tuple[Value, ...]:
+        """Return what a value is computed from that names denote."""
+        if not self.elements:
+            return ()
+        known = dict.fromkeys(self.elements.values())
+        return tuple(one for one in known if any(one == part for part in parts_of(value)))
 
     def changed(self, array: str) -> None:
         """Drop what was computed from an array that a statement changes."""

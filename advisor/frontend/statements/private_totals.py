@@ -96,7 +96,9 @@ def _moved(statement: Statement, name: str, place: Read) -> Statement:
         return replace(statement, body=tuple(_moved(s, name, place) for s in statement.body))
     if isinstance(statement, Store) and statement.array == name and not statement.region:
         value = _replaced(statement.value, Read(name, ()), place)
-        return replace(statement, array=place.array, region=place.region, value=value)
+        return replace(
+            statement, array=place.array, region=place.region, value=value, in_variable=True
+        )
     return statement
 
 
@@ -104,9 +106,8 @@ def _replaced(value: Value, old: Value, new: Value) -> Value:
     if value == old:
         return new
     if isinstance(value, Elementwise):
-        return Elementwise(
-            value.operation, tuple(_replaced(part, old, new) for part in value.operands)
-        )
+        parts = tuple(_replaced(part, old, new) for part in value.operands)
+        return replace(value, operands=parts)
     return value
 
 
@@ -115,7 +116,5 @@ def _with(value: Value, name: str, place: Read) -> Value:
     if isinstance(value, Scalar) and name in _WORD.findall(value.text):
         return place if value.text == name else Elementwise("multiply", (place, value))
     if isinstance(value, Elementwise):
-        return Elementwise(
-            value.operation, tuple(_with(part, name, place) for part in value.operands)
-        )
+        return replace(value, operands=tuple(_with(p, name, place) for p in value.operands))
     return value

@@ -321,7 +321,8 @@ class SimpleStatements:
             return (ScalarBind(name, value, span),)
         scope.totals[name] = LocalArray(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))
-        return (Store(name, (), combined, span, in_place=True),)
+        held = scope.held_in(value)
+        return (Store(name, (), combined, span, in_place=True, held=held),)
 
     def _return(self, node: cst.Return, span: Span) -> Sequence[Statement]:
         if node.value is None:

@@ -51,8 +51,9 @@ def stored(place: Read, value: Value, span: Span, scope: Scope, *, in_place: boo
         raise NotUnderstood(str(error)) from error
     if len(source.extents) > len(target.extents):
         raise NotUnderstood("the value has more dimensions than its place")
+    held = scope.held_in(value)
     scope.changed(place.array)
-    return Store(place.array, place.region, value, span, in_place)
+    return Store(place.array, place.region, value, span, in_place, held)
 
 
 def _not_strided(name: str, scope: Scope) -> None:

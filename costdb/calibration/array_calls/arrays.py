@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 
 from costdb.arrays.hierarchy import Hierarchy, hierarchy
@@ -24,15 +23,17 @@ from costdb.calibration.array_calls.sequence_points import (
     sequence_action,
     sequence_points,
 )
+from costdb.calibration.array_calls.step_points import (
+    STEP,
+    step_action,
+    step_points,
+    steps_alone,
+)
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.machines.documents import Json
 from costdb.repetition import ALONE
 
-_STEPS = ("iteration", "getitem", "setitem", "arith", "vector_getitem", "vector_setitem")
-_BARE = "bare"
-"""The repetition itself, which is part of what is timed of every step but iterations."""
-_NO_CALLS = frozenset(("step", SEQUENCE, INTERPRETED))
-_REPEATED = 300
+_NO_CALLS = frozenset((STEP, SEQUENCE, INTERPRETED))
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
@@ -51,14 +52,13 @@ class ArraySection:
 
     def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
         """Return the calls to time, and the steps of an interpreted loop."""
-        steps = [Point(f"python {step}", {"step": step}) for step in (*_STEPS, _BARE)]
         loops = interpreted_points()
-        return [*steps, *loops, *array_points(effort), *sequence_points(effort)]
+        return [*step_points(), *loops, *array_points(effort), *sequence_points(effort)]
 
     def action(self, point: Point, world: World) -> Action:
         """Return what is timed."""
-        if "step" in point.features:
-            return Action(_step(str(point.features["step"])), _REPEATED, alone=True)
+        if STEP in point.features:
+            return step_action(point)
         if INTERPRETED in point.features:
             return interpreted_action(point)
         return sequence_action(point) if SEQUENCE in point.features else action_of(point)
@@ -69,7 +69,11 @@ class ArraySection:
         from costdb.calibration.fitting import repetition
 
         memory = caches()
-        steps = {str(t.point.features["step"]): t for t in timings if "step" in t.point.features}
+        steps = {
+            str(t.point.features[STEP]): t
+            for t in timings
+            if STEP in t.point.features and t.launches_us
+        }
         programs = [timing for timing in timings if SEQUENCE in timing.point.features]
         calls = [t for t in timings if t.point.features.keys().isdisjoint(_NO_CALLS)]
         # what computes for itself repeats best on a core of its own; what a program meets besides
@@ -93,7 +97,7 @@ class ArraySection:
         }
         parts: dict[str, Json] = {"arrays": arrays}
         loops = [timing for timing in timings if INTERPRETED in timing.point.features]
-        python = in_loops(_python(steps), loops)
+        python = in_loops(steps_alone(steps), loops)
         if python:
             parts["python"] = python
         whole, judged = fit_sequences(programs, parts, memory.line_bytes)
@@ -169,62 +173,6 @@ def _stated(folder: Path) -> list[tuple[int, int]] | None:
             way = int(sets) * int(line) if sets.isdecimal() and line.isdecimal() else 0
             found[int(level)] = 1024 * int(size[:-1]), way
     return [found[level] for level in (1, 2, 3)] if sorted(found) == [1, 2, 3] else None
-
-
-def _step(name: str) -> Callable[[], object]:
-    import numpy as np
-
-    array, vector, index, value = np.ones((40, 40)), np.ones(40), 7, np.float64(1.5)
-
-    def iteration() -> None:
-        for _ in range(_REPEATED):
-            pass
-
-    def getitem() -> None:
-        for _ in repeat(None, _REPEATED):
-            array[index, index]
-
-    def setitem() -> None:
-        for _ in repeat(None, _REPEATED):
-            array[index, index] = value
-
-    def arith() -> None:
-        for _ in repeat(None, _REPEATED):
-            value + value
-
-    def vector_getitem() -> None:
-        for _ in repeat(None, _REPEATED):
-            vector[index]
-
-    def vector_setitem() -> None:
-        for _ in repeat(None, _REPEATED):
-            vector[index] = value
-
-    def bare() -> None:
-        for _ in repeat(None, _REPEATED):
-            pass
-
-    steps = (bare, iteration, getitem, setitem, arith, vector_getitem, vector_setitem)
-    return next(step for step in steps if step.__name__ == name)
-
-
-def _python(steps: dict[str, Timing]) -> dict[str, Json]:
-    if set(steps) != {*_STEPS, _BARE}:
-        return {}
-    bare_us = steps[_BARE].typical_us
-    made: dict[str, Json] = {}
-    for name in _STEPS:
-        known_us = 0.0 if name == "iteration" else bare_us
-        low, middle, high = (max(0.0, us - known_us) for us in _ends(steps[name]))
-        made[f"{name}_us"] = measured(middle, "us", low, high)
-    return made
-
-
-def _ends(timing: Timing) -> tuple[float, float, float]:
-    samples = sorted(timing.samples_us)
-    low, high = (samples[int(q * (len(samples) - 1))] for q in (0.05, 0.95))
-    middle = min(max(timing.typical_us, low), high)
-    return low, middle, high
 
 
 SECTION = ArraySection()

@@ -18,9 +18,9 @@ from costdb.elements import price_interpretation
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import num
+from costdb.interpretation import Interpretation, Step
 from costdb.machines.documents import Json, to_float
 from costdb.machines.machine import machine_of
-from costdb.work import Interpretation
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -69,6 +69,45 @@ def _moved(a: Array, b: Array, c: Array, v: Array) -> None:
             c[i, j] = a[i, j]
 
 
+def _extremes(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = max(min(a[i, j], v[j]), b[i, j])
+
+
+def _numbers(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = 3 * a[i, j] + 2 * j
+
+
+def _functions(a: Array, b: Array, c: Array, v: Array) -> None:
+    np = numpy_on_one_thread()
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = abs(b[i, j]) - np.absolute(a[i, j])
+
+
+def _least(a: Array, b: Array, c: Array, v: Array) -> None:
+    np = numpy_on_one_thread()
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = np.minimum(a[i, j], b[i, j])
+
+
+def _chosen(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            c[i, j] = a[i, j] if a[i, j] < v[j] else b[i, j]
+
+
+def _products(a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(a.shape[0]):
+        total = a.dtype.type(0)
+        for j in range(a.shape[1]):
+            total = total + a[i, j] * v[j]
+
+
 @dataclass(frozen=True, slots=True)
 class _Loop:
     """A nest, and the work of one of its iterations in the words of the model."""
@@ -83,17 +122,50 @@ _ONE = num(1)
 _LOOPS: Mapping[str, _Loop] = {
     "sums": _Loop(_sums, Interpretation(_ONE, loads=2, stores=1, operations=1)),
     "neighbours": _Loop(
-        _neighbours, Interpretation(_ONE, loads=3, stores=1, operations=2), _ROWS - 1, _COLUMNS - 1
+        _neighbours,
+        Interpretation(_ONE, loads=3, stores=1, operations=2, others=((Step.PYTHON_ARITH, 2),)),
+        _ROWS - 1,
+        _COLUMNS - 1,
     ),
     "totals": _Loop(
         _totals,
         Interpretation(_ONE, loads=1, stores=0, operations=1, vector_loads=1, vector_stores=1),
     ),
     "recurrence": _Loop(
-        _recurrence, Interpretation(_ONE, loads=2, stores=1, operations=1), _ROWS - 1
+        _recurrence,
+        Interpretation(_ONE, loads=2, stores=1, operations=1, others=((Step.PYTHON_ARITH, 1),)),
+        _ROWS - 1,
     ),
     "scaled": _Loop(_scaled, Interpretation(_ONE, loads=1, stores=1, operations=1, vector_loads=1)),
     "moved": _Loop(_moved, Interpretation(_ONE, loads=1, stores=1, operations=0)),
+    "extremes": _Loop(
+        _extremes,
+        Interpretation(_ONE, loads=2, stores=1, vector_loads=1, others=((Step.EXTREME, 2),)),
+    ),
+    "numbers": _Loop(
+        _numbers,
+        Interpretation(
+            _ONE,
+            loads=1,
+            stores=1,
+            others=((Step.NUMBER_ARITH, 2), (Step.PYTHON_ARITH, 1)),
+        ),
+    ),
+    "functions": _Loop(
+        _functions,
+        Interpretation(
+            _ONE, loads=2, stores=1, operations=1, others=((Step.FUNCTION, 1), (Step.UNARY, 1))
+        ),
+    ),
+    "least": _Loop(
+        _least, Interpretation(_ONE, loads=2, stores=1, others=((Step.BINARY_FUNCTION, 1),))
+    ),
+    "chosen": _Loop(
+        _chosen,
+        # the answer is no wherever elements are 2 or 0 and those of the vector are 0
+        Interpretation(_ONE, loads=2, stores=1, vector_loads=1, others=((Step.COMPARE, 1),)),
+    ),
+    "products": _Loop(_products, Interpretation(_ONE, loads=1, vector_loads=1, operations=2)),
 }
 
 

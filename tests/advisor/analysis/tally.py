@@ -6,6 +6,7 @@ from math import prod
 
 from costdb.expr import Expr, evaluate
 from costdb.heap_work import FreshMemory
+from costdb.interpretation import Interpretation
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.work import Collective, Message, PrefixScan, Work
 from costdb.work import Statement as Computation
@@ -64,6 +65,8 @@ class Tally:
             case Collective(kind, ranks, region, _):
                 counts = tuple(_number(count, sizes) for count in region.counts)
                 self.collectives[str(kind), _number(ranks, sizes), prod(counts)] += 1
+            case Interpretation(loop=False):
+                pass  # what the interpreter does for single elements is counted elsewhere
             case FreshMemory():
                 pass  # a cost of the allocator, not of what is done with the memory
             case _:

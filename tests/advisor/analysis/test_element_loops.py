@@ -18,11 +18,12 @@ from advisor.ownership import local_index, local_part, owners
 from costdb.elements import price_interpretation
 from costdb.estimate import Missing, Priced
 from costdb.expr import evaluate, num
+from costdb.interpretation import Interpretation
 from costdb.machines import load_machine, machine_of
 from costdb.pricing import price_process, price_work
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.quantity import Provenance
-from costdb.work import Interpretation, Message, Pattern, RemoteElements, Statement
+from costdb.work import Message, Pattern, RemoteElements, Statement
 from tests.advisor.analysis.simulate import dense_pitches
 
 DIMS: dict[str, AxisMap] = {
@@ -89,6 +90,8 @@ def tally(process: Process, at: dict[str, int]) -> Counter[str]:
         case Leaf(RemoteElements() as work):
             count = evaluate(work.count, at)
             found["mixed" if work.mixed else "remote"] += int(count)
+        case Leaf(Interpretation(loop=False)):
+            pass
         case Leaf(Interpretation(iterations, _)):
             found["interpreted"] += int(evaluate(iterations, at))
         case Leaf(Message()):

@@ -23,12 +23,13 @@ from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, minimum, num, sym
 from costdb.heap_work import IF_GIVEN_BACK, Drain, FreshMemory, Released, Taken
+from costdb.interpretation import Interpretation
 from costdb.machines import Machine, MachineError
 from costdb.machines.machine import machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
-from costdb.work import Access, ArrayCall, ArrayOperation, Interpretation, Region, Statement, Visit
+from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
 
 N = sym("N")
 LEVELS = (1000, 10_000)

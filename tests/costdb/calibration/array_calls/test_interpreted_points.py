@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from costdb.calibration.array_calls.interpreted import (
 )
 from costdb.calibration.section import Point, Timing
 from costdb.elements import STEPS
+from costdb.interpretation import Step
 
 STEP_US = dict(zip(STEPS, (0.01, 0.04, 0.05, 0.03), strict=True))
 PYTHON = {
@@ -29,18 +32,36 @@ class Operand(float):
 
     counts: dict[str, int]
 
-    def _made(self, value: float) -> Operand:
-        self.counts["operations"] = self.counts.get("operations", 0) + 1
-        return operand(value, self.counts)
+    def _made(self, value: float, other: float) -> Operand:
+        plain = not isinstance(other, Operand | np.generic)
+        return self._step(Step.NUMBER_ARITH if plain else "operations", value)
 
     def __add__(self, other: float) -> Operand:
-        return self._made(float(self) + float(other))
+        return self._made(float(self) + float(other), other)
 
     def __sub__(self, other: float) -> Operand:
-        return self._made(float(self) - float(other))
+        return self._made(float(self) - float(other), other)
 
     def __mul__(self, other: float) -> Operand:
-        return self._made(float(self) * float(other))
+        return self._made(float(self) * float(other), other)
+
+    def __rmul__(self, other: float) -> Operand:
+        return self._step(Step.NUMBER_ARITH, other * float(self))
+
+    def __lt__(self, other: float) -> bool:
+        self._step(Step.COMPARE, 0.0)
+        return float(self) < float(other)
+
+    def __gt__(self, other: float) -> bool:
+        self._step(Step.COMPARE, 0.0)
+        return float(self) > float(other)
+
+    def __abs__(self) -> Operand:
+        return self._step(Step.UNARY, abs(float(self)))
+
+    def _step(self, step: str, value: float) -> Operand:
+        self.counts[step] = self.counts.get(step, 0) + 1
+        return operand(value, self.counts)
 
 
 def operand(value: float, counts: dict[str, int]) -> Operand:
@@ -57,6 +78,7 @@ class Counted:
         self._counts = counts
         self.shape = self._array.shape
         self._mark = "vector_" if rank == 1 else ""
+        self.dtype = SimpleNamespace(type=lambda value: operand(value, counts))
 
     def __getitem__(self, key: Any) -> Any:
         self._count("loads")
@@ -78,6 +100,11 @@ def test_loops_do_what_the_model_is_told(name: str) -> None:
     loop.run(*arrays, Counted(1, counts))  # type: ignore[arg-type]
     for what in ("loads", "stores", "vector_loads", "vector_stores", "operations"):
         assert counts.get(what, 0) == getattr(loop.each, what) * loop.rows * loop.columns
+    others = Counter(dict(loop.each.others))
+    # what is the lesser of two is found by comparing them
+    others[Step.COMPARE] += others[Step.EXTREME]
+    for step in (Step.NUMBER_ARITH, Step.COMPARE, Step.UNARY):
+        assert counts.get(step, 0) == others[step] * loop.rows * loop.columns
     point = Point(INTERPRETED, {INTERPRETED: name, "dtype": "float64"})
     assert interpreted_action(point).repetitions == loop.rows * loop.columns
 
@@ -88,7 +115,9 @@ def test_loops_judge_and_are_not_fitted() -> None:
 
 def timing(point: Point, times: float) -> Timing:
     each = _LOOPS[str(point.features[INTERPRETED])].each
-    counts = 1, each.loads + each.vector_loads, each.stores + each.vector_stores, each.operations
+    alike = sum(n for step, n in each.others if step is not Step.PYTHON_ARITH)
+    operations = each.operations + alike
+    counts = 1, each.loads + each.vector_loads, each.stores + each.vector_stores, operations
     us = times * sum(n * step for n, step in zip(counts, STEP_US.values(), strict=True))
     return Timing(point, (((us,),), ((us,),)))
 

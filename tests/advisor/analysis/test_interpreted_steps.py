@@ -1,0 +1,258 @@
+"""Steps that lowering counts for statements on single elements, against running them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.analysis.lower import lower
+from advisor.frontend.kernels import read_kernels
+from costdb.expr import evaluate
+from costdb.interpretation import Interpretation, Step
+from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+
+SIZES = {"N": 4, "M": 5}
+HEADER = """\
+import math
+
+import numpy as np
+
+# advise: kernel
+# advise: a: float64[N, M]
+# advise: b: float64[N, M]
+# advise: v: float64[M]
+# advise: w: float64[N]
+# advise: k: int64[N]
+def program(a, b, v, w, k, t: float):
+"""
+
+
+class Number:
+    """An element that counts what is done with it."""
+
+    def __init__(self, value: float, counts: Counter[str]) -> None:
+        self.value, self.counts = value, counts
+
+    def _made(self, step: str, value: float) -> Number:
+        self.counts[step] += 1
+        return Number(value, self.counts)
+
+    def _with(self, other: Any, value: float) -> Number:
+        same = isinstance(other, Number)
+        return self._made("operations" if same else Step.NUMBER_ARITH, value)
+
+    def __add__(self, other: Any) -> Number:
+        return self._with(other, self.value + _plain(other))
+
+    def __mul__(self, other: Any) -> Number:
+        return self._with(other, self.value * _plain(other))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __sub__(self, other: Any) -> Number:
+        return self._with(other, self.value - _plain(other))
+
+    def __neg__(self) -> Number:
+        return self._made(Step.UNARY, -self.value)
+
+    def __abs__(self) -> Number:
+        return self._made(Step.UNARY, abs(self.value))
+
+    def __lt__(self, other: Any) -> bool:
+        self.counts[Step.COMPARE] += 1
+        return self.value < float(_plain(other))
+
+    def __gt__(self, other: Any) -> bool:
+        self.counts[Step.COMPARE] += 1
+        return self.value > float(_plain(other))
+
+    def __float__(self) -> float:
+        self.counts[Step.MATH] += 1
+        return self.value
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any) -> Number:
+        step = Step.FUNCTION if len(given) == 1 else Step.BINARY_FUNCTION
+        return self._made(step, float(ufunc(*map(_plain, given))))
+
+    def __index__(self) -> int:
+        self.counts[Step.SUBSCRIPT] += 1
+        return int(self.value)
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Number) else value
+
+
+class Counted:
+    """An array that counts the elements that are loaded and stored."""
+
+    def __init__(self, array: Any, counts: Counter[str]) -> None:
+        self.array, self.counts, self.shape = array, counts, array.shape
+        self.mark = "vector_" if array.ndim == 1 else ""
+
+    def __getitem__(self, key: Any) -> Number:
+        self.counts[f"{self.mark}loads"] += 1
+        return Number(self.array[key], self.counts)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.counts[f"{self.mark}stores"] += 1
+        self.array[key] = _plain(value)
+
+
+def ran(source: str) -> Counter[str]:
+    """Return what a program does."""
+    counts: Counter[str] = Counter()
+    rows, columns = SIZES["N"], SIZES["M"]
+    arrays = [
+        Counted(np.full(shape, 1.5).astype(dtype), counts)
+        for shape, dtype in (
+            *(((rows, columns), float), ((rows, columns), float), ((columns,), float)),
+            *(((rows,), float), ((rows,), int)),
+        )
+    ]
+    scope: dict[str, Any] = {}
+    exec(source, scope)  # our own text
+    scope["program"](*arrays, 0.5)
+    return +counts
+
+
+def told(source: str) -> Counter[str]:
+    """Return what lowering says that it does."""
+    (kernel,) = read_kernels("drawn.py", source)
+    counts: Counter[str] = Counter()
+    for work, times in _leaves(lower(kernel), 1):
+        if not isinstance(work, Interpretation):
+            continue
+        times *= int(evaluate(work.iterations, SIZES))
+        for name in ("loads", "stores", "operations", "vector_loads", "vector_stores"):
+            counts[name] += times * getattr(work, name)
+        for step, count in work.others:
+            counts[step] += times * count
+    # a comparison is what finds the lesser of two
+    counts[Step.COMPARE] += counts[Step.EXTREME]
+    for step in (Step.EXTREME, Step.ENTRY, Step.PYTHON_ARITH):
+        del counts[step]
+    return +counts
+
+
+def _leaves(process: Process, times: int) -> Iterator[tuple[object, int]]:
+    match process:
+        case Leaf(work):
+            yield work, times
+        case Sequential(parts):
+            for part in parts:
+                yield from _leaves(part, times)
+        case SeqLoop(_, low, high, body):
+            trips = int(evaluate(high, SIZES)) - int(evaluate(low, SIZES)) + 1
+            yield from _leaves(body, times * trips)
+        case _:
+            raise AssertionError(f"{process} is not counted")
+
+
+LEAVES = ("a[i, j]", "b[i, j]", "b[i - 1, j]", "v[j]", "w[i]", "v[k[i]]")
+
+
+def _inner(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    number = st.sampled_from(("2.0", "3", "t", "i", "2 * j"))
+    return st.one_of(
+        st.builds("({} {} {})".format, parts, st.sampled_from("+-*"), parts),
+        st.builds("({} {} {})".format, number, st.sampled_from("+*"), parts),
+        st.builds("{}({}, {})".format, st.sampled_from(("min", "max")), parts, parts),
+        st.builds("np.{}({}, {})".format, st.sampled_from(("minimum", "add")), parts, parts),
+        st.builds("{}({})".format, st.sampled_from(("-", "abs", "np.cosh", "np.square")), parts),
+    )
+
+
+VALUES = st.recursive(st.sampled_from(LEAVES), _inner, max_leaves=5)
+TARGETS = st.sampled_from(("a[i, j]", "v[j]", "a[i, 0]"))
+
+
+@settings(max_examples=150, deadline=None)
+@given(TARGETS, VALUES)
+def test_steps_are_those_that_a_program_does(target: str, value: str) -> None:
+    body = f"""\
+    for i in range(1, a.shape[0]):
+        for j in range(a.shape[1]):
+            {target} = {value}
+"""
+    assert told(HEADER + body) == ran(HEADER + body)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["x = a[i, j]", "b[i, j] = x * x", "v[j] = 2.0 * x + w[i]"],
+        ["x = a[i, j] + v[j]", "y = x * w[i]", "a[i, j] = y + x * y"],
+        ["b[i, j] += a[i, j]", "v[j] = min(a[i, j], b[i, j], w[i])"],
+        ["x = v[k[i]]", "a[i, j] = x + v[j] * x"],
+    ],
+)
+def test_variables_are_computed_once(statements: list[str]) -> None:
+    loops = ["for i in range(a.shape[0]):", "    for j in range(a.shape[1]):"]
+    lines = [*loops, *("        " + statement for statement in statements)]
+    source = HEADER + "".join(f"    {line}\n" for line in lines)
+    assert told(source) == ran(source)
+
+
+def test_a_sum_that_a_variable_holds_is_stored_once() -> None:
+    body = """\
+    for i in range(a.shape[0]):
+        s = 0.0
+        for j in range(a.shape[1]):
+            s += a[i, j] * v[j]
+        w[i] = s
+"""
+    found, expected = told(HEADER + body), ran(HEADER + body)
+    # the first addition of each row has a number of the language, in place of an element
+    rows = SIZES["N"]
+    assert expected.pop(Step.NUMBER_ARITH) == rows
+    expected["operations"] += rows
+    assert found == expected
+
+
+def test_elements_outside_of_loops_of_their_own_are_counted() -> None:
+    body = """\
+    for i in range(a.shape[0]):
+        w[i] = 2.0 * v[i] + a[i, 0]
+        a[i, :] = b[i, :] * 2.0
+"""
+    found = told(HEADER + body)
+    rows = SIZES["N"]
+    assert found == Counter(
+        {
+            "loads": rows,
+            "vector_loads": rows,
+            "vector_stores": rows,
+            "operations": rows,
+            Step.NUMBER_ARITH: rows,
+        }
+    )
+
+
+def test_what_a_mathematical_function_converts_is_part_of_it() -> None:
+    body = """\
+    for i in range(w.shape[0]):
+        w[i] = math.sqrt(w[i]) * w[i]
+"""
+    found, expected = told(HEADER + body), ran(HEADER + body)
+    assert found[Step.MATH] == expected[Step.MATH] == SIZES["N"]
+    assert found["vector_loads"] == expected["vector_loads"]
+
+
+def test_of_two_ways_the_longer_one_counts() -> None:
+    body = """\
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            b[i, j] = a[i, j] + v[j] if a[i, j] > 9.0 else v[j]
+"""
+    found, expected = told(HEADER + body), ran(HEADER + body)
+    cells = SIZES["N"] * SIZES["M"]
+    assert found[Step.COMPARE] == expected[Step.COMPARE] == cells
+    assert found["loads"] == 2 * cells
+    assert expected["loads"] == cells
