@@ -246,6 +246,29 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A subscript that shows part of an array, as it is written.
+
+    Attributes
+    ----------
+    indices, slices : int
+        How many of either: ``a[i]`` has one index, ``a[i, :]`` a slice, too.
+    bounds : int
+        How many ends of slices are written: ``a[1:]`` has one.
+    stored : bool
+        Whether a statement stores there, by a call that makes the view itself.
+    kept : bool
+        Whether what is stored lies there already, as after ``a[i] += b``.
+    """
+
+    indices: int = 0
+    slices: int = 0
+    bounds: int = 0
+    stored: bool = False
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayCall:
     """One call of an array library, as an interpreter makes it. Array model.
 
@@ -273,6 +296,8 @@ class ArrayCall:
         element gets; None where only the data know.
     steps : int
         Functions of an interpreted language around the call, which are no part of the class's own.
+    written : Written or None
+        Of views: the subscript; None where nothing is known of how it is written.
     """
 
     operation: ArrayOperation
@@ -286,6 +311,7 @@ class ArrayCall:
     length: Expr | None = None
     foreseen: bool | None = None
     steps: int = 0
+    written: Written | None = None
 
     @property
     def visits(self) -> tuple[Visit, ...]:

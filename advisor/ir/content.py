@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.statements import Choice, Loop, Statement, Store, Unrolled
-from advisor.ir.values import Elementwise, Spelling, Value, operands
+from advisor.ir.statements import Bind, Choice, Loop, ScalarBind, Statement, Store, Unrolled
+from advisor.ir.values import Elementwise, Read, Value, operands
 
 
 def content_of(kernel: Kernel) -> Hashable:
@@ -42,9 +42,16 @@ def _content(statement: Statement) -> Hashable:
             spent = in_place, held, in_variable, _spellings(value)
             return Store, array, region, value, spent
     names = [name for name in type(statement).__match_args__ if name != "span"]
-    return type(statement), *(getattr(statement, name) for name in names)
+    spelled = _spellings(statement.value) if isinstance(statement, Bind | ScalarBind) else ()
+    return type(statement), spelled, *(getattr(statement, name) for name in names)
 
 
-def _spellings(value: Value) -> tuple[Spelling, ...]:
-    own = (value.spelled,) if isinstance(value, Elementwise) else ()
+def _spellings(value: Value) -> tuple[Hashable, ...]:
+    """Return how a value is written, where that makes no difference but of time."""
+    own: tuple[Hashable, ...] = ()
+    match value:
+        case Elementwise(spelled=spelled):
+            own = (spelled,)
+        case Read(written=written):
+            own = (written,)
     return own + tuple(one for part in operands(value) for one in _spellings(part))

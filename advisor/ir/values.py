@@ -71,10 +71,15 @@ def length(part: Range | Strided) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A region of a named array."""
+    """A region of a named array.
+
+    Of its subscripts the first so many are `written`, all of them where it is None; what follows
+    is whole either way, so that reads that differ in this only are equal.
+    """
 
     array: str
     region: tuple[Subscript, ...]
+    written: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

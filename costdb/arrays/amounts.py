@@ -22,7 +22,7 @@ from costdb.arrays.walks import in_walks, is_table, lines_referred_to, walk_byte
 from costdb.expr import Expr, less, less_equal, log2, maximum, minimum, num
 from costdb.expr.nodes import Num
 from costdb.machines import RESIDUAL
-from costdb.work import ArrayCall, ArrayOperation, Region, Visit
+from costdb.work import ArrayCall, ArrayOperation, Region, Visit, Written
 
 ZERO, ONE = num(0), num(1)
 PAGES_NEAR = 64
@@ -39,6 +39,11 @@ KEPT_CALL, FRESH_CALL = "kept_call_us", "fresh_call_us"
 """On top of a call: storing into an array that is there, or getting memory for the result."""
 STEP = "step_us"
 """On top of a call for each function around it that the interpreter goes through."""
+INDEX, SLICE, BOUND, SEVERAL = "index_us", "slice_us", "bound_us", "several_us"
+"""On top of a view: an index, a slice and an end of one in its subscript, and that there are
+several of them."""
+PUT_BACK = "put_back_us"
+"""What it takes beside its subscript to store what lies there already."""
 ELEMENT, APART_ELEMENT = "element_us", "apart_element_us"
 ROWS_LOADED, ROWS_STORED = "rows_loaded_us", "rows_stored_us"
 """On top of an element for each operand, and for the result, that is not gone through as a whole:
@@ -125,9 +130,10 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     memory : Hierarchy
         Lines from the first level cost nothing of their own.
     """
-    yield Amount((CALL,), ONE)
     if call.operation is ArrayOperation.VIEW:
+        yield from _of_view(call.written)
         return
+    yield Amount((CALL,), ONE)
     line_bytes = memory.line_bytes
     shapes = [(visit, shape_of(visit.region, line_bytes)) for visit in distinct(call)]
     yield from _of_the_call(call)
@@ -142,6 +148,21 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
         # a library that may take over an operand does so with arrays of this size
         if not call.reuses:
             yield Amount((FRESH, BEYOND), lines * less(KEPT_BYTES, lines * line_bytes))
+
+
+def _of_view(written: Written | None) -> Iterator[Amount]:
+    """Yield what a subscript takes; of one that nothing is known of, two slices are assumed."""
+    found = Written(slices=2, bounds=3) if written is None else written
+    if found.kept:
+        yield Amount((PUT_BACK,), ONE)
+    elif not found.stored:
+        yield Amount((CALL,), ONE)
+    parts = (INDEX, found.indices), (SLICE, found.slices), (BOUND, found.bounds)
+    for key, count in parts:
+        if count:
+            yield Amount((key,), num(count))
+    if found.indices + found.slices > 1:
+        yield Amount((SEVERAL,), ONE)
 
 
 def _of_the_call(call: ArrayCall) -> Iterator[Amount]:

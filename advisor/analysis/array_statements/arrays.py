@@ -355,7 +355,9 @@ class Arrays:
                 part = ArrayType(self.kernel.dtype(array), region_extents(region))
                 whole_array = is_whole(region, self.kernel.extents(array))
                 name = array if whole_array else None
-                return [], Operand(name, part, inner, whole(part.extents))
+                return self._shown_part(value, whole_array=whole_array), Operand(
+                    name, part, inner, whole(part.extents)
+                )
             case Scalar() | Fill() | Copy() | Elementwise() | Expand() | Transpose() | MatMul():
                 found = describe(value, self.type_of)
                 placement = self._placed(value)
@@ -401,6 +403,13 @@ class Arrays:
             case Sort(_, axis):
                 made.append(operations.sorting(axis, source, found, placement, self.facts))
         return made, Operand(None, found, placement, whole(found.extents))
+
+    def _shown_part(self, value: Read, *, whole_array: bool) -> list[Process]:
+        """Return the making of the view that an operation other than arithmetic is given."""
+        if whole_array or not self.in_calls:
+            return []
+        written = calls.subscript(value.region, self.kernel.extents(value.array), value.written)
+        return [Leaf(Statement((), ZERO, STATEMENTS, (calls.view(written),)))]
 
     def _reduced_in_steps(self, value: Reduction, read: Read) -> tuple[list[Process], Operand]:
         """Return the reduction of a slice with a step."""

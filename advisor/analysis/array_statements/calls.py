@@ -8,7 +8,7 @@ subscript copies. Views move nothing, but making one takes the interpreter time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from advisor.analysis.placed.along import ONE, ZERO
 from advisor.analysis.placed.placement import pitches_bytes
@@ -20,6 +20,7 @@ from advisor.ir.shapes import (
     PYTHON_INTEGER,
     ArrayType,
     describe,
+    is_whole,
     promote,
     region_extents,
     strong,
@@ -34,13 +35,14 @@ from advisor.ir.values import (
     Range,
     Read,
     Scalar,
+    Strided,
     Subscript,
     Transpose,
     Value,
 )
 from costdb.arrays.memory import fastest
 from costdb.expr import Expr
-from costdb.work import ArrayCall, ArrayOperation, Region, Visit
+from costdb.work import ArrayCall, ArrayOperation, Region, Visit, Written
 
 _CLASSES: Mapping[str, ArrayOperation] = {
     **dict.fromkeys(
@@ -105,9 +107,26 @@ def dense(counts: tuple[Expr, ...], dtype: str, order: StorageOrder = "C") -> Re
     return Region(itemsize, counts, pitches_bytes(counts, order, itemsize))
 
 
-def view() -> ArrayCall:
-    """Return the making of a view, or the fetching of one element."""
-    return ArrayCall(ArrayOperation.VIEW, "any", ONE)
+def view(written: Written | None = None) -> ArrayCall:
+    """Return the making of a view; where nothing is told of its subscript, of one with slices."""
+    return ArrayCall(ArrayOperation.VIEW, "any", ONE, written=written)
+
+
+def subscript(
+    region: tuple[Subscript, ...], extents: tuple[Expr, ...], written: int | None = None
+) -> Written:
+    """Return how the subscript of a region is written, of which the first so many are."""
+    if is_whole(region, extents):
+        return Written()
+    pairs = list(zip(region, extents, strict=True))[:written]
+    indices = sum(isinstance(part, Point) for part, _ in pairs)
+    ends = 0
+    for part, extent in pairs:
+        if isinstance(part, Range):
+            ends += (part.low != ZERO) + (part.high != extent)
+        elif isinstance(part, Strided):
+            ends += 2
+    return Written(indices, len(pairs) - indices, ends)
 
 
 def is_transposed(source: Region, target: Region) -> bool:
@@ -201,13 +220,20 @@ class Evaluation:
     def run(self, value: Value) -> tuple[ArrayCall, ...]:
         """Return the calls of a statement that gives its target a value."""
         target = self.target
+        if target.fresh or is_whole(target.region, target.found.extents):
+            return self._run(value)
+        written = subscript(target.region, target.found.extents)
+        if target.in_place:
+            if not self._reads_place(value):
+                self.calls.append(view(written))
+            # what an operation in place gives is stored where it lies already
+            return (*self._run(value), view(replace(written, kept=True)))
+        *before, storing = self._run(value)
+        return (*before, view(replace(written, stored=True)), storing)
+
+    def _run(self, value: Value) -> tuple[ArrayCall, ...]:
+        target = self.target
         place = Visit(self._kept(target.memory), target.array, advance_bytes=target.advance_bytes)
-        whole = all(
-            isinstance(part, Range) and part.low == ZERO and part.high == extent
-            for part, extent in zip(target.region, target.found.extents, strict=True)
-        )
-        if target.in_place and not whole and not self._reads_place(value):
-            self.calls.append(view())
         if isinstance(value, Elementwise) and (target.in_place or target.fresh):
             self._elementwise(value, place if target.in_place else None)
             return tuple(self.calls)
@@ -272,8 +298,9 @@ class Evaluation:
         """Return where the elements of a value are, after the calls that compute them."""
         known = self.leaves.get(id(value))
         if known is not None:
-            if _is_view(value, self.types):
-                self.calls.append(view())
+            written = _view(value, self.types)
+            if written is not None:
+                self.calls.append(view(written))
             return Visit(self._kept(known.memory), known.array, advance_bytes=known.advance_bytes)
         match value:
             case Scalar() | Fill():
@@ -290,7 +317,8 @@ class Evaluation:
                     return None
                 return self._elementwise(value, None)
             case Read():
-                self.calls.append(view())
+                # one element, of which the view is part of fetching it
+                self.calls.append(view(Written(indices=1)))
                 return None
             case _:
                 return None
@@ -357,14 +385,16 @@ def _is_wider(dtype: str, than: str) -> bool:
     return dtype == PYTHON_INTEGER and than not in ("int64", "float64", "complex128")
 
 
-def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:
+def _view(value: Value, types: Callable[[str], ArrayType]) -> Written | None:
+    """Return how a view is written, None where a value is none."""
     match value:
-        case Read(array, region):
-            return any(
-                not isinstance(part, Range) or part.low != ZERO or part.high != extent
-                for part, extent in zip(region, types(array).extents, strict=True)
-            )
-        case Expand() | Transpose() | Flip():
-            return True
+        case Read(array, region, written):
+            extents = types(array).extents
+            return None if is_whole(region, extents) else subscript(region, extents, written)
+        case Expand(operand, _):
+            inner = _view(operand, types)
+            return Written(indices=1, slices=1) if inner is None else inner
+        case Transpose() | Flip():
+            return Written()
         case _:
-            return False
+            return None

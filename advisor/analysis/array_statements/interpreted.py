@@ -169,7 +169,8 @@ class _Steps:
             one = _Steps(self.types, self.store, self.known | self.computed)
             one._value(way)
             counted.append(one.counts)
-        self.counts += max(counted, key=lambda counts: counts.total())
+        _, longer = max((sum(one.values()), number) for number, one in enumerate(counted))
+        self.counts += counted[longer]
 
     def _step(self, value: Elementwise) -> str:
         """Return the kind of step that an operation is."""

@@ -171,7 +171,9 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
             if place is None or len(extents) != 1:
                 raise refused
             return Gather(whole_read(name, scope), place)
-        selected: Value = scope.select(name, part)
+        read = scope.select(name, part)
+        few = len(kept) < len(extents) == len(read.region)
+        selected: Value = replace(read, written=len(kept)) if few else read
         return _expanded(selected, node.slice)
     entry = entry_of(node, scope)
     if entry is not None:

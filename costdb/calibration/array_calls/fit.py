@@ -22,6 +22,7 @@ from costdb.arrays.amounts import (
     ELEMENT,
     FACTOR,
     FRESH_CALL,
+    INDEX,
     KEPT_CALL,
     LINES,
     MOVED,
@@ -31,10 +32,13 @@ from costdb.arrays.amounts import (
     PARTED,
     PLAN,
     PRODUCT,
+    PUT_BACK,
     ROWS_LOADED,
     ROWS_STORED,
     RUN,
+    SEVERAL,
     SHORT_WALK,
+    SLICE,
     SMALL_FACTOR,
     SMALL_PRODUCT,
     STEP,
@@ -70,7 +74,9 @@ PAGES_OF_PROCESSORS = 1536, 2048, 3072
 STEPS_OF_PROCESSORS = 32, 64, 128
 """After about so many steps processors hand on what a step stores, if they learn it at all."""
 _UNITS = {
-    **dict.fromkeys((CALL, RUN, KEPT_CALL, FRESH_CALL, STEP), "us"),
+    **dict.fromkeys(
+        (CALL, RUN, KEPT_CALL, FRESH_CALL, STEP, INDEX, SLICE, SEVERAL, PUT_BACK), "us"
+    ),
     **dict.fromkeys((ELEMENT, ROWS_LOADED, APART_ELEMENT, ROWS_STORED), "us/element"),
     **dict.fromkeys((SHORT_WALK, UNFORESEEN, PARTED, MOVED), "us/element"),
     PLAN: "us/root",
@@ -198,6 +204,9 @@ def fit_calls(
     found = dict(zip(best.system.places, known, strict=True))
     # a line that was measured to cost nothing is known; of other parts there is nothing to say
     kept = {p: us for p, us in found.items() if us > 0 or p == (CALL,) or p[0] in LINES}
+    if not tested and len(times) > len(known):
+        # of points that differ in nothing that ends a range, the fit itself says what it misses
+        foretold = dict(enumerate((best.system.matrix @ best.coefficients).tolist()))
     residuals = _residuals(foretold, kinds, timings)
     fitted = FittedClass(
         key,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from costdb.calibration.array_calls.fresh_points import FRESH, fresh_action
 from costdb.calibration.array_calls.point_calls import UFUNCS, number_of
+from costdb.calibration.array_calls.view_points import view_action
 from costdb.calibration.host.allocator import keep_freed_memory
 from costdb.calibration.host.one_thread import numpy_on_one_thread
 from costdb.calibration.section import Action, Point
@@ -32,6 +33,8 @@ def action_of(point: Point) -> Action:
     """Return what is timed at a point, on memory that stays in use between visits."""
     if FRESH in point.features:
         return fresh_action(point)
+    if point.features["operation"] == "view":
+        return view_action(_buffer("float64", 0), point)
     run = _operation(point)
     if "away_bytes" in point.features:
         between = _buffer("float64", _AWAY_SLOT)[: number_of(point, "away_bytes") // 8]
@@ -58,9 +61,6 @@ def _operation(point: Point) -> Callable[[], object]:
     np = numpy()
     features, operation = point.features, str(point.features["operation"])
     dtype = str(features["dtype"])
-    if operation == "view":
-        base = _buffer("float64", 0)[:10_000].reshape(100, 100)
-        return lambda: base[1:-1, 2:]
     if operation in ("take", "add_at", "add_at_cast"):
         places, size = number_of(point, "places"), number_of(point, "table")
         slot = 0 if operation == "take" else _GROWING_SLOT

@@ -7,6 +7,7 @@ from dataclasses import replace
 from math import prod
 from typing import Any
 
+from costdb.calibration.array_calls.view_points import written_at
 from costdb.calibration.section import Point
 from costdb.expr import num
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
@@ -33,7 +34,7 @@ def call_of(point: Point) -> ArrayCall:
     features = point.features
     operation, dtype = ArrayOperation(str(features["operation"])), str(features["dtype"])
     if operation is ArrayOperation.VIEW:
-        return ArrayCall(operation, dtype, num(1))
+        return ArrayCall(operation, dtype, num(1), written=written_at(point))
     item = _item(dtype)
     if operation in (ArrayOperation.TAKE, ArrayOperation.ADD_AT, ArrayOperation.ADD_AT_CAST):
         places, table = number_of(point, "places"), number_of(point, "table")

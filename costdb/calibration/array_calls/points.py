@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from random import Random
 
 from costdb.calibration.array_calls.fresh_points import fresh_points
+from costdb.calibration.array_calls.view_points import view_points
 from costdb.calibration.section import Effort, Feature, Point
 
 _HELD_OUT = 0.25
@@ -347,7 +348,7 @@ FORMS = ("fresh", "out", "in_place")
 
 def array_points(effort: Effort) -> list[Point]:
     """Return the points: of each class, every fourth on average is kept from its fit."""
-    made: list[Point] = [Point("view", {"operation": "view", "dtype": "any"})]
+    made: list[Point] = view_points()
     made += fresh_points()
     for operation, dtypes in _DTYPES.items():
         for dtype in dtypes:

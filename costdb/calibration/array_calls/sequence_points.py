@@ -8,6 +8,7 @@ processor remembers. These programs say how much that matters, and how sure a wh
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from math import exp, log, prod
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from costdb.arrays.reuse import with_distances
 from costdb.calibration.section import Action, Effort, Point
 from costdb.expr import Expr, num
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import ArrayCall, ArrayOperation, Region, Statement, Visit
+from costdb.work import ArrayCall, ArrayOperation, Region, Statement, Visit, Written
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -227,7 +228,12 @@ class _Told:
         return num(self.item * columns), num(self.item)
 
 
-_VIEW = ArrayCall(Call.VIEW, "any", num(1))
+def _view(written: Written, *, stored: bool = False) -> ArrayCall:
+    return ArrayCall(Call.VIEW, "any", num(1), written=replace(written, stored=stored))
+
+
+_SIDE, _SHIFTED = Written(slices=2, bounds=1), Written(slices=2, bounds=3)
+_INSIDE, _ROW = Written(slices=2, bounds=4), Written(indices=1, slices=1)
 
 
 def _leaf(*calls: ArrayCall) -> Process:
@@ -255,14 +261,17 @@ def _told_add(arrays: _Told) -> Process:
 
 
 def _told_move(arrays: _Told) -> Process:
-    return _leaf(_VIEW, arrays.stored(arrays.part("b", 1), arrays.part("c", 1)))
+    place = _view(_SIDE, stored=True)
+    return _leaf(_view(_SIDE), place, arrays.stored(arrays.part("b", 1), arrays.part("c", 1)))
 
 
 def _told_across(arrays: _Told) -> Process:
     parts = [arrays.part(name, 0, 1) for name in "ab"]
     made = arrays.own(parts[0])
     added = arrays.call(Call.BINARY, made, *parts)
-    return _leaf(_VIEW, _VIEW, added, arrays.stored(made, arrays.part("c", 0, 1)))
+    stored = arrays.stored(made, arrays.part("c", 0, 1))
+    place = _view(_SIDE, stored=True)
+    return _leaf(_view(_SIDE), _view(_SIDE), added, place, stored)
 
 
 def _told_grow(arrays: _Told) -> Process:
@@ -301,11 +310,12 @@ def _told_blend(arrays: _Told) -> Process:
     part, target = arrays.part("b", 2, 2), arrays.part("c", 2, 2)
     made = arrays.own(part)
     return _leaf(
-        _VIEW,
-        _VIEW,
+        _view(_SHIFTED),
+        _view(_SHIFTED),
         arrays.call(Call.BINARY, made, part, part),
-        _VIEW,
+        _view(_SHIFTED),
         arrays.call(Call.BINARY, made, made, part, reuses=True),
+        _view(_INSIDE, stored=True),
         arrays.stored(made, target),
     )
 
@@ -314,11 +324,12 @@ def _told_sweep(arrays: _Told) -> Process:
     above = Visit(arrays.row("c").region, "c", advance_bytes=num(0))
     own = arrays.own(above)
     body = _leaf(
-        _VIEW,
-        _VIEW,
-        _VIEW,
+        _view(_ROW),
+        _view(_ROW),
+        _view(_ROW),
         arrays.call(Call.BINARY, own, arrays.row("a"), above),
         arrays.call(Call.BINARY, own, arrays.row("c"), own),
+        _view(_ROW, stored=True),
         arrays.stored(own, arrays.row("c")),
     )
     return SeqLoop("i", num(1), num(arrays.shape[0] - 1), body)

@@ -10,6 +10,7 @@ from costdb.calibration.host.one_thread import numpy_on_one_thread
 from costdb.calibration.section import Action, Point, Timing
 from costdb.interpretation import Step
 from costdb.machines.documents import Json
+from costdb.machines.stated import measured
 
 STEP = "step"
 _REPEATED = 300
@@ -43,8 +44,6 @@ def steps_alone(timings: Mapping[str, Timing]) -> dict[str, Json]:
     timings : mapping of str to Timing
         By the names of the steps.
     """
-    from costdb.calibration.fitting import measured
-
     if not {*_LEAST, _BARE} <= timings.keys():
         return {}
     made: dict[str, Json] = {}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -105,6 +107,8 @@ def told(body: list[str]) -> list[Seen]:
     return [
         (str(call.operation), int(evaluate(call.elements, SIZES)), call.fresh)
         for call in calls_of(lower(kernel))
+        # views that are part of a store are none that a program makes
+        if call.written is None or not (call.written.stored or call.written.kept)
     ]
 
 
@@ -263,6 +267,54 @@ def test_functions_enter_more_of_python_than_methods_do(name: str) -> None:
         return len(seen)
 
     assert entered(lambda: getattr(np, name)(array)) > 1 + entered(getattr(array, name))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "w[1:, :] = w[:-1, :]",
+        "w[0, :] = 0.0",
+        "w[:-2, 2] = u[1:-1, 1] * v[2:, 1]",
+        "w[1:-1, 1:-1] = u[2:, 1:-1] + v[:-2, 2:]",
+        "w[1] = u[2] + v[3]",
+        "w[0, 1:] += v[1, :-1]",
+        "w[2, :] *= 2.0",
+        "s = np.sum(u[3])",
+        "s = u[1:-1, 2].sum()",
+        "w[::2, :] = u[::2, :]",
+    ],
+)
+def test_views_are_told_as_they_are_written(statement: str) -> None:
+    lines = ["import numpy as np", "# advise: kernel N=12 M=12"]
+    lines += [f"# advise: {n}: f8[N, M]" for n in "uvw"]
+    lines += ["def program(u, v, w, N: int, M: int):", f"    {statement}"]
+    (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+    views = [c for c in calls_of(lower(kernel)) if c.operation is ArrayOperation.VIEW]
+    found = Counter(
+        (one.written.indices, one.written.slices, one.written.bounds)
+        for one in views
+        if one.written is not None and not one.written.kept
+    )
+    tree = ast.parse(statement)
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript)]
+    written = Counter(map(_parts_of, nodes))
+    if statement.startswith("w[1] ="):
+        # how the place of a store is written is not kept: as if all of it were
+        written -= Counter({(1, 0, 0): 1})
+        written += Counter({(1, 1, 0): 1})
+    assert found == written
+    kept = [one for one in views if one.written is not None and one.written.kept]
+    assert len(kept) == isinstance(tree.body[0], ast.AugAssign)
+
+
+def _parts_of(node: ast.Subscript) -> tuple[int, int, int]:
+    """Return the indices, slices and ends of slices of a subscript."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    slices = [part for part in parts if isinstance(part, ast.Slice)]
+    ends = sum((part.lower is not None) + (part.upper is not None) for part in slices)
+    # a step is an end more, and is told as if both ends were written
+    steps = sum(2 for part in slices if part.step is not None)
+    return len(parts) - len(slices), len(slices), ends + steps
 
 
 def test_interpreted_loops_make_no_array_calls() -> None:
