@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -63,6 +63,7 @@ def statement_kernel(statement: Statement) -> Kernel:
     return kernel.with_body((Loop("i", num(0), num(9), 1, (statement,), HERE),))
 
 
+_GIVEN: Mapping[str, Any] = {"name": "x", "value": Scalar("1", "float64")}
 SAMPLES: tuple[Statement, ...] = (
     Store("a", (), Scalar("1", "float64"), HERE),
     Loop("k", num(0), num(5), 1, (Unknown("why", frozenset(), HERE),), HERE),
@@ -70,7 +71,7 @@ SAMPLES: tuple[Statement, ...] = (
     Stated(num(3), frozenset({"a"}), HERE),
     Unrolled((Unknown("why", frozenset(), HERE),), HERE),
     *(
-        kind(*("x" if field.name == "name" else frozenset({"a"}) for field in fields(kind)))
+        kind(*(_GIVEN.get(field.name, frozenset({"a"})) for field in fields(kind)))
         for kind in get_args(Statement)
         if kind not in (Store, Loop, Choice, Stated, Unrolled)
     ),
@@ -92,6 +93,27 @@ def test_every_field_of_a_statement_but_its_place_counts(sample: Statement) -> N
             other = True
         changes: dict[str, Any] = {field.name: other}
         assert content_of(statement_kernel(replace(sample, **changes))) != before, field.name
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("w[i] = min(u[i], v[i])", "w[i] = np.minimum(u[i], v[i])"),
+        ("w[i] = np.sum(a[i])", "w[i] = np.sum(a[i, :])"),
+        ("w[i] = u[i] * u[i]", "x = u[i]; w[i] = x * x"),
+    ],
+)
+def test_what_is_written_otherwise_takes_another_time(one: str, other: str) -> None:
+    def kernel(body: str) -> Kernel:
+        lines = ["import numpy as np", "# advise: kernel", "# advise: a: f8[N, N]"]
+        lines += [f"# advise: {name}: f8[N]" for name in "uvw"]
+        lines += ["def program(a, u, v, w, N: int):", "    for i in range(N):"]
+        lines += [f"        {part.strip()}" for part in body.split(";")]
+        (found,) = read_kernels("a.py", "\n".join(lines) + "\n")
+        return found
+
+    assert content_of(kernel(one)) == content_of(kernel(one))
+    assert content_of(kernel(one)) != content_of(kernel(other))
 
 
 def test_an_edit_that_changes_no_statement_costs_nothing_anew(
