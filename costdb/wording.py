@@ -1,10 +1,22 @@
-"""Numbers as people write them, and hints at the words that they may have meant."""
+"""Numbers and names as people write them, and hints at the words that they may have meant."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
+
+NAME_START = (
+    r"A-Za-z_\x80-\x84\x86-\x9f\xa1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e\u2030-\u205e"
+    r"\u2060-\u2fff\u3001-\U0010ffff"
+)
+NAME_PART = rf"0-9{NAME_START}"
+IDENTIFIER = rf"[{NAME_START}][{NAME_PART}]*"
+"""Matches each name of Python, also of letters that carry marks, which ``\\w`` does not.
+
+It stops at ASCII and at white space alone. Code that is Python holds nothing else outside strings
+and comments; of other text, what is no name after all has to be told so.
+"""
 
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _TOO_LARGE = re.compile(r"([+-]?)[0-9]{19,}")

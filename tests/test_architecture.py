@@ -26,6 +26,7 @@ TRANSFORMS_MAY_SEE = (
     "advisor.distribution",
     "advisor.dtypes",
     "costdb.expr",
+    "costdb.wording",
 )
 
 

@@ -11,12 +11,12 @@ from advisor.cli.common import split_binding
 from advisor.config.errors import wrong_use
 from costdb.choosing import MOST_CANDIDATES
 from costdb.subject import Chosen
-from costdb.wording import read_number
+from costdb.wording import NAME_PART, NAME_START, read_number
 
 if TYPE_CHECKING:
     from costdb.expr import Expr
 
-_NAME = re.compile(r"[^\W\d][\w.]*")
+_NAME = re.compile(rf"[{NAME_START}][{NAME_PART}.]*")
 _RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
 
 

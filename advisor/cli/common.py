@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from advisor.config.errors import system_error, wrong_use
 from advisor.report.style import one_line
-from costdb.wording import read_number
+from costdb.wording import NAME_PART, NAME_START, read_number
 
 NOTHING_TO_SAY = 0
 FINDINGS = 1
@@ -26,7 +26,7 @@ levels are read; the compiled parser does not count here, so a guard stands befo
 SIZES_VARIABLE = "ADVISE_DEFINE"
 STANDARD_STREAM = "-"
 
-_BINDING = re.compile(r"([^\W\d][\w.]*)=(.*)", re.DOTALL)
+_BINDING = re.compile(rf"([{NAME_START}][{NAME_PART}.]*)=(.*)", re.DOTALL)
 
 
 def complain(message: str) -> None:

@@ -21,7 +21,7 @@ from advisor.config.layer import (
     shown_path,
 )
 from advisor.config.places import Keys
-from costdb.wording import nearest
+from costdb.wording import NAME_PART, NAME_START, nearest
 
 TABLE = ("tool", "advise")
 LARGEST_NUMBER = 1e18
@@ -31,7 +31,7 @@ OUTPUT_FORMATS = (
     "full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit", "rdjson",
 )  # fmt: skip
 
-_SIZE = re.compile(r"[^\W\d][\w.]*")
+_SIZE = re.compile(rf"[{NAME_START}][{NAME_PART}.]*")
 _CODE = re.compile(r"[A-Z]+[0-9]*")
 _RULE = re.compile(r"[A-Z]+[0-9]+|[a-z0-9]+(-[a-z0-9]+)*")
 # A file without the word cannot hold the table: no TOML parser for it. Keys may hold escapes.

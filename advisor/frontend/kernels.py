@@ -36,11 +36,12 @@ from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym
 from costdb.expr.names import is_name
+from costdb.wording import IDENTIFIER
 
 _BUILTINS = frozenset({"len", "max", "min", "range"})
 # functions that can see every local variable of the function that calls them
 _SEES_ALL = frozenset({"locals", "vars", "eval", "exec", "dir"})
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_IDENTIFIER = re.compile(IDENTIFIER)
 
 
 def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple[Kernel, ...]:

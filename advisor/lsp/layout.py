@@ -15,8 +15,9 @@ from functools import cached_property, lru_cache
 
 from advisor.edits import split_lines
 from advisor.frontend.syntax.outline import top_level
+from costdb.wording import IDENTIFIER
 
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_IDENTIFIER = re.compile(IDENTIFIER)
 _REACHES_OUT = re.compile(r"\bglobal\b")
 """Nothing else that a function says binds a name outside of it; imports bind names within."""
 _MAY_HOLD_KERNEL = re.compile(r"@|advise")

@@ -18,12 +18,13 @@ from advisor.lsp.moved import LineMap, moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from advisor.steps import step
+from costdb.wording import IDENTIFIER
 
 if TYPE_CHECKING:
     from advisor.lsp.programs import ProgramMemory
 
 _MOST_ENTRIES = 400
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_IDENTIFIER = re.compile(IDENTIFIER)
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")

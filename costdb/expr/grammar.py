@@ -42,6 +42,10 @@ from costdb.expr.nodes import (
     num,
     power,
 )
+from costdb.wording import NAME_PART
+
+APART = rf"(?![{NAME_PART}.])"
+"""Follows a word of the language that may begin a longer name."""
 
 EXPRESSION_RULES = rf"""
 ?expression: disjunction
@@ -61,16 +65,16 @@ call: NAME "(" expression ("," expression)* ")" -> call
     | NAME "(" NAME "=" expression "," expression "," expression ")" -> reduction
     | NAME "(" NAME "=" expression "," expression ")" product -> reduction
 
-OR.2: /or(?![\w.])/
-AND.2: /and(?![\w.])/
-NOT.2: /not(?![\w.])/
+OR.2: /or{APART}/
+AND.2: /and{APART}/
+NOT.2: /not{APART}/
 COMPARE: "==" | "!=" | "<=" | ">=" | "<" | ">"
 SIGN: "+" | "-"
 POWER.1: "**"
 STAR: "*"
 SLASH: "/"
-DIV.2: "//" | /div(?![\w.])/
-MOD.2: "%" | /mod(?![\w.])/
+DIV.2: "//" | /div{APART}/
+MOD.2: "%" | /mod{APART}/
 NUMBER: /(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/
 NAME: /{NAME_PATTERN}/
 """

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from costdb.expr.errors import ExprError
 from costdb.expr.functions import Conditional, Reduction
 from costdb.expr.nodes import Expr, ExprLike, Num, Sym, as_expr
+from costdb.wording import IDENTIFIER
 
-NAME_PATTERN = r"[^\W\d]\w*(?:\.[^\W\d]\w*)*"
+NAME_PATTERN = rf"{IDENTIFIER}(?:\.{IDENTIFIER})*"
 """Names as Python has them, which may be Greek or Chinese; what is none after all is refused."""
 
 _NAMED = re.compile(" +")

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from costdb.expr.grammar import EXPRESSION_RULES, MAX_NESTING
+from costdb.expr.grammar import APART, EXPRESSION_RULES, MAX_NESTING
 from costdb.process.compile import ProcessError
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ MAX_BYTES = 8 * MAX_SOURCE
 MAX_DEPTH = 100
 """Levels of nesting of one equation, whether by brackets or by loops and signs."""
 
+_WORDS = (
+    "numeric", "resource", "process", "parameter", "delay", "use", "seq", "par", "if", "else",
+)  # fmt: skip
 _GRAMMAR = (
     r"""
 start: equation*
@@ -43,18 +46,9 @@ formals: "(" NAME ("," NAME)* ")"
     | NAME ("(" expression ("," expression)* ")")? -> invoke
     | "{" parallel "}"
     | "{" "}" -> nothing
-
-NUMERIC.3: /numeric(?![\w.])/
-RESOURCE.3: /resource(?![\w.])/
-PROCESS.3: /process(?![\w.])/
-PARAMETER.3: /parameter(?![\w.])/
-DELAY.3: /delay(?![\w.])/
-USE.3: /use(?![\w.])/
-SEQ.3: /seq(?![\w.])/
-PAR.3: /par(?![\w.])/
-IF.3: /if(?![\w.])/
-ELSE.3: /else(?![\w.])/
 """
+    + "\n".join(f"{word.upper()}.3: /{word}{APART}/" for word in _WORDS)
+    + "\n"
     + EXPRESSION_RULES
     + r"""
 %extend atom: "[" expression ("," expression)* "]" -> vector

@@ -23,9 +23,10 @@ from advisor.ir.values import (
     operands,
 )
 from costdb.expr import maximum, sym
+from costdb.wording import IDENTIFIER
 from transforms.loops.proofs import Proofs
 
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(IDENTIFIER)
 
 
 @dataclass(frozen=True, slots=True)

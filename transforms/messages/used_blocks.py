@@ -16,6 +16,7 @@ from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Op, Visit
 from advisor.source import Edit, Span
 from costdb.expr import Expr, num
+from costdb.wording import IDENTIFIER
 from transforms.programs.spmd_calls import argument, is_name, is_simple, statement_edit
 from transforms.programs.uses import (
     block_of,
@@ -33,7 +34,7 @@ from transforms.programs.views import may_share, same_memory, written
 _GIVEN = r"\b{name}\b\s*(,[^=]*)?[-+*/%&|^@<>:]*=(?!=)|\bfor\b.*\b{name}\b.*\bin\b"
 """A name that gets another value."""
 
-_NAMES = re.compile(r"[^\W\d]\w*")
+_NAMES = re.compile(IDENTIFIER)
 
 
 def used_blocks(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:

@@ -9,9 +9,10 @@ from tokenize import NAME, NEWLINE, OP, TokenError, generate_tokens
 
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Loop
+from costdb.wording import IDENTIFIER, NAME_PART
 from transforms.programs.uses import suite_of
 
-_WORD = re.compile(r"(?<![\w.])[^\W\d]\w*")
+_WORD = re.compile(rf"(?<![{NAME_PART}.]){IDENTIFIER}")
 _BINDERS = frozenset({"for", "as", "def", "class", "import", "del", "global", "nonlocal"})
 _HEADERS = frozenset(
     {"for", "while", "if", "elif", "else", "with", "try", "except", "finally", "def", "class"}

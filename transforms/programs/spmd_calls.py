@@ -13,6 +13,7 @@ from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
 from advisor.ir.spmd.steps import Communicate
 from advisor.source import Edit, Span
 from costdb.expr import Expr, free_symbols
+from costdb.wording import IDENTIFIER
 from transforms.source.writing import python_text, stands_alone
 
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
@@ -21,7 +22,7 @@ SENDABLE = INTEGERS | FLOATS
 """Element types that mpi4py maps to those of MPI by itself, on every platform."""
 
 _KEYWORD = re.compile(r"\A\s*\w+\s*=(?!=)\s*")
-_NAME = re.compile(r"[^\W\d]\w*")
+_NAME = re.compile(IDENTIFIER)
 
 
 def argument(step: Communicate, name: str, program: Program) -> str | None:

@@ -23,6 +23,7 @@ from advisor.source import Span
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.expr.facts import Facts
 from costdb.expr.nodes import FloorDiv
+from costdb.wording import IDENTIFIER, NAME_PART
 from transforms.programs.rank_facts import root_arms
 
 _TRIED_BLOCKS = 9
@@ -31,13 +32,13 @@ _COMMENT_OR_STRING = re.compile(
     re.DOTALL,
 )
 _FORMATTED = re.compile(r"""\b[rR]?[fFtT][rR]?["']""")
-_TARGETS_BEFORE = re.compile(r"\s*(\w+\s*,\s*)*")
-_TARGETS_BEHIND = re.compile(r"\s*(,\s*\w+\s*)*(:[^=]*)?=(?!=)")
+_TARGETS_BEFORE = re.compile(rf"\s*({IDENTIFIER}\s*,\s*)*")
+_TARGETS_BEHIND = re.compile(rf"\s*(,\s*{IDENTIFIER}\s*)*(:[^=]*)?=(?!=)")
 
 
 def occurrences(name: str, function: SpmdFunction, program: Program) -> list[Span]:
     """Return every place of a name in a function, strings included, which may be evaluated."""
-    pattern = re.compile(rf"(?<![\w.]){re.escape(name)}(?!\w)")
+    pattern = re.compile(rf"(?<![{NAME_PART}.]){re.escape(name)}(?![{NAME_PART}])")
     whole, found = function.whole, []
     lines = without_comments(program.context.source)
     for number, line in enumerate(lines[whole.start_line - 1 : whole.end_line], whole.start_line):

@@ -10,11 +10,12 @@ from typing import Final, NoReturn, TypeVar
 
 from advisor.frontend.advise_comments.directives import CommentError
 from advisor.source import Span
+from costdb.wording import IDENTIFIER
 
 Item = TypeVar("Item")
 
 _TOKEN: Final = re.compile(
-    r"(?P<name>[^\W\d]\w*)|(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<mark>\S)"
+    rf"(?P<name>{IDENTIFIER})|(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<mark>\S)"
 )
 _CLOSING: Final = {"(": ")", "[": "]"}
 _LARGEST_DIGITS: Final = 18

@@ -46,12 +46,13 @@ from advisor.ir.spmd.program import (
 )
 from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
 from advisor.source import SourceProblem, Span
+from costdb.wording import IDENTIFIER, NAME_PART, NAME_START
 
-_IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_RECEIVER = re.compile(rf"([^\W\d][\w.]*)\.(?:{BUFFER_METHOD})\s*\(")
-_CALLED = re.compile(r"([^\W\d][\w.]*)\.([^\W\d]\w*)\s*\(")
+_IDENTIFIER = re.compile(IDENTIFIER)
+_RECEIVER = re.compile(rf"([{NAME_START}][{NAME_PART}.]*)\.(?:{BUFFER_METHOD})\s*\(")
+_CALLED = re.compile(rf"([{NAME_START}][{NAME_PART}.]*)\.({IDENTIFIER})\s*\(")
 _RECEIVER_OR_RANK = re.compile(
-    rf"([^\W\d][\w.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
+    rf"([{NAME_START}][{NAME_PART}.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
 )
 _LINE_END = re.compile(r"\r\n|\n|\r")
 _START = Span(1, 0, 1, 0)

@@ -14,8 +14,9 @@ from dataclasses import replace
 from advisor.ir.statements import Choice, Loop, Statement, Store, walk
 from advisor.ir.values import Elementwise, Point, Read, Scalar, Value
 from advisor.source import Span
+from costdb.wording import IDENTIFIER
 
-_WORD = re.compile(r"[^\W\d]\w*")
+_WORD = re.compile(IDENTIFIER)
 
 Starts = Mapping[Span, Mapping[str, Scalar]]
 """For loops the numbers that they accumulate and that were set just before, with their values."""

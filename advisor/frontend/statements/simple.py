@@ -35,8 +35,9 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.source import Span
+from costdb.wording import IDENTIFIER
 
-_WORD = re.compile(r"[^\W\d]\w*")
+_WORD = re.compile(IDENTIFIER)
 
 NEUTRAL = {"add": "0", "subtract": "0", "multiply": "1"}
 """What a combination leaves as it was."""

@@ -8,7 +8,7 @@ import tokenize
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
@@ -40,10 +40,10 @@ def own_names(tree: ast.AST) -> set[str]:
 
 
 def renamed(source: str) -> str:
-    """Return a program with its own names in other letters; `ä` is one column like `a`."""
+    """Return a program with its own names in other letters, one of which carries a mark."""
     names = own_names(ast.parse(source))
     tokens = [
-        token._replace(string=f"ж{token.string[1:]}λ{token.string[0]}")
+        token._replace(string=f"ж\u0301{token.string[1:]}λ{token.string[0]}")
         if token.type == tokenize.NAME and token.string in names
         else token
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
@@ -72,6 +72,10 @@ NAMES = st.text(min_size=1, max_size=5) | st.from_regex(r"[^\W\d]\w{,4}", fullma
 
 
 @given(NAMES)
+@example("हिंदी")
+@example("e\u0301")
+@example("or\u0301")
+@example("A·")
 def test_what_python_calls_a_name_is_one(text: str) -> None:
     words = {"div", "mod", "and", "or", "not", "nan", "inf"}
     if text.isidentifier() and text.lower() not in words:

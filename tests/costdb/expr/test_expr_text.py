@@ -104,7 +104,7 @@ def test_words_of_the_language_are_whole_words() -> None:
         ("lambda: 0", "column 7: did not expect ':'"),
         ("1 < 2 < 3", "column 7: did not expect '<'"),
         ("sum(mod = 1, 2, 3)", "column 1: 'mod' is an operator"),
-        ("€", "column 1: did not expect '€'"),
+        ("€", "column 1: '€' is not a name"),
         ("a//" * 1000 + "a", "levels deep"),
         ("a*" * 9000 + "a", "exponent"),
         ("9**2000*" * 2000 + "1", "bits"),
