@@ -324,7 +324,8 @@ def _of_conflicts(
         if found is not None:
             for key, lines in zip(memory.keys, found.by_piece, strict=True):
                 yield Amount((line, key), lines)
-            yield Amount((waiting,), found.waiting)
+            if found.waiting != ZERO:
+                yield Amount((waiting,), found.waiting)
 
 
 def _parts(visit: Visit, lines: Expr, own: Expr, line_bytes: int) -> Iterator[tuple[Expr, Expr]]:

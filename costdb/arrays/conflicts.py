@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from costdb.arrays.hierarchy import PAGE_BYTES, Hierarchy
 from costdb.arrays.memory import Lie, Shape
-from costdb.arrays.walks import in_walks, is_table, walk_bytes, walked_across
+from costdb.arrays.walks import (
+    in_walks,
+    is_table,
+    lines_walked,
+    walk_bytes,
+    walked_across,
+)
 from costdb.expr import Expr, maximum, minimum, num
 from costdb.work import ArrayCall, Visit
 
@@ -23,9 +29,11 @@ class Conflicts:
     Attributes
     ----------
     by_piece : tuple of Expr
-        Lines that come from each piece beyond the first level only because they crowd.
+        Lines that come from each piece beyond the first level only because they crowd; of walks,
+        those that are waited for longer because they do.
     waiting : Expr
-        Lines, as many as would take as long if all went through one set of the first level.
+        Lines, as many as would take as long if all went through one set of the first level; none
+        of walks, whose lines come from the next level at that pace.
     """
 
     by_piece: tuple[Expr, ...]
@@ -65,10 +73,8 @@ def _of(
 ) -> Conflicts | None:
     walked = walked_across(call, visit)
     if walked is not None:
-        elements, first = in_walks(visit, memory.line_bytes)
-        pitch, lines = walked[0], elements * (1 - first)
-        distance = walk_bytes(call, memory.line_bytes)
-    elif shape.lie is Lie.APART and not is_table(call, visit):
+        return _of_walks(call, visit, walked[0], memory)
+    if shape.lie is Lie.APART and not is_table(call, visit):
         pitch, lines, distance = shape.pitch_bytes, shape.lines, own
         if visit.distance_bytes is not None:
             distance = maximum(own, visit.distance_bytes)
@@ -78,12 +84,36 @@ def _of(
     if all(times == ONE for times in crowding):
         return None
     anyway, crowded = memory.lost(distance), memory.lost(distance, crowding)
-    by_piece = tuple(lines * (lost - spread) for spread, lost in zip(anyway, crowded, strict=True))
+    by_piece = tuple(lines * lost for lost in _more(anyway, crowded))
     # lines go through as few of the sets as they seem larger, and wait for one another there
     sets = memory.ways[0] // memory.line_bytes
     spread_over = min(_SETS_TO_STORE, sets - 1) if visit == call.result else 1
     few = maximum(0, crowding[0] - spread_over) / (sets - spread_over)
     return Conflicts(by_piece, lines * crowded[0] * few)
+
+
+def _of_walks(call: ArrayCall, visit: Visit, pitch: Expr, memory: Hierarchy) -> Conflicts | None:
+    """Return the lines that walks come back to and find gone, as they crowd.
+
+    Lines that the first level loses anyway are waited for longer, too, where they go through few of
+    its sets: as much as the others stand idle. What the walks store beside them crowds nowhere.
+    """
+    crowding = memory.crowding(pitch)
+    if all(times == ONE for times in crowding):
+        return None
+    elements, first = in_walks(visit, memory.line_bytes)
+    lines = elements * (1 - first)
+    anyway = memory.lost(walk_bytes(call, memory.line_bytes))
+    near, *farther = memory.lost(lines_walked(call) * memory.line_bytes, crowding)
+    idle = 1 - 1 / crowding[0]
+    more = _more(anyway[1:], farther)
+    return Conflicts((lines * near * idle, *(lines * lost for lost in more)), ZERO)
+
+
+def _more(anyway: Sequence[Expr], crowded: Sequence[Expr]) -> Iterator[Expr]:
+    """Yield which share of lines each level loses only because they crowd."""
+    for spread, lost in zip(anyway, crowded, strict=True):
+        yield maximum(0, lost - spread)
 
 
 def _dearest(loaded: Sequence[Conflicts], stored: Conflicts | None) -> Conflicts | None:

@@ -33,6 +33,8 @@ _AT_ONCE: _Steps = ((1, 1),)
 _STEPS: _Steps = ((2, 3), (1, 1), (4, 3))
 """A farther level has lost a third of its data at two thirds of its size, two at its size, and all
 at four thirds: in steps, which closed forms of loops bear better than slopes."""
+_CROWDED_STEPS: _Steps = ((3, 4), (7, 8), (1, 1), (9, 8), (5, 4))
+"""Of lines that crowd, which go through few sets, a farther level loses half over half its size."""
 _LAST_STEPS: _Steps = ((1, 2), (3, 4), (1, 1))
 """The last one, which is shared with others, has lost all at its size."""
 
@@ -55,6 +57,8 @@ class Hierarchy:
         About so many pages the processor soon knows the place of; others are looked up.
     learned : int
         In walks of up to so many steps it does not learn to hand on what one stores to the next.
+    kept : float
+        Lines that crowd seem so many times as large as the second level when it has lost half.
     """
 
     levels: tuple[int, ...]
@@ -63,6 +67,7 @@ class Hierarchy:
     spread: int = SPREADS[0]
     pages: int = PAGES_AT_HAND
     learned: int = STEPS_TO_LEARN
+    kept: float = 1.0
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -70,12 +75,17 @@ class Hierarchy:
         return (*(f"b{level}" for level in self.levels[1:]), BEYOND)
 
     def crowding(self, pitch: Expr) -> tuple[Expr, ...]:
-        """Return by how much larger lines at a pitch seem to each level than they are."""
+        """Return by how much larger lines at a pitch seem to each level than they are.
+
+        The first two are a process's own. In the last cache, which is shared, lines lie by more of
+        their address than a pitch says: the pieces of it have them all.
+        """
         near, *farther = self.ways
-        pages = (num(min(way, PAGE_BYTES)) for way in farther)
+        pages = (num(min(way, PAGE_BYTES)) for way in farther[:1])
         return (
             maximum(1, gcd(pitch, near) / self.line_bytes),
             *(maximum(1, gcd(pitch, page) / (self.spread * self.line_bytes)) for page in pages),
+            *(ONE for _ in farther[1:]),
         )
 
     def lost(self, distance: Expr, crowding: Sequence[Expr] = ()) -> tuple[Expr, ...]:
@@ -90,8 +100,11 @@ class Hierarchy:
         """
         seeming = crowding or (ONE,) * len(self.levels)
         far = [distance * times for times in seeming]
-        steps = (_AT_ONCE, *(_STEPS for _ in self.levels[1:-1]), _LAST_STEPS)
-        return tuple(map(lost_of, far, self.levels, steps))
+        sizes, steps = list(self.levels), [_AT_ONCE, *(_STEPS for _ in self.levels[1:])]
+        steps[-1] = _LAST_STEPS
+        if crowding and len(sizes) > 2:
+            sizes[1], steps[1] = int(self.kept * sizes[1]), _CROWDED_STEPS
+        return tuple(map(lost_of, far, sizes, steps))
 
     def shares(self, distance: Expr) -> Iterator[tuple[str, Expr]]:
         """Yield, for each piece, the share of the data gone so far that comes from there."""

@@ -20,6 +20,7 @@ from costdb.arrays.amounts import (
 from costdb.arrays.as_done import taking_over, with_copies
 from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
 from costdb.arrays.rates import (
+    KEPT,
     LEARNED,
     PAGES,
     SECTION,
@@ -91,7 +92,9 @@ def _memory(machine: Machine) -> Hierarchy:
     levels = counts_in_keys(machine, "b", SECTION, "levels")
     stated = (machine.quantity(SECTION, "way_bytes", f"b{level}") for level in levels)
     ways = tuple(int(way.value) for way in stated if way is not None)
-    return hierarchy(levels, machine.cache_line_bytes, ways)
+    kept = machine.quantity(SECTION, KEPT)
+    found = hierarchy(levels, machine.cache_line_bytes, ways)
+    return found if kept is None else replace(found, kept=kept.value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,9 @@ PAGES = "pages_at_hand"
 """Of about how many pages the processor soon knows the place, as the rates were found with it."""
 LEARNED = "steps_to_learn"
 """After how many steps of a walk the processor hands on at once what the one before stored."""
+KEPT = "kept_of_crowded"
+"""Lines that crowd seem so many times as large as the second cache when it has lost half of them:
+of the machine, whatever the class."""
 WIDENED = 1.5
 """A stand-in's interval reaches so many times further up and down."""
 

@@ -68,3 +68,13 @@ def walk_bytes(call: ArrayCall, line_bytes: int) -> Expr:
             own = 0 if call.operation is ArrayOperation.SCAN else visit.region.itemsize_bytes
             found = found + walked[1] * (line_bytes + own)
     return found
+
+
+def lines_walked(call: ArrayCall) -> Expr:
+    """Return how many lines one walk of a call comes to in all its arrays."""
+    found = ZERO
+    for visit in distinct(call):
+        walked = walked_across(call, visit)
+        if walked is not None:
+            found = found + walked[1]
+    return found

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from costdb.arrays.hierarchy import Hierarchy, hierarchy
-from costdb.arrays.rates import WHOLE
+from costdb.arrays.rates import KEPT, WHOLE
 from costdb.calibration.array_calls.fit import fit_classes, measured
 from costdb.calibration.array_calls.interpreted import (
     INTERPRETED,
@@ -29,11 +29,12 @@ from costdb.calibration.array_calls.step_points import (
     step_points,
     steps_alone,
 )
+from costdb.calibration.array_calls.walk_points import WALK, kept_of, walk_points
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.machines.documents import Json
 from costdb.repetition import ALONE
 
-_NO_CALLS = frozenset((STEP, SEQUENCE, INTERPRETED))
+_NO_CALLS = frozenset((STEP, SEQUENCE, INTERPRETED, WALK))
 _LINE_BYTES = 64
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
@@ -53,7 +54,8 @@ class ArraySection:
     def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
         """Return the calls to time, and the steps of an interpreted loop."""
         loops = interpreted_points()
-        return [*step_points(), *loops, *array_points(effort), *sequence_points(effort)]
+        calls = [*array_points(effort), *walk_points(effort)]
+        return [*step_points(), *loops, *calls, *sequence_points(effort)]
 
     def action(self, point: Point, world: World) -> Action:
         """Return what is timed."""
@@ -69,6 +71,8 @@ class ArraySection:
         from costdb.calibration.fitting import repetition
 
         memory = caches()
+        kept = kept_of([timing.on_idle_cores() for timing in timings], memory)
+        memory = memory if kept is None else replace(memory, kept=kept)
         steps = {
             str(t.point.features[STEP]): t
             for t in timings
@@ -91,6 +95,7 @@ class ArraySection:
         ]
         arrays: dict[str, Json] = {
             **caches_document(memory),
+            **({} if kept is None else {KEPT: measured(kept, "1")}),
             "rates": rates,
             "fresh": {"line_us": fresh},
             "range": {"elements": [1, max(elements, default=1)]},

@@ -17,6 +17,8 @@ from costdb.arrays.amounts import (
     APART_ELEMENT,
     APART_STORED,
     CALL,
+    CONFLICT_LINE,
+    CONFLICT_STORED,
     CROWDED,
     CROWDED_STORED,
     ELEMENT,
@@ -84,6 +86,7 @@ _UNITS = {
     **dict.fromkeys((FACTOR, PRODUCT, SMALL_FACTOR, SMALL_PRODUCT), "us/element"),
     **dict.fromkeys((PAGE, NEAR_PAGE), "us/page"),
 }
+CROWDING = CONFLICT_LINE, CONFLICT_STORED, CROWDED, CROWDED_STORED
 LINES_MODEL, ELEMENTS_MODEL = "lines in pieces", "call + elements in pieces"
 
 
@@ -231,7 +234,7 @@ def _ways(
     """
     crowded, paged, walking = (
         [any(place[0] in names for place in row) for row in rows]
-        for names in ((CROWDED, CROWDED_STORED), (PAGE,), (SHORT_WALK,))
+        for names in (CROWDING, (PAGE,), (SHORT_WALK,))
     )
     spreads = dict.fromkeys((memory.spread, *(SPREADS if any(crowded) else ())))
     many, walks = (sum(those) >= _LEAST_TESTED for those in (paged, walking))

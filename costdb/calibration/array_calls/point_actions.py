@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from costdb.calibration.array_calls.fresh_points import FRESH, fresh_action
 from costdb.calibration.array_calls.point_calls import UFUNCS, number_of
 from costdb.calibration.array_calls.view_points import view_action
+from costdb.calibration.array_calls.walk_points import WALK, walk_of
 from costdb.calibration.host.allocator import keep_freed_memory
 from costdb.calibration.host.one_thread import numpy_on_one_thread
 from costdb.calibration.section import Action, Point
@@ -33,7 +34,7 @@ def action_of(point: Point) -> Action:
     """Return what is timed at a point, on memory that stays in use between visits."""
     if FRESH in point.features:
         return fresh_action(point)
-    if point.features["operation"] == "view":
+    if point.features.get("operation") == "view":
         return view_action(_buffer("float64", 0), point)
     run = _operation(point)
     if "away_bytes" in point.features:
@@ -59,6 +60,8 @@ def action_of(point: Point) -> Action:
 
 def _operation(point: Point) -> Callable[[], object]:
     np = numpy()
+    if WALK in point.features:
+        return walk_of(point, (_buffer("float64", 0), _buffer("float64", 1)))
     features, operation = point.features, str(point.features["operation"])
     dtype = str(features["dtype"])
     if operation in ("take", "add_at", "add_at_cast"):

@@ -211,6 +211,19 @@ _MORE_CROWDED = (
     (2048, 1000),
 )
 """Rows and columns of copies that transpose, their rows at pitches that crowd the source."""
+_SMALL_SQUARES = (
+    (16, 16),
+    (24, 60),
+    (60, 24),
+    (33, 120),
+    (120, 50),
+    (48, 48),
+    (80, 75),
+    (30, 200),
+    (220, 30),
+    (170, 64),
+)
+"""Of small ones, which tell what entering a walk and an element cost."""
 _LENGTHS = (
     (1, 16),
     (3, 400),
@@ -410,7 +423,8 @@ def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str,
                 {"rows": r, "columns": c} for r, c in (*squares, (2000, 1900), (2048, 2048))
             )
             if full:
-                yield from ({"rows": r, "columns": c} for r, c in _MORE_CROWDED)
+                more = (*_MORE_CROWDED, *_SMALL_SQUARES)
+                yield from ({"rows": r, "columns": c} for r, c in more)
         case "roll" | "pad":
             for axis in (0, 1):
                 shapes = (*_LITTLE, *squares)
