@@ -24,7 +24,7 @@ from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import ArrayType, describe, kind_of_or_none
 from advisor.ir.statements import Statement, Store, Threads
 from advisor.ir.substitute import in_store
-from advisor.ir.values import Elementwise, Read, reads
+from advisor.ir.values import Elementwise, Read, reads, region_symbols
 from advisor.source import Edit
 from costdb.expr import sym
 from transforms.loops.element_loops import compiled, rewritable, unless_apart, with_statement
@@ -59,7 +59,9 @@ for i in range(n):
 
 **When it stays quiet.** Bounds that depend on another loop's index; dependences that the new order
 would turn around; statements besides the innermost loop; calls, conditions and indices that are
-used after the loops.
+used after the loops. Of compiled loops also an order in which each iteration of the innermost loop
+needs what the one before it stored, where the present order has none such: processors then wait for
+every element, which took twice the time that whole lines save.
 
 **Parallel loops.** Where the outer of the loops is numba's `prange`, the outer one of the new order
 is. That is proposed only where no iteration of either loop needs another one, and writes no element
@@ -98,8 +100,10 @@ class LoopOrder:
             depth = len(nest.loops)
             if not 2 <= depth <= DEEPEST or not nest.is_rectangular:
                 continue
-            for order in permutations(range(depth)):
-                if order == tuple(range(depth)):
+            present = tuple(range(depth))
+            waits = compiled(kernel) is None or _waits(nest, present)
+            for order in permutations(present):
+                if order == present or (not waits and _waits(nest, order)):
                     continue
                 legality = _legality(nest, order, kernel)
                 if legality is not None:
@@ -152,6 +156,23 @@ def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | 
         Applicability.SAFE,
         "no iteration waits for one that would now come later, and each computes what it did"
         " before, so every result is equal bit for bit",
+    )
+
+
+def _waits(nest: Nest, order: tuple[int, ...]) -> bool:
+    """Return whether iterations of the innermost loop may need what those before them stored.
+
+    What all of them add to one element stays in a register.
+    """
+    innermost = order[-1]
+    signs = tuple(int(place == innermost) for place in range(len(order)))
+    variable = nest.variables[innermost]
+    return any(
+        first.store
+        and not then.store
+        and variable in region_symbols(first.region)
+        and may_meet(first, then, nest, signs)
+        for first, then in conflicts(nest)
     )
 
 

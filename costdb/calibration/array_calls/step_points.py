@@ -138,7 +138,7 @@ def _steps() -> Mapping[str, Callable[[], None]]:
 
     def function() -> None:
         for _ in repeat(None, _REPEATED):
-            np.sqrt(value)
+            np.absolute(value)
 
     def binary_function() -> None:
         for _ in repeat(None, _REPEATED):

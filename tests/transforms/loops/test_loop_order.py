@@ -192,3 +192,29 @@ def test_whole_numbers_may_be_summed_in_any_order() -> None:
     made = program(["c = np.zeros(3, dtype='i8')", *body(COLUMNS, "c[0] += a[i, j]")])
     (proposal,) = TRANSFORM.propose(made.kernel)
     assert proposal.legality.applicability is Applicability.SAFE
+
+
+@pytest.mark.parametrize(
+    ("statement", "orders"),
+    [
+        # each iteration along columns needs what the one before it stored
+        ("a[i + 1, j] += a[i, j]", 0),
+        ("a[i + 1, j] = b[i, j] + a[i - 1, j]", 0),
+        # an element that is changed later, another row of it, and a sum in one element
+        ("a[i, j] += a[i + 1, j]", 1),
+        ("a[i, j + 1] += a[i, j]", 1),
+        ("b[0, j] += a[i, j]", 1),
+        ("b[i, j] = 2.0 * a[i, j]", 1),
+    ],
+)
+def test_compiled_loops_are_not_made_to_wait(statement: str, orders: int) -> None:
+    def offered(*decorators: str) -> int:
+        lines = ["from numba import njit", "# advise: kernel"]
+        lines += [f"# advise: {name}: f8[N, N] order=F" for name in "ab"]
+        lines += [*decorators, "def program(a, b, N: int):", "    for i in range(2, N - 3):"]
+        lines += ["        for j in range(2, N - 3):", f"            {statement}"]
+        (kernel,) = read_kernels("program.py", "\n".join(lines) + "\n")
+        return len(list(TRANSFORM.propose(kernel)))
+
+    assert offered("@njit") == orders
+    assert offered() == 1
