@@ -9,19 +9,27 @@ from functools import partial
 
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
-from advisor.ir.spmd.memory import Order, View
+from advisor.ir.spmd.memory import At, Order, View
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
 from advisor.source import Edit
-from costdb.expr import Expr
+from costdb.expr import Expr, num
 from transforms.programs.spmd_calls import is_name, is_simple, statement_edit
-from transforms.programs.uses import block_of, blocks_fit, is_whole_behind, occurrences, within
+from transforms.programs.uses import (
+    block_of,
+    blocks_fit,
+    is_measured,
+    is_whole_behind,
+    occurrences,
+    within,
+)
 from transforms.programs.views import may_share, same_memory
 from transforms.source.writing import fresh_name
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
+_AT_RANK = re.compile(r"(\w+)\[\s*([\w.]+(?:\(\))?)\s*(?:,\s*(?::\s*,?\s*)*|,\s*\.\.\.\s*)?\]")
 _ZEROED = re.compile(r"\w+\[(:|\.\.\.)\]\s*=\s*0(\.0*)?|\w+\.fill\(\s*0(\.0*)?\s*\)")
 
 
@@ -65,7 +73,11 @@ def _own_block(
         if not target.region or not is_whole_behind(target.region):
             return None
         block = target
-        length = block_of(target.region[0], visit, step.communicator)
+        own = target.region[0]
+        if own == At(step.communicator.rank):
+            length = num(1)  # a number or a row of each rank
+        else:
+            length = block_of(own, visit, step.communicator)
         writing.append(before)
     else:
         return None
@@ -76,7 +88,7 @@ def _own_block(
     between = [
         place for place in occurrences(name, function, program) if start < place.start_line < end
     ]
-    if not all(within(place, [block.span]) for place in between):
+    if not all(within(p, [block.span]) or is_measured(p, program) for p in between):
         return None
     return block, length
 
@@ -154,7 +166,9 @@ def _lines(program: Program, step: Communicate, block: View, length: Expr) -> li
         return None
     if not blocks_fit(length, step.communicator.size, view.region[0].count):
         return None
-    text = program.context.text(block.span)
+    text = _own_text(block, step, program)
+    if text is None:
+        return None
     exact = view.region[0].count == length * step.communicator.size
     sent = f"{program.mpi_module}.IN_PLACE" if step.in_place else text
     if exact:
@@ -165,6 +179,17 @@ def _lines(program: Program, step: Communicate, block: View, length: Expr) -> li
         f"{step.receiver}.Allgather({sent}, {got.text}[:{end}])",
     ]
     return lines if step.in_place else [*lines, f"{got.text}[{end}:] = 0"]
+
+
+def _own_text(block: View, step: Communicate, program: Program) -> str | None:
+    """Return the own block as a slice, which also one number has to be to be sent."""
+    text = program.context.text(block.span)
+    assert block.region is not None
+    own = block.region[0]
+    if not isinstance(own, At):
+        return text
+    found = _AT_RANK.fullmatch(text) if own.index == step.communicator.rank else None
+    return None if found is None else f"{found[1]}[{found[2]} : {found[2]} + 1]"
 
 
 def _edits(program: Program, step: Communicate, lines: list[str]) -> tuple[Edit, ...]:

@@ -32,6 +32,8 @@ _COMMENT_OR_STRING = re.compile(
     re.DOTALL,
 )
 _FORMATTED = re.compile(r"""\b[rR]?[fFtT][rR]?["']""")
+_LIKE = re.compile(r"\b(?:(?:empty|zeros|ones|full)_like|len)\(\s*$")
+_MEASURE = re.compile(r"\.(?:shape|size|dtype|ndim|nbytes|itemsize)\b(?!\s*=(?!=))")
 _TARGETS_BEFORE = re.compile(rf"\s*({IDENTIFIER}\s*,\s*)*")
 _TARGETS_BEHIND = re.compile(rf"\s*(,\s*{IDENTIFIER}\s*)*(:[^=]*)?=(?!=)")
 
@@ -72,6 +74,13 @@ def is_binding(place: Span, program: Program) -> bool:
         _TARGETS_BEFORE.fullmatch(line[: place.start_column])
         and _TARGETS_BEHIND.match(line[place.end_column :])
     )
+
+
+def is_measured(place: Span, program: Program) -> bool:
+    """Return whether only the shape or the type of what a name denotes is asked for at a place."""
+    line = program.context.lines[place.start_line - 1]
+    before, behind = line[: place.start_column], line[place.end_column :]
+    return _LIKE.search(before) is not None or _MEASURE.match(behind) is not None
 
 
 def within(place: Span, spans: Iterable[Span]) -> bool:

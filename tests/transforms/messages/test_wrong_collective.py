@@ -90,6 +90,34 @@ SAID: dict[str, tuple[str, str, list[str], float]] = {
         ["unsafe", "unsafe"],
         0,
     ),
+    "a_number_of_each_rank": (
+        """
+    each = np.zeros(size)
+    each[rank] = b.sum() + step + rank
+    all_of_them = np.empty_like(each)
+    comm.Allreduce(each, all_of_them, op=MPI.SUM)  # keep
+    seen.append(all_of_them)
+""",
+        "seen, each",
+        ["unsafe"],
+        0,
+    ),
+    "a_row_of_each_rank": (
+        """
+    each = np.zeros((size + 2, 20))
+    each[rank, :] = u[step] * rank
+    comm.Allreduce(MPI.IN_PLACE, each)
+    seen.append(each)
+    counts = np.zeros((size, 3), dtype=np.int64)
+    counts[comm.Get_rank()] += step + rank
+    got = np.empty((size, 3), dtype=np.int64)
+    comm.Allreduce(counts, got)
+    seen.append(got)
+""",
+        "seen",
+        ["unsafe", "unsafe"],
+        0,
+    ),
     "largest_of_a_gathered_field": (
         """
     comm.Gather(u, whole, root=0)
@@ -129,6 +157,13 @@ SHOWN = {
     comm.Bcast(a, root=0)
     low = rank * nb
     b[:] = a[low:low + nb]
+""",
+    "an_element_of_the_block_at_a_time": """
+    for k in range(rank * 3, (rank + 1) * 3):
+        each, got = np.zeros(size * 3), np.empty(size * 3)
+        each[k] = step
+        comm.Allreduce(each, got)
+        seen.append(got)
 """,
     "elements_of_the_block": """
     comm.Bcast(a, root=0)
@@ -172,6 +207,19 @@ QUIET = {
     "every_other_row": """
     comm.Bcast(whole, root=0)
     u[0] = whole[rank::size].sum()
+""",
+    "another_rank_s_number": """
+    each = np.zeros(size)
+    each[(rank + 1) % size] = step
+    comm.Allreduce(MPI.IN_PLACE, each)
+    seen.append(each)
+""",
+    "two_numbers": """
+    each = np.zeros(size + 1)
+    each[rank] = step
+    each[rank + 1] = 2
+    comm.Allreduce(MPI.IN_PLACE, each)
+    seen.append(each)
 """,
     "not_zero_before": """
     full = np.ones(n)
