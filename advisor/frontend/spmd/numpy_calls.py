@@ -33,9 +33,9 @@ from advisor.frontend.spmd.numpy_created import (
     from_file,
     frombuffer,
     linspace,
-    random,
 )
 from advisor.frontend.spmd.numpy_joined import joined
+from advisor.frontend.spmd.numpy_random import random
 from advisor.frontend.spmd.numpy_rearranged import (
     axes_moved,
     flatten,

@@ -9,7 +9,6 @@ from advisor.frontend.spmd.numpy_arguments import (
     numpy_number,
     stated_dtype,
     stated_order,
-    unknown_function,
 )
 from advisor.frontend.spmd.numpy_rearranged import copied_array
 from advisor.frontend.spmd.run import Run
@@ -20,10 +19,6 @@ from advisor.source import Span
 from costdb.expr import Expr, ceil, num
 
 FILLED = {"zeros": True, "ones": True, "full": True, "empty": False, "ndarray": False}
-_RANDOM = frozenset(
-    {"rand", "randn", "random", "random_sample", "uniform", "normal", "standard_normal"}
-)
-_RANDOM_INTEGERS = frozenset({"randint", "integers", "random_integers"})
 
 
 def filled_array(arguments: Arguments, run: Run, span: Span, *, filled: bool, full: bool) -> Value:
@@ -113,40 +108,6 @@ def eye(arguments: Arguments, run: Run, span: Span) -> Value:
     other = rows if columns is None or isinstance(columns, Nothing) else run.number(columns, "M")
     shape = None if rows is None or other is None else (rows, other)
     dtype = dtype_name(arguments.keyword("dtype")) or "float64"
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
-    run.emit(Allocate(view.buffer, span))
-    return Array(view)
-
-
-def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return what a function of ``numpy.random`` gives, by its bare name."""
-    if name in ("seed", "default_rng", "RandomState"):
-        return External("numpy.random") if name != "seed" else Nothing()
-    size: Value | None
-    if name in ("rand", "randn"):
-        values = arguments.values()
-        if not values:
-            return Number(None, "float", varies=True)
-        size = Sequence(tuple(values), is_list=False)
-    elif name in ("random", "random_sample"):
-        size = arguments.at(0, "size")
-    else:
-        size = arguments.keyword("size") or arguments.at(2)
-    dtype = "int64" if name in _RANDOM_INTEGERS else "float64"
-    if name in ("choice", "permutation", "shuffle", "multivariate_normal"):
-        first = arguments.at(0)
-        if name == "permutation" and isinstance(first, Number):
-            return array_of_nothing(
-                run, span, "int64", None if first.expr is None else (first.expr,)
-            )
-        if name == "permutation" and isinstance(first, Array):
-            return copied_array(first.view, run, span, first.view.order)
-        return Nothing() if name == "shuffle" else unknown_function(name, arguments, run, span)
-    if size is None or isinstance(size, Nothing):
-        return Number(None, "int" if name in _RANDOM_INTEGERS else "float", varies=True)
-    if name not in _RANDOM | _RANDOM_INTEGERS:
-        dtype = "float64"
-    shape = run.numbers(size, "size")
     view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
     run.emit(Allocate(view.buffer, span))
     return Array(view)
