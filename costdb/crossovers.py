@@ -11,6 +11,7 @@ from itertools import pairwise
 from costdb.estimate import Priced
 from costdb.evaluate import Bindings, check_bindings, merge_coefficients
 from costdb.expr import Expr, ExprError, compile_scalar, evaluate, free_symbols, num, substitute
+from costdb.expr.differences import difference_along
 from costdb.expr.exact import exact
 from costdb.expr.functions import Reduction
 from costdb.expr.pieces import PIECED_FROM
@@ -294,6 +295,7 @@ def _comparison(
     gain, size = _compiled(difference, names), _compiled(before, names)
     point: list[int | float] = [values.get(name, 0) for name in names]
     place = names.index(variable) if variable in names else None
+    exactly = difference_along(before, after, variable, fractions)
 
     def after_wins(value: int) -> bool:
         if place is not None:
@@ -304,6 +306,9 @@ def _comparison(
         if slow and budget.is_long(value):
             budget.ties += 1
             return False
+        known = None if exactly is None else exactly(value)
+        if known is not None:
+            return known > 0
         return evaluate(difference, {**fractions, variable: value}) > 0
 
     return after_wins, slow

@@ -9,11 +9,12 @@ what is uncertain about both alike cancels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeGuard
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
-from costdb.expr import ExprError, evaluate
+from costdb.expr import ExprError
+from costdb.expr.evaluate import Evaluator
 from costdb.multilinear import (
     Box,
     Interval,
@@ -90,10 +91,28 @@ def middle(priced: Priced, bindings: Bindings) -> Seconds:
     ExprError
         As :func:`evaluate_price`.
     """
-    check_bindings(bindings)
-    values = {name: quantity.value for name, quantity in priced.coefficients.items()}
-    microseconds = float(evaluate(priced.microseconds, {**bindings, **values}))
-    return Seconds(max(0.0, microseconds) * _SECONDS_PER_MICROSECOND)
+    return middles([priced])(bindings)[0]
+
+
+def middles(prices: Sequence[Priced]) -> Callable[[Bindings], list[Seconds]]:
+    """Return what gives the times of several prices at sizes, each as :func:`middle` does.
+
+    Variants share most of their parts, and one set of sizes much with the next.
+    """
+    try:
+        merged = merge_coefficients([priced.coefficients for priced in prices])
+    except ExprError:
+        # one name stands for two numbers
+        return lambda bindings: [middle(priced, bindings) for priced in prices]
+    values = {name: quantity.value for name, quantity in merged.items()}
+    evaluator = Evaluator([priced.microseconds for priced in prices])
+
+    def at(bindings: Bindings) -> list[Seconds]:
+        check_bindings(bindings)
+        found = evaluator.at({**bindings, **values})
+        return [Seconds(max(0.0, float(one)) * _SECONDS_PER_MICROSECOND) for one in found]
+
+    return at
 
 
 def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:

@@ -10,12 +10,12 @@ coordinate.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute
-from costdb.expr.evaluate import amounts_in
+from costdb.expr.evaluate import Evaluator, amounts_in
 from costdb.expr.functions import Conditional, Sum
 from costdb.expr.nodes import ZERO, Add, Mul, Sym, Value
 from costdb.expr.products import by_products
@@ -79,6 +79,10 @@ class General:
     """A price that is not multilinear, reduced to an expression over coefficients."""
 
     reduced: Expr
+    _evaluator: Evaluator = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_evaluator", Evaluator((self.reduced,)))
 
     @property
     def coefficients(self) -> frozenset[str]:
@@ -87,7 +91,7 @@ class General:
 
     def at(self, point: Point) -> float:
         """Return the value at `point`."""
-        return float(evaluate(self.reduced, point))
+        return float(self._evaluator.at(point)[0])
 
 
 Reduced: TypeAlias = Multilinear | General

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -13,7 +13,7 @@ from advisor.source import Span
 from advisor.steps import step
 from costdb.crossovers import PROVED_TO, Crossover, crossover, proved_crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
-from costdb.evaluate import compare, evaluate_price, middle
+from costdb.evaluate import compare, evaluate_price, middle, middles
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 from costdb.pricing import price_time, with_parts
@@ -141,7 +141,17 @@ def _with_parts(
 
 def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     """Return the predicted time, rounded so that equal formulas written otherwise are equal."""
-    return float(f"{middle(costed.formula, sizes):.12g}")
+    return _rounded(middle(costed.formula, sizes))
+
+
+def times_s(several: Sequence[Costed]) -> Callable[[Mapping[str, Number]], list[float]]:
+    """Return what gives the times of several at sizes, each as :func:`time_s` does."""
+    at = middles([one.formula for one in several])
+    return lambda sizes: [_rounded(time) for time in at(sizes)]
+
+
+def _rounded(time: float) -> float:
+    return float(f"{time:.12g}")
 
 
 def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Compared:

@@ -25,7 +25,16 @@ from advisor.finding import (
 )
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Transform
-from advisor.ranking.compare import SCANNED_TO, Costed, Number, cost, crossing, pays_for, time_s
+from advisor.ranking.compare import (
+    SCANNED_TO,
+    Costed,
+    Number,
+    cost,
+    crossing,
+    pays_for,
+    time_s,
+    times_s,
+)
 from advisor.ranking.findings import Offer, Offered, Place, Rule, finding_about, unpredicted
 from advisor.ranking.sizes import Sizes
 from costdb.crossovers import PROVED_TO, enumerates
@@ -310,10 +319,10 @@ def _tried(
 ) -> tuple[list[int], list[float]]:
     """Return of each candidate at how many points it wins, and its greatest gain."""
     wins, gains = [0] * len(candidates), [0.0] * len(candidates)
+    times_at = times_s((before, *candidates))
     for point in points:
         try:
-            now = time_s(before, point)
-            times = [time_s(after, point) for after in candidates]
+            now, *times = times_at(point)
         except ExprError:
             # sizes that small make no kernel
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from costdb.expr.arithmetic import MAX_ITERATIONS, reduction_bound
 from costdb.expr.errors import ExprError
@@ -36,20 +36,65 @@ def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
         For an unbound name, a division by zero, a result that is not finite, and an
         enumeration of more than `MAX_ITERATIONS` terms.
     """
-    scope: dict[str, Value] = {}
-    for name, value in bindings.items():
+    return Evaluator((expr,)).at(bindings)[0]
+
+
+class Evaluator:
+    """Several formulas at one point after another.
+
+    What they share is evaluated once, and parts that hold nothing of what changed from one point
+    to the next keep their values: whoever looks for the ends of a price moves one coefficient
+    after the other, and whoever looks for where it pays one size.
+
+    Parameters
+    ----------
+    exprs : sequence of Expr
+    """
+
+    def __init__(self, exprs: Sequence[Expr]) -> None:
+        self.exprs = exprs
+        self.evaluation = _Evaluation({})
+
+    def at(self, bindings: Mapping[str, Value]) -> list[Value]:
+        """Return the values, each as :func:`evaluate` does.
+
+        Raises
+        ------
+        ExprError
+            As there, for the first that has none.
+        """
+        for name, value in bindings.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ExprError(f"{name} = {value} is not a finite number")
+        self._move_to(bindings)
+        return [self._value(expr) for expr in self.exprs]
+
+    def _move_to(self, bindings: Mapping[str, Value]) -> None:
+        scope, known = self.evaluation.scope, self.evaluation.known
+        if not known or scope.keys() != bindings.keys():
+            self.evaluation = _Evaluation(dict(bindings))
+            return
+        # what is equal may still be whole in one place and a float in another
+        changed = {
+            name
+            for name, value in bindings.items()
+            if (before := scope[name]) != value or type(before) is not type(value)
+        }
+        for part in [part for part in known if not free_symbols(part).isdisjoint(changed)]:
+            del known[part]
+        scope.update(bindings)
+
+    def _value(self, expr: Expr) -> Value:
+        self.evaluation.iterations = 0
+        try:
+            value = self.evaluation.value(expr)
+        except ZeroDivisionError:
+            raise ExprError("division by zero") from None
+        except OverflowError:
+            raise ExprError("the value is too large") from None
         if isinstance(value, float) and not math.isfinite(value):
-            raise ExprError(f"{name} = {value} is not a finite number")
-        scope[name] = value
-    try:
-        value = _Evaluation(scope).value(expr)
-    except ZeroDivisionError:
-        raise ExprError("division by zero") from None
-    except OverflowError:
-        raise ExprError("the value is too large") from None
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ExprError("the value is not a finite number")
-    return value
+            raise ExprError("the value is not a finite number")
+        return value
 
 
 def amounts_in(

@@ -66,13 +66,13 @@ def whole_products(expr: Reduction, factors: frozenset[str]) -> Products | None:
         Symbols in its body that may stand for other numbers than whole ones.
     """
     if not isinstance(expr, Sum):
-        whole = not factors and _stay_exact((expr.body,))
+        whole = not factors and stay_exact((expr.body,))
         return Products((expr,), (ONE,), (), (((), 0, 0),)) if whole else None
     lifting = _Lifting(factors | {expr.index})
     body = lifting.lifted(expr.body)
     reciprocals = {name: part for part, name in lifting.names.items()}
     products = by_products(body, factors.union(reciprocals))
-    if products is None or not _stay_exact(products.values()):
+    if products is None or not stay_exact(products.values()):
         return None
     sums: dict[Expr, int] = {}
     weights: dict[Expr, int] = {}
@@ -150,7 +150,7 @@ class _Lifting:
         return expr if same else expr.rebuild(children)
 
 
-def _stay_exact(exprs: Iterable[Expr]) -> bool:
+def stay_exact(exprs: Iterable[Expr]) -> bool:
     """Return whether exact numbers stay exact in all of some formulas, which share many parts."""
     seen = dict.fromkeys(exprs)
     pending = list(seen)
