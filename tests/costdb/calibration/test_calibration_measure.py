@@ -87,9 +87,9 @@ def test_warm_ups_are_no_samples_and_what_was_prepared_is_freed():
 
 
 def test_time_is_kept_by_taking_fewer_samples():
-    begun = time.monotonic()
-    found = measured(Pace(3, 3, 100_000, 2), seconds=0.3)
-    assert 0.1 < time.monotonic() - begun < 3
+    found = measured(Pace(3, 3, 1_000_000, 2), seconds=0.3)
+    # a busy machine takes longer, but no more of them
+    assert sum(len(taken) for _, taken in found) < 100_000
     assert {index for index, _ in found} == {0, 1, 2}
     assert measured(Pace(3, 3, 30, 2), seconds=0.0) == []
 
