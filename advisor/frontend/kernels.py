@@ -77,9 +77,10 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
         identifiers=frozenset(_IDENTIFIER.findall(source)),
         indent=tree.module.default_indent,
     )
+    comments = tree.comments() if reader.kernels else ()
     return _knowing_shared(
         tuple(
-            _kernel(path, function, reader, tree.comments, directives, context)
+            _kernel(path, function, reader, comments, directives, context)
             for function in reader.kernels
         )
     )

@@ -69,7 +69,7 @@ def whole_products(expr: Reduction, factors: frozenset[str]) -> Products | None:
         whole = not factors and stay_exact((expr.body,))
         return Products((expr,), (ONE,), (), (((), 0, 0),)) if whole else None
     lifting = _Lifting(factors | {expr.index})
-    body = lifting.lifted(expr.body)
+    body = lifting.lifted(expr.body) if lifting.finds_any(expr.body) else expr.body
     reciprocals = {name: part for part, name in lifting.names.items()}
     products = by_products(body, factors.union(reciprocals))
     if products is None or not stay_exact(products.values()):
@@ -126,6 +126,19 @@ class _Lifting:
         self.symbols = symbols
         self.names: dict[Expr, str] = {}
         self.known: dict[Expr, Expr] = {}
+
+    def finds_any(self, expr: Expr) -> bool:
+        """Tell whether there is anything to name: at given sizes hardly ever."""
+        pending, seen = [expr], {expr}
+        while pending:
+            part = pending.pop()
+            if isinstance(part, Add | Mul | Conditional):
+                fresh = [child for child in part.children if child not in seen]
+                seen.update(fresh)
+                pending += fresh
+            elif is_reciprocal(part) and free_symbols(part).isdisjoint(self.symbols):
+                return True
+        return False
 
     def lifted(self, expr: Expr) -> Expr:
         if is_reciprocal(expr) and free_symbols(expr).isdisjoint(self.symbols):

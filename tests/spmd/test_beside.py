@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import libcst as cst
 import pytest
+from libcst.metadata import CodeRange
 from reading import operations
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.engine import Options, check_source, needs_reading
 from advisor.frontend.beside import may_be_given_communicator, surroundings
 from advisor.frontend.spmd.reader import read_program
+from advisor.frontend.syntax import trees
+from advisor.frontend.syntax.trees import Tree, tree_of
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Call, Communicate, walk
@@ -235,3 +240,41 @@ def test_a_star_import_hides_what_had_its_names(tmp_path: Path) -> None:
     extents = sent.send.view.buffer.extents
     assert extents is not None
     assert found.sizes[to_text(extents[0])].value == 77
+
+
+def test_a_file_is_read_once_however_many_programs_import_it(tmp_path: Path) -> None:
+    """Each program that may call a module is followed, with all that it imports."""
+    shared = "import numpy as np\n\ndef made(n):\n    return np.zeros(n)\n"
+    program = (
+        "from mpi4py import MPI\nimport helper\nimport shared\n\ndef f(c):\n    helper.{}(c)\n"
+    )
+    helper = f"import shared\n\n{HELPER}"
+    folder = written(tmp_path, helper=helper, shared=shared)
+    for number, name in enumerate(("tie", "push", "pull")):
+        written(folder, **{f"program{number}": program.format(name)})
+    asked: list[str] = []
+
+    def counted(path: str, source: str) -> Tree:
+        asked.append(Path(path).name)
+        return tree_of(path, source)
+
+    path = folder / "helper.py"
+    read_program(str(path), helper, counted)
+    assert {"helper.py", "shared.py", "program0.py", "program1.py", "program2.py"} <= {*asked}
+    assert len(asked) == len({*asked})
+
+
+def test_places_are_worked_out_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    worked_out: list[object] = []
+
+    def counted(module: cst.Module) -> Mapping[cst.CSTNode, CodeRange]:
+        worked_out.append(module)
+        return placed(module)
+
+    placed = trees._positions
+    monkeypatch.setattr(trees, "_positions", counted)
+    tree = tree_of("x.py", "a = 1  # one\nb = 2\n")
+    assert not worked_out
+    assert tree.span_of(tree.module.body[1]).start_line == 2
+    assert [span.start_column for span in tree.comments()] == [7]
+    assert len(worked_out) == 1

@@ -32,7 +32,7 @@ from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
 from advisor.frontend.syntax.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
-from advisor.frontend.syntax.trees import ReadTree, Tree, tree_of
+from advisor.frontend.syntax.trees import ReadTree, Tree, each_once, tree_of
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.dealing import is_dealt_in_turn
 from advisor.ir.spmd.program import (
@@ -79,6 +79,7 @@ def read_program(
     """
     if not may_communicate(source) and not may_be_given_communicator(path, source.encode()):
         return None
+    read_tree = each_once(read_tree)
     if not imports_mpi(source):
         found = _as_called(path, source, read_tree)
         if found is not None or not may_communicate(source):

@@ -11,7 +11,7 @@ import tokenize
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import StringIO
 from typing import Final
 
@@ -59,13 +59,13 @@ class Tree:
         Put together from pieces it lacks comments, but for those within brackets.
     span_of : callable
         The place of a node.
-    comments : tuple of Span
-        In the order of the source; empty where it is put together from pieces.
+    comments : callable
+        Their places in the order of the source; none where it is put together from pieces.
     """
 
     module: cst.Module
     span_of: Callable[[cst.CSTNode], Span]
-    comments: tuple[Span, ...] = ()
+    comments: Callable[[], tuple[Span, ...]] = tuple
 
 
 ReadTree = Callable[[str, str], Tree]
@@ -81,10 +81,26 @@ def tree_of(path: str, source: str) -> Tree:
         As :func:`advisor.frontend.syntax.parsing.parse` does.
     """
     module = parse(path, source)
-    positions = _positions(module)
-    comments = (place for node, place in positions.items() if isinstance(node, cst.Comment))
-    spans = tuple(sorted(map(_span, comments)))
-    return Tree(module, lambda node: _span(positions[node]), spans)
+    # worked out when first asked: of most modules beside a program nobody asks for any
+    positions = cache(lambda: _positions(module))
+
+    def comments() -> tuple[Span, ...]:
+        found = (p for node, p in positions().items() if isinstance(node, cst.Comment))
+        return tuple(sorted(map(_span, found)))
+
+    return Tree(module, lambda node: _span(positions()[node]), comments)
+
+
+def each_once(read_tree: ReadTree) -> ReadTree:
+    """Return what reads every text once: programs that call one module follow others, too."""
+    known: dict[tuple[str, str], Tree] = {}
+
+    def read(path: str, source: str) -> Tree:
+        if (path, source) not in known:
+            known[path, source] = read_tree(path, source)
+        return known[path, source]
+
+    return read
 
 
 def _span(place: CodeRange) -> Span:

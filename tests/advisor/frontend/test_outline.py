@@ -100,6 +100,6 @@ def test_comments_of_a_tree_are_in_the_order_of_the_source() -> None:
     text = "# a\n@b  # c\n# d\ndef f(  # e\n    x,  # f\n):\n    # g\n    return x  # h\n# i\n"
     tree = tree_of("x.py", text)
     shown = [
-        text.split("\n")[s.start_line - 1][s.start_column : s.end_column] for s in tree.comments
+        text.split("\n")[s.start_line - 1][s.start_column : s.end_column] for s in tree.comments()
     ]
     assert shown == [f"# {letter}" for letter in "acdefghi"]
