@@ -74,7 +74,7 @@ class Number:
 
     def __float__(self) -> float:
         self.counts[Step.MATH] += 1
-        return self.value
+        return float(self.value)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *given: Any) -> Number:
         step = Step.FUNCTION if len(given) == 1 else Step.BINARY_FUNCTION
