@@ -28,6 +28,10 @@ SPREADS = 4, 2, 1
 """Farther levels of some processors mix higher bits of an address into the number of a set: lines
 that would share one by their places in pages spread over so many. The first is the usual one."""
 
+_BESIDE = 2
+"""So many times as large as itself a table seems to a level while it is referred to at random:
+nearer to 1 or to 3, three calibrations missed more."""
+
 _Steps = tuple[tuple[int, int], ...]
 _AT_ONCE: _Steps = ((1, 1),)
 _STEPS: _Steps = ((2, 3), (1, 1), (4, 3))
@@ -113,9 +117,10 @@ class Hierarchy:
     def shares_anywhere(self, table_bytes: Expr) -> Iterator[tuple[str, Expr]]:
         """Yield, for each piece, the share of references to random places of a table.
 
-        A level holds a part of the table as large as itself, whichever it is.
+        A level holds a part of the table, whichever it is: half as large as itself, as the places
+        and what is gathered go through it meanwhile, and pages crowd in some of its sets.
         """
-        lost = [1 - level / maximum(level, table_bytes) for level in self.levels]
+        lost = [1 - level / maximum(level, _BESIDE * table_bytes) for level in self.levels]
         yield from self._differences(lost)
 
     def _differences(self, lost: Sequence[Expr]) -> Iterator[tuple[str, Expr]]:

@@ -190,3 +190,19 @@ def test_a_processor_that_has_nothing_to_learn_says_nothing_of_it() -> None:
     for fitted in fit_classes(timings, CACHES)[0]:
         assert fitted.learned is None and LEARNED not in fitted.document()
         assert ("short_walk_us",) not in fitted.coefficients
+
+
+@given(table=st.integers(1, 2**30), more=st.integers(1, 2**24))
+def test_random_places_of_larger_tables_are_farther_and_come_from_one_place(
+    table: int, more: int
+) -> None:
+    def beyond(size: int) -> list[float]:
+        shares = {k: float(evaluate(one, {})) for k, one in CACHES.shares_anywhere(num(size))}
+        assert all(share >= -1e-12 for share in shares.values()) and sum(shares.values()) < 1
+        # from each piece or from beyond it: no larger table has less of these
+        return [sum(shares.get(key, 0.0) for key in CACHES.keys[n:]) for n in range(4)]
+
+    near, far = beyond(table), beyond(table + more)
+    assert all(b >= a - 1e-12 for a, b in zip(near, far, strict=True))
+    first, *_ = CACHES.levels
+    assert (near[0] > 0) == (2 * table > first)

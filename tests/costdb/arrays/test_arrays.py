@@ -239,7 +239,8 @@ def test_random_places_find_a_table_where_the_program_left_it() -> None:
 
     lines = 4000 / 8 + 7 / 8
     first = float(evaluate(lines_referred_to(num(20), num(lines)), {}))
-    near, far = (1 - size / (64 * lines) for size in LEVELS)
+    # half of a level is taken by what goes through it beside the table
+    near, far = (1 - size / (2 * 64 * lines) for size in LEVELS)
     again = (20 - first) * (near - far + 8 * far)
     # nearly each reference has a line of its own, where the call before left it or the program did
     assert first == pytest.approx(20, rel=0.03)
