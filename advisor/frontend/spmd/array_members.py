@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.dtypes import dtype_of
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
-from advisor.frontend.spmd.numpy_arithmetic import REDUCTIONS, reduction
+from advisor.frontend.spmd.numpy_arithmetic import REDUCTIONS, reduction, scan
 from advisor.frontend.spmd.numpy_rearranged import (
     axes_moved,
     copied_array,
@@ -14,6 +16,7 @@ from advisor.frontend.spmd.numpy_rearranged import (
     reshape,
     transpose,
 )
+from advisor.frontend.spmd.result_types import of_elements
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -55,10 +58,19 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
         case "flat":
             return Array(View(view.buffer, view.region, view.text, span, flat=True))
         case "real" | "imag":
-            return Array(View(view.buffer, None, run.text_of(span), span))
+            return _seen_as(view, of_elements(name, view.dtype), run, span)
         case "flags" | "data" | "base" | "strides" | "ctypes":
             return Opaque(f"`.{name}` of an array", foreign=True)
     return None
+
+
+def _seen_as(view: View, dtype: str | None, run: Run, span: Span) -> Value:
+    """Return an array's memory as elements of another type, or as parts of each element."""
+    if dtype == view.dtype:
+        return Array(View(view.buffer, None, run.text_of(span), span))
+    made = replace(view.buffer.allocation, within=view.buffer)
+    buffer = replace(view.buffer, dtype=dtype, extents=None, allocation=made)
+    return Array(View(buffer, None, run.text_of(span), span))
 
 
 def _unknown_size(view: View, run: Run) -> Value:
@@ -114,7 +126,7 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
         case "dot":
             right = arguments.at(0)
             return elementwise.product(Array(view), right, run, span) if right else Nothing()
-        case "conj" | "conjugate" | "round" | "clip" | "cumsum" | "cumprod":
+        case "conj" | "conjugate" | "round" | "clip":
             return elementwise.elementwise((Array(view),), run, span, name)
         case "swapaxes":
             first = Argument(Array(view), None, span, span, view.text)
@@ -122,7 +134,10 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
         case "squeeze":
             return Array(View(view.buffer, view.region, run.text_of(span), span, flat=True))
         case "view":
-            return Array(View(view.buffer, None, run.text_of(span), span))
+            kind = dtype_name(arguments.at(0, "dtype"))
+            return _seen_as(view, kind, run, span)
+        case "cumsum" | "cumprod":
+            return scan(name, view, arguments, run, span)
         case "tobytes" | "tostring":
             run.emit(Compute(None, (view,), num(0), "call", span))
             return Text(None)

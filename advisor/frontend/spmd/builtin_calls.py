@@ -257,6 +257,8 @@ def _folded(name: str, values: list[Value], run: Run, span: Span) -> Value:
     if name == "divmod" and len(known) == 2:
         parts = (Number(floor_div(known[0], known[1])), Number(known[0] % known[1]))
         return Sequence(parts, is_list=False)
+    if name == "divmod" and any(isinstance(value, Array) for value in values):
+        return Opaque("quotients and remainders of an array")
     if name == "divmod":
         return Sequence((Number(None, varies=varies), Number(None, varies=varies)), is_list=False)
     return Number(None, dtype, varies=varies or not known)

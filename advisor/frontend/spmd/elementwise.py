@@ -147,7 +147,9 @@ def _wider(one: str, other: str) -> str:
 def _with_number(array: str, number: str) -> str:
     kind = _kind(array)
     if number == "complex":
-        return array if kind is Kind.COMPLEX else "complex128"
+        if kind is Kind.COMPLEX:
+            return array
+        return "complex64" if array == "float32" else "complex128"
     if number == "float" and kind in (Kind.INTEGER, Kind.BOOLEAN):
         return "float64"
     if number == "int" and kind is Kind.BOOLEAN:

@@ -238,14 +238,15 @@ def _slice_of(part: Value, outer: Index, numbers: _Numbers) -> Index | None:
             return Part(begin, begin + (outer.high - begin) / expr * stride, stride)
         return None
     extent = outer.count
-    if isinstance(low, Nothing) and isinstance(high, Nothing) and abs(stride) == 1:
+    if isinstance(low, Nothing) and isinstance(high, Nothing) and stride == 1:
         return outer
     begin = _bound(low, num(0), extent, numbers, "low")
     end = _bound(high, extent, extent, numbers, "high")
     if begin is None or end is None:
         return None
     if stride < 0:
-        return outer if isinstance(low, Nothing) and isinstance(high, Nothing) else None
+        whole = isinstance(outer, Whole) and isinstance(low, Nothing) and isinstance(high, Nothing)
+        return Part(num(0), extent, stride) if whole else None
     if isinstance(outer, Part):
         if outer.step != 1:
             return None

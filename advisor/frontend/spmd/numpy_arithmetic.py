@@ -8,8 +8,14 @@ from fractions import Fraction
 from advisor.frontend.expressions.library_steps import steps_of
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.elementwise import Shape
-from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
+from advisor.frontend.spmd.numpy_arguments import (
+    Arguments,
+    dtype_name,
+    stated_dtype,
+    unknown_function,
+)
 from advisor.frontend.spmd.numpy_rearranged import copied_array
+from advisor.frontend.spmd.result_types import of_elements, of_reduction, of_transform
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -31,6 +37,21 @@ nanmin average count_nonzero
 """
 REDUCTIONS = frozenset(_REDUCTIONS_NAMES.split())
 SCANS = frozenset({"cumsum", "cumprod"})
+_FLOATING = frozenset({"arctan2", "hypot"})
+_COMPARISONS = frozenset(
+    [
+        "logical_and",
+        "logical_or",
+        "equal",
+        "not_equal",
+        "less",
+        "greater",
+        "less_equal",
+        "greater_equal",
+    ]
+)
+_TYPE_AT = 99
+"""Types of results are stated by keyword; nobody states them by their place."""
 _UNARY_NAMES = """
 sqrt exp log log2 log10 sin cos tan arcsin arccos arctan sinh cosh tanh abs absolute fabs
 negative square conj conjugate real imag sign rint floor ceil isnan isfinite logical_not
@@ -52,15 +73,7 @@ def reduction(
     steps = steps_of(name, function=function)
     axis = rest.at(0, "axis")
     run_length = view.count
-    dtype = view.dtype
-    if name in ("mean", "std", "var", "median", "average") and dtype in ("int32", "int64"):
-        dtype = "float64"
-    if name in ("argmax", "argmin", "count_nonzero"):
-        dtype = "int64"
-    if name in ("any", "all"):
-        dtype = "bool"
-    if name in ("sum", "prod") and dtype in ("bool", "int32", "int16", "int8"):
-        dtype = "int64"
+    dtype = stated_dtype(rest, _TYPE_AT, of_reduction(name, view.dtype))
     keeps = rest.keyword("keepdims")
     if (axis is None or isinstance(axis, Nothing)) and keeps is None:
         run.emit(Compute(None, (view,), run_length, "reduction", span, steps=steps))
@@ -104,23 +117,54 @@ def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
         operation = {"divide": "Divide", "true_divide": "Divide"}.get(name, name)
         if len(values) == 3 and name not in ("where", "clip") and isinstance(values[2], Array):
             out, values = values[2], values[:2]
-        if name == "where" and len(values) == 3:
-            values = values[1:]
+        if name == "where":
+            return _chosen(values, arguments, run, span)
         target = out.view if isinstance(out, Array) else None
         made = elementwise.elementwise(values, run, span, operation, target)
-        if name in UNARY - {"abs", "absolute", "negative", "square", "conj", "sign"}:
-            return _as_float(made)
-        return made
+        if target is not None:
+            return made
+        dtype = made.view.dtype
+        if name in UNARY | _FLOATING | _COMPARISONS:
+            dtype = of_elements(name, dtype)
+        return _of_type(made, stated_dtype(arguments, _TYPE_AT, dtype))
     if all(isinstance(v, Number) for v in values) and values:
         return _number_function(name, values, run)
     return Opaque(f"numpy.{name} of something that is not followed")
 
 
-def _as_float(made: Array) -> Value:
+def _of_type(made: Array, dtype: str | None) -> Array:
     view = made.view
-    if view.dtype is not None and view.dtype.startswith(("int", "uint", "bool")):
-        return Array(replace(view, buffer=replace(view.buffer, dtype="float64")))
-    return made
+    return Array(replace(view, buffer=replace(view.buffer, dtype=dtype)))
+
+
+def _chosen(values: list[Value], arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return ``np.where``: of three arguments an array of the shape of all, else places."""
+    if len(values) != 3:
+        return unknown_function("where", arguments, run, span)
+    branches = values[1:]
+    made = elementwise.elementwise(values, run, span, "where")
+    arrays = [value for value in branches if isinstance(value, Array)]
+    if arrays:
+        return _of_type(made, elementwise.joined_dtype(branches, "where"))
+    kinds = [value.dtype for value in branches if isinstance(value, Number)]
+    whole = all(kind == "int" for kind in kinds) and len(kinds) == 2
+    real = not whole and len(kinds) == 2 and {*kinds} <= {"int", "float", "float64"}
+    return _of_type(made, "int64" if whole else "float64" if real else None)
+
+
+def scan(name: str, view: View, rest: Arguments, run: Run, span: Span) -> Value:
+    """Return a prefix sum or product: of all elements in a row where no axis is stated."""
+    axis = rest.at(0, "axis")
+    made = elementwise.elementwise((Array(view),), run, span, name)
+    found = _of_type(made, stated_dtype(rest, 1, of_reduction(name, view.dtype)))
+    if axis is not None and not isinstance(axis, Nothing):
+        return found
+    shape = view.shape
+    if shape is not None and len(shape) == 1:
+        return found
+    extents = None if view.count is None else (view.count,)
+    buffer = found.view.buffer
+    return Array(run.fresh(buffer.name, buffer.dtype, extents, Origin.COMPUTED, span))
 
 
 def _number_function(name: str, values: list[Value], run: Run) -> Value:
@@ -172,7 +216,7 @@ def fourier(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     view = first.view
     resized = len(arguments.positional) > 1 or arguments.keyword("n") or arguments.keyword("s")
     shape = None if resized else _transformed(name, view.shape, arguments, run)
-    dtype = "float64" if name.startswith("irfft") else "complex128"
+    dtype = of_transform(view.dtype, real=name.startswith("irfft"))
     made = run.fresh(run.text_of(span), dtype, shape, Origin.COMPUTED, span, sources=(view,))
     run.emit(Compute(made, (view,), None, "call", span))
     return Array(made)

@@ -19,6 +19,7 @@ from advisor.frontend.spmd.numpy_arithmetic import (
     reduction,
     same,
     scalar_type,
+    scan,
     ufunc,
 )
 from advisor.frontend.spmd.numpy_created import (
@@ -45,7 +46,7 @@ from advisor.frontend.spmd.numpy_rearranged import (
 )
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Value
-from advisor.ir.spmd.memory import Order, Origin
+from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span
 
@@ -60,6 +61,9 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
         return filled_array(arguments, run, span, filled=FILLED[name], full=name == "full")
     if name in ("zeros_like", "ones_like", "empty_like", "full_like"):
         return array_like(first, arguments, run, span, filled=name != "empty_like")
+    if name in ("real", "imag") and isinstance(first, Array):
+        found = attribute(first.view, name, run, span)
+        return Opaque("a part of complex numbers") if found is None else found
     handler = _HANDLERS.get(name)
     if handler is not None:
         return handler(arguments, run, span)
@@ -69,7 +73,7 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
     if bare in REDUCTIONS and isinstance(first, Array):
         return reduction(bare, first.view, arguments.after_first(), run, span, function=True)
     if name in SCANS and isinstance(first, Array):
-        return elementwise.elementwise((first,), run, span, name)
+        return scan(name, first.view, arguments.after_first(), run, span)
     if name in UNARY | BINARY:
         return ufunc(name, arguments, run, span)
     if name in ("int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"):
@@ -106,6 +110,16 @@ def _transposed(arguments: Arguments, run: Run, span: Span) -> Value:
     if isinstance(first, Array):
         return transpose(first.view, arguments.values()[1:], run, span)
     return Opaque("a transpose of something that is not known to be an array")
+
+
+def _flipped(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return a view that goes through an axis from its end: none that is one stretch."""
+    first = arguments.at(0)
+    if not isinstance(first, Array):
+        return Opaque("of something that is not known to be an array")
+    view = first.view
+    flat = view.shape is not None
+    return Array(View(view.buffer, None, run.text_of(span), span, flat=flat, shown=view.shape))
 
 
 def _reshaped(arguments: Arguments, run: Run, span: Span) -> Value:
@@ -191,7 +205,7 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "vdot": dot,
     "inner": dot,
     "roll": same,
-    "flip": same,
+    "flip": _flipped,
     "sort": same,
     "linalg.norm": _norm,
     "diff": _differences,
