@@ -32,8 +32,7 @@ class Conflicts:
         Lines that come from each piece beyond the first level only because they crowd; of walks,
         those that are waited for longer because they do.
     waiting : Expr
-        Lines, as many as would take as long if all went through one set of the first level; none
-        of walks, whose lines come from the next level at that pace.
+        Lines, as many as would take as long if all went through one set of the first level.
     """
 
     by_piece: tuple[Expr, ...]
@@ -85,11 +84,7 @@ def _of(
         return None
     anyway, crowded = memory.lost(distance), memory.lost(distance, crowding)
     by_piece = tuple(lines * lost for lost in _more(anyway, crowded))
-    # lines go through as few of the sets as they seem larger, and wait for one another there
-    sets = memory.ways[0] // memory.line_bytes
-    spread_over = min(_SETS_TO_STORE, sets - 1) if visit == call.result else 1
-    few = maximum(0, crowding[0] - spread_over) / (sets - spread_over)
-    return Conflicts(by_piece, lines * crowded[0] * few)
+    return Conflicts(by_piece, lines * crowded[0] * _few(call, visit, crowding[0], memory))
 
 
 def _of_walks(call: ArrayCall, visit: Visit, pitch: Expr, memory: Hierarchy) -> Conflicts | None:
@@ -107,7 +102,18 @@ def _of_walks(call: ArrayCall, visit: Visit, pitch: Expr, memory: Hierarchy) -> 
     near, *farther = memory.lost(lines_walked(call) * memory.line_bytes, crowding)
     idle = 1 - 1 / crowding[0]
     more = _more(anyway[1:], farther)
-    return Conflicts((lines * near * idle, *(lines * lost for lost in more)), ZERO)
+    waiting = lines * near * _few(call, visit, crowding[0], memory)
+    return Conflicts((lines * near * idle, *(lines * lost for lost in more)), waiting)
+
+
+def _few(call: ArrayCall, visit: Visit, crowding: Expr, memory: Hierarchy) -> Expr:
+    """Return the share of lines that wait for one another in a set of the first level.
+
+    Lines go through as few of the sets as they seem larger.
+    """
+    sets = memory.ways[0] // memory.line_bytes
+    spread_over = min(_SETS_TO_STORE, sets - 1) if visit == call.result else 1
+    return maximum(0, crowding - spread_over) / (sets - spread_over)
 
 
 def _more(anyway: Sequence[Expr], crowded: Sequence[Expr]) -> Iterator[Expr]:
