@@ -18,7 +18,7 @@ from advisor.source import SourceProblem
 from costdb.estimate import Missing
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.store.place import StoreError
-from costdb.subject import PlacedError, Subject, SubjectError
+from costdb.subject import Chosen, PlacedError, Subject, SubjectError
 from costdb.wording import read_number
 
 MODEL, DESCRIPTION, KERNEL = ".pam", ".toml", ".py"
@@ -168,6 +168,16 @@ def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
     if isinstance(opened.subject, ProgramSubject | KernelSubject):
         return opened.subject.origins(given)
     return ()
+
+
+def cautions_of(opened: Opened, bindings: Mapping[str, Chosen]) -> tuple[str, ...]:
+    """Return what a prediction for a Python file takes for granted that need not be so."""
+    from advisor.ranking.program_subject import ProgramSubject
+    from advisor.ranking.subject import KernelSubject
+
+    if opened.machine is None or not isinstance(opened.subject, ProgramSubject | KernelSubject):
+        return ()
+    return opened.subject.cautions(opened.machine, bindings)
 
 
 def with_configured(

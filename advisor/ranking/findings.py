@@ -22,9 +22,10 @@ from advisor.finding import (
 from advisor.ir.proposal import Legality
 from advisor.project import lasting_name
 from advisor.ranking.compare import Compared, Costed, where_it_pays
+from advisor.ranking.own_cores import about_cores
 from advisor.ranking.sizes import Sizes
 from advisor.source import Edit, Span
-from costdb.expr import ExprError
+from costdb.expr import Expr, ExprError
 from costdb.heap_work import IF_GIVEN_BACK
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
@@ -37,11 +38,12 @@ given back, and whether masks have a pattern."""
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a finding is about: a kernel or a function, by its file, name and whole source."""
+    """What a finding is about: a kernel or function by file, name, whole source and ranks."""
 
     path: str
     name: str
     source: str
+    ranks: Expr
 
 
 class Offer(Protocol):
@@ -118,7 +120,7 @@ def finding_of(
         proposal,
         f"{prediction.speedup:.2f}x faster on {machine.name}",
         proposal.legality,
-        _evidence(machine, sizes, before, best, found, details),
+        _evidence(place, machine, sizes, before, best, found, details),
         rivals,
     )
     return replace(
@@ -231,6 +233,7 @@ def calibration_of(machine: Machine) -> str:
 
 
 def _evidence(
+    place: Place,
     machine: Machine,
     sizes: Sizes,
     before: Costed,
@@ -260,6 +263,7 @@ def _evidence(
                     *found.after.remarks,
                     *_given_back(found),
                     *_by_masks(found),
+                    *about_cores(machine, place.ranks, sizes.values),
                 )
             )
         ),

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.program import MODULE, Program, SpmdFunction
+from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction
 from advisor.ir.spmd.sizes import with_derived
 from advisor.observed import SeenMessages
+from advisor.ranking.own_cores import about_cores
 from advisor.ranking.programs import LoweredCost, cost_steps
 from advisor.ranking.seen_messages import as_observed
 from costdb.estimate import Missing, Priced
+from costdb.expr import sym
 from costdb.machines import Machine
 from costdb.subject import Bound, Chosen, Number, RefusedError, Subject, SubjectError
 from costdb.wording import nearest, read_number
@@ -108,6 +110,10 @@ class ProgramSubject:
             for name in self.names
             if name in facts and name not in given and name in values
         )
+
+    def cautions(self, machine: Machine, given: Mapping[str, Chosen]) -> tuple[str, ...]:
+        """Return what the price takes for granted that need not be so."""
+        return tuple(about_cores(machine, sym(RANKS), self.bind(given).numbers))
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are symbols of the program; the others are as the source says."""

@@ -20,7 +20,7 @@ from advisor.ranking.rank import Ranked, Worth, always
 from advisor.ranking.sizes import Number, Sizes
 from advisor.source import SourceProblem, Span
 from costdb.estimate import Missing
-from costdb.expr import ExprError, free_symbols
+from costdb.expr import ExprError, free_symbols, sym
 from costdb.machines import Machine
 from costdb.pricing import price_process
 
@@ -150,7 +150,7 @@ def _best(
         names |= after.costed.sizes
     if not candidates:
         return None
-    place = Place(program.path, function.name, program.context.source)
+    place = Place(program.path, function.name, program.context.source, sym(RANKS))
     try:
         unbound = tuple(sorted(names - sizes.values.keys()))
         if unbound:

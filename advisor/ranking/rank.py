@@ -15,6 +15,7 @@ from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import WORTH, Costed, compared, cost, in_parts, time_s
 from advisor.ranking.findings import Candidate, Place, rivals_of
 from advisor.ranking.judged import Judged, Subject, judged_here, judged_in_full, over_sizes
+from advisor.ranking.own_cores import ranks_of
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, open_sizes
 from advisor.ranking.threads import about_threads
@@ -134,7 +135,7 @@ def _rank(
     details: bool,
     plans: bool,
 ) -> Ranked:
-    place = Place(path, kernel.name, kernel.context.source)
+    place = Place(path, kernel.name, kernel.context.source, ranks_of(kernel))
     # variants are compared at their sizes, where formulas are short; only what is told of gets
     # its formula in full
     concrete = at_sizes(kernel, sizes.values)

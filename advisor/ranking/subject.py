@@ -17,6 +17,7 @@ from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.observed import Seen, by_signature
 from advisor.ranking.compare import Costed, cost
+from advisor.ranking.own_cores import about_cores, ranks_of
 from advisor.source import SourceProblem
 from costdb.estimate import Missing, Priced
 from costdb.expr import ExprError, free_symbols
@@ -157,6 +158,10 @@ class KernelSubject:
             for name, binding in self.kernel.sizes.items()
             if name not in given and binding.origin.startswith(OBSERVED)
         )
+
+    def cautions(self, machine: Machine, given: Mapping[str, Chosen]) -> tuple[str, ...]:
+        """Return what the price takes for granted that need not be so."""
+        return tuple(about_cores(machine, ranks_of(self.kernel), self.bind(given).numbers))
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Check that `given` are sizes of the kernel; the others are as the source says."""

@@ -36,6 +36,8 @@ class PredictionReport:
         What no model covers, with its line.
     bound_by : sequence of str
         Sizes that the source binds, with the place.
+    cautions : sequence of str
+        What is taken for granted that need not be so.
     """
 
     title: str
@@ -44,10 +46,11 @@ class PredictionReport:
     prediction: Prediction
     left_out: Sequence[str] = ()
     bound_by: Sequence[str] = ()
+    cautions: Sequence[str] = ()
 
     @property
     def remarks(self) -> Sequence[str]:
-        """Return extrapolations, and which coefficients were fitted to what."""
+        """Return extrapolations, cautions, and which coefficients were fitted to what."""
         found = self.prediction
         fitted: dict[str, list[str]] = {}
         for name, quantity in found.priced.coefficients.items():
@@ -55,6 +58,7 @@ class PredictionReport:
                 fitted.setdefault(quantity.fitted_to, []).append(name)
         return (
             *found.estimate.remarks,
+            *self.cautions,
             *(f"{', '.join(names)} fitted to {what}" for what, names in fitted.items()),
         )
 

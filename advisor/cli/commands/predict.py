@@ -48,6 +48,7 @@ def _predict(
         return
     from advisor.cli.bindings import parse_given
     from advisor.cli.subjects import (
+        cautions_of,
         formula_of,
         lacking,
         open_files,
@@ -70,7 +71,10 @@ def _predict(
     if isinstance(found, Missing):
         raise lacking(found)
     name = None if opened.machine is None else opened.machine.name
-    report = PredictionReport(opened.title, name, formula, found, opened.left_out, origins)
+    cautions = cautions_of(opened, found.bindings)
+    report = PredictionReport(
+        opened.title, name, formula, found, opened.left_out, origins, cautions
+    )
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
 
