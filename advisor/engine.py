@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from advisor.finding import UNUSED_SUPPRESSION, Finding, Remark, Untold
+from advisor.finding import (
+    NOTHING_SEEN,
+    UNUSED_SUPPRESSION,
+    Coverage,
+    Finding,
+    Remark,
+    Untold,
+)
 from advisor.frontend.beside import may_be_given_communicator
 from advisor.frontend.syntax import prefilter
 
@@ -90,6 +97,8 @@ class FileResult:
         Whether that is all. If not, :attr:`Options.plans` gives some more remarks.
     names : frozenset of str
         Sizes and parameters of the file's kernels and programs, to which a value can be given.
+    coverage : Coverage
+        What was analysed, and what was not.
     """
 
     path: str
@@ -98,6 +107,7 @@ class FileResult:
     remarks: tuple[Remark, ...]
     whole: bool = True
     names: frozenset[str] = frozenset()
+    coverage: Coverage = NOTHING_SEEN
 
 
 def needs_reading(source: str, path: str | None = None) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.source import Edit, Span
+from costdb.omission import Omission
 
 UNUSED_SUPPRESSION = "ADV901"
 """Code of the remark that a comment suppresses nothing."""
@@ -30,6 +31,18 @@ class Confidence(StrEnum):
     LOW = "low"
 
 
+class Verdict(StrEnum):
+    """What a finding is worth to who runs this file.
+
+    GAIN: the low end is a gain, and it is a part of the program that is worth the change.
+    UNCERTAIN: it may also be slower. PLAN: it changes a distribution that nothing here executes.
+    """
+
+    GAIN = "gain"
+    UNCERTAIN = "uncertain"
+    PLAN = "plan"
+
+
 @dataclass(frozen=True, slots=True)
 class Prediction:
     """Predicted kernel times in seconds, and their ratio.
@@ -47,6 +60,8 @@ class Prediction:
     confidence : Confidence
     in_range : bool
         False when a coefficient is used outside the range that calibrated it.
+    omitted : tuple of Omission
+        Parts of either side that have no price: times are lower bounds, and have no upper end.
     """
 
     before_s: float
@@ -60,6 +75,12 @@ class Prediction:
     after_high_s: float
     confidence: Confidence
     in_range: bool
+    omitted: tuple[Omission, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part of both sides has a price."""
+        return not self.omitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +209,13 @@ class Finding:
         None where there is a prediction.
     fingerprint : str
         Survives the move of its lines: no line number enters it.
+    verdict : Verdict
+    saves_s : float or None
+        Time saved in one run of the kernel or program, in seconds; None without a prediction.
+    share : float or None
+        That part of the time of the kernel or program; None where that is not known.
+    priced_as : str
+        Whose time it is: ``as 16 ranks of t3e``, or ``this file, one process``.
     """
 
     code: str
@@ -205,6 +233,10 @@ class Finding:
     fix: Fix | None
     fingerprint: str
     condition: Condition | None = None
+    verdict: Verdict = Verdict.UNCERTAIN
+    saves_s: float | None = None
+    share: float | None = None
+    priced_as: str = ""
 
     @property
     def speedup(self) -> float:
@@ -228,3 +260,50 @@ class Untold:
 
     code: str
     span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class NotUnderstood:
+    """Something that was not analysed: where, what is written there, and why."""
+
+    path: str
+    line: int
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What was looked at and what was not; of one file, or of several together.
+
+    Attributes
+    ----------
+    analysed : tuple of str
+        Names of kernels and functions that were read and priced in full.
+    fine : tuple of str
+        Those of them that nothing makes faster.
+    not_understood : tuple of NotUnderstood
+    unsupported : tuple of str
+        Array libraries that a file uses and nobody here models, such as ``cupy``.
+    unpriced : tuple of str
+        Why the machine prices no such thing, as ``3 parallel loops: t3e describes no threads``.
+    """
+
+    analysed: tuple[str, ...] = ()
+    fine: tuple[str, ...] = ()
+    not_understood: tuple[NotUnderstood, ...] = ()
+    unsupported: tuple[str, ...] = ()
+    unpriced: tuple[str, ...] = ()
+
+    def and_also(self, other: Coverage) -> Coverage:
+        """Return what both say."""
+        return Coverage(
+            self.analysed + other.analysed,
+            self.fine + other.fine,
+            self.not_understood + other.not_understood,
+            tuple(dict.fromkeys((*self.unsupported, *other.unsupported))),
+            self.unpriced + other.unpriced,
+        )
+
+
+NOTHING_SEEN = Coverage()

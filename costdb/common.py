@@ -8,7 +8,8 @@ from costdb.estimate import Missing, Priced, Term
 from costdb.expr import ceil, conditional, less_equal, log2, num, sym
 from costdb.heap_work import FreshMemory
 from costdb.machines import Machine
-from costdb.work import Barrier, Collective, CollectiveKind, Fixed, Region
+from costdb.omission import Omission
+from costdb.work import Barrier, Collective, CollectiveKind, Fixed, Region, Unknown
 
 _NOTHING = Region(1, (num(0),), (num(1),))
 
@@ -44,6 +45,11 @@ def price_barrier(work: Barrier, machine: Machine) -> Priced | Missing:
 def price_fixed(work: Fixed, machine: Machine) -> Priced | Missing:
     """Price stated time at what it states, on any machine."""
     return Priced(work.microseconds, (Term(work.label, "stated", work.microseconds),))
+
+
+def price_unknown(work: Unknown, machine: Machine) -> Priced | Missing:
+    """Price what nobody can price: nothing, and it is told as omitted."""
+    return Priced(num(0), omitted=(Omission(work.line, work.text, work.reason),))
 
 
 def price_fresh_memory(work: FreshMemory, machine: Machine) -> Priced | Missing:

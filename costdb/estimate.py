@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from costdb.expr import Expr
+from costdb.omission import Omission
 from costdb.quantity import Provenance, Quantity
 
 Seconds = NewType("Seconds", float)
@@ -52,6 +53,8 @@ class Priced:
     repeats : tuple of Quantity
         Of each kind of work that is done: by which factor one launch of a program differs from
         another one of the same (:mod:`costdb.repetition`).
+    omitted : tuple of Omission
+        Parts that it leaves out, each once.
     """
 
     microseconds: Expr
@@ -59,6 +62,7 @@ class Priced:
     coefficients: Mapping[str, Quantity] = field(default_factory=dict)
     domains: tuple[Domain, ...] = ()
     repeats: tuple[Quantity, ...] = ()
+    omitted: tuple[Omission, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,7 @@ class Estimate:
     Attributes
     ----------
     low, mid, high : Seconds
-        ``low <= mid <= high``.
+        ``low <= mid <= high``; `high` is infinite where parts are omitted.
     terms : tuple of TermEstimate
         The named parts.
     provenance : Provenance
@@ -96,6 +100,8 @@ class Estimate:
         False when any coefficient was used outside the range that calibrated it.
     remarks : tuple of str
         One line for each such extrapolation.
+    omitted : tuple of Omission
+        Parts that no model prices: the times are lower bounds.
     """
 
     low: Seconds
@@ -105,6 +111,12 @@ class Estimate:
     provenance: Provenance
     in_range: bool
     remarks: tuple[str, ...] = ()
+    omitted: tuple[Omission, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every part has a price."""
+        return not self.omitted
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,11 +75,12 @@ def evaluate_price(priced: Priced, bindings: Bindings) -> Estimate:
     return Estimate(
         low=low,
         mid=mid,
-        high=high,
+        high=Seconds(math.inf) if priced.omitted else high,
         terms=tuple(terms),
         provenance=_worst(priced.coefficients[name] for name in whole.coefficients),
         in_range=not remarks,
         remarks=remarks,
+        omitted=priced.omitted,
     )
 
 
@@ -123,11 +124,24 @@ def compare(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     Exact where both prices are multilinear in their coefficients and positive over the
     intervals; otherwise the best of a search from several corners.
 
+    What both omit alike takes the same time in both, nobody knows how long: the ratio can be
+    anything between that of the known parts and 1. What one of them omits alone leaves the ratio
+    without an upper end, or without a lower one.
+
     Raises
     ------
     ExprError
         As :func:`evaluate_price`; or the prices disagree on a coefficient.
     """
+    found = _compare_known(before, after, bindings)
+    above, below = set(before.omitted), set(after.omitted)
+    low, high = found.low, found.high
+    if above & below:
+        low, high = min(low, 1.0), max(high, 1.0)
+    return Ratio(0.0 if below - above else low, found.mid, math.inf if above - below else high)
+
+
+def _compare_known(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
     check_bindings(bindings)
     merged = merge_coefficients((before.coefficients, after.coefficients))
     names, box = frozenset(merged), _box(merged)

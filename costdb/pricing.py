@@ -56,6 +56,7 @@ from costdb.work import (
     RemoteGroup,
     Statement,
     Superstep,
+    Unknown,
     Work,
 )
 
@@ -75,6 +76,7 @@ _MODELS: dict[type, tuple[str, str]] = {
     Barrier: ("costdb.common", "price_barrier"),
     FreshMemory: ("costdb.common", "price_fresh_memory"),
     Fixed: ("costdb.common", "price_fixed"),
+    Unknown: ("costdb.common", "price_unknown"),
 }
 
 
@@ -143,6 +145,7 @@ def price_time(process: Process, machine: Machine, *, closed: bool = True) -> Pr
         _time(process, prices, total_over if closed else added_over),
         coefficients=merge_coefficients([price.coefficients for price in prices.values()]),
         repeats=repeats_of(prices, machine),
+        omitted=tuple(dict.fromkeys(one for price in prices.values() for one in price.omitted)),
     )
 
 

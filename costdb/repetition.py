@@ -25,6 +25,7 @@ from costdb.work import (
     RemoteElements,
     RemoteGroup,
     Superstep,
+    Unknown,
     Work,
 )
 
@@ -47,7 +48,7 @@ _KINDS: dict[type, str] = {
 def repeats_of(works: Iterable[Work], machine: Machine) -> tuple[Quantity, ...]:
     """Return what a machine states of each kind of work."""
     kinds = dict.fromkeys(
-        _KINDS.get(type(work), ALONE) for work in works if not isinstance(work, Fixed)
+        _KINDS.get(type(work), ALONE) for work in works if not isinstance(work, Fixed | Unknown)
     )
     stated = (machine.quantity(SECTION, kind) for kind in kinds)
     return tuple(one for one in stated if one is not None)

@@ -480,6 +480,30 @@ class Fixed:
     label: str = "stated cost"
 
 
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Work that no model prices: it takes some time, and nobody knows how much.
+
+    Attributes
+    ----------
+    line : int
+        Where it stands in the source.
+    text : str
+        What is written there.
+    reason : str
+        Why it has no price.
+    """
+
+    line: int
+    text: str
+    reason: str
+
+    @property
+    def label(self) -> str:
+        """How reports name it."""
+        return f"line {self.line}: {self.text}"
+
+
 Work = (
     Message
     | PrefixScan
@@ -494,4 +518,5 @@ Work = (
     | Barrier
     | FreshMemory
     | Fixed
+    | Unknown
 )

@@ -187,6 +187,7 @@ def _prediction(found: Compared) -> Prediction:
         after_high_s=after.high,
         confidence=Confidence.HIGH if ratio.low > 1 else Confidence.LOW,
         in_range=before.in_range and after.in_range,
+        omitted=tuple(dict.fromkeys((*before.omitted, *after.omitted))),
     )
 
 

@@ -1,8 +1,10 @@
+import math
+
 import pytest
 
 from costdb import pricing
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import compare, evaluate_price
 from costdb.expr import equal, evaluate, less, num, parse, sym
 from costdb.heap_work import Drain, FreshMemory
 from costdb.interpretation import Interpretation
@@ -36,6 +38,7 @@ from costdb.work import (
     RemoteGroup,
     Statement,
     Superstep,
+    Unknown,
 )
 
 N = sym("N")
@@ -55,10 +58,11 @@ WORK = {
     "interpretation": Interpretation(N),
     "fresh memory": FreshMemory((Drain((N, N)),)),
     "barrier": Barrier(num(8)),
+    "unknown": Unknown(3, "everything.sort()", "nobody timed it"),
     "fixed": Fixed(N * 3),
 }
 # what only a calibrated profile knows the cost of, and costs nothing elsewhere
-UNSTATED = ("interpretation", "fresh memory")
+UNSTATED = ("interpretation", "fresh memory", "unknown")
 
 
 def bare_machine(**sections):
@@ -113,6 +117,35 @@ def test_machines_price_what_their_sections_are_for(name, kinds):
 
 def test_every_kind_of_work_has_one_model():
     assert {type(work) for work in WORK.values()} == set(pricing._MODELS)
+
+
+def _with_unknown(*works):
+    leaves = tuple(Leaf(work) for work in works)
+    priced = price_process(Sequential(leaves), T3E)
+    assert isinstance(priced, Priced)
+    return priced
+
+
+def test_a_part_that_nobody_prices_makes_a_lower_bound_that_says_so():
+    known = evaluate_price(_with_unknown(WORK["fixed"]), {"N": 100})
+    lower = evaluate_price(_with_unknown(WORK["fixed"], WORK["unknown"]), {"N": 100})
+    assert (lower.low, lower.mid, lower.high) == (known.low, known.mid, math.inf)
+    assert known.complete
+    assert not lower.complete
+    assert [(o.line, o.text, o.reason) for o in lower.omitted] == [
+        (3, "everything.sort()", "nobody timed it")
+    ]
+
+
+def test_the_ratio_of_lower_bounds_claims_nothing_of_what_they_omit():
+    slow, fast = Fixed(num(20)), Fixed(num(10))
+    whole = compare(_with_unknown(slow), _with_unknown(fast), {})
+    both = compare(_with_unknown(slow, WORK["unknown"]), _with_unknown(fast, WORK["unknown"]), {})
+    assert (both.low, both.high) == (1, whole.high)
+    before = compare(_with_unknown(slow, WORK["unknown"]), _with_unknown(fast), {})
+    assert (before.low, before.high) == (whole.low, math.inf)
+    after = compare(_with_unknown(slow), _with_unknown(fast, WORK["unknown"]), {})
+    assert (after.low, after.high) == (0, whole.high)
 
 
 def test_a_stated_barrier_wins_over_messages_and_one_rank_waits_for_nobody():
