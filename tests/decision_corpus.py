@@ -5,9 +5,10 @@ from those in ``tests/data/decisions``, ``--update`` freezes those of today. Wor
 programs by parts of their names.
 
 A decision is what is found in one program for one machine: codes, lines, titles of the winning
-proposals, their order, speed-ups, and what the edits make of the program. Machines are the shipped
-profiles and one frozen calibration; nothing is asked of the host or of its user's store. Of what a
-report says nothing is frozen but titles: `decided` is the only place that reads findings.
+proposals, their order, speed-ups, and what the edits make of the program. Of pairs that no rule
+makes it is which one is faster, and of descriptions what `choose` puts first. Machines are the
+shipped profiles and one frozen calibration; nothing is asked of the host or of its user's store.
+Of what a report says nothing is frozen but titles: `decided` is the only place that reads findings.
 """
 
 from __future__ import annotations
@@ -19,18 +20,27 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
+from io import StringIO
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from advisor.cli.app import main as main_of_advise
 from advisor.edits import apply_edits
-from advisor.engine import Options, check_source
+from advisor.engine import PLAIN_GAIN, Options, check_source
 from advisor.finding import Finding, Remark
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.concrete import at_sizes
+from advisor.ranking.compare import compared, cost
+from advisor.ranking.sizes import bind_sizes
 from advisor.source import SourceProblem
+from advisor.verify.cases import alone
+from costdb.estimate import Missing
 from costdb.expr import ExprError
-from costdb.machines import MachineError, built_in_names
+from costdb.machines import MachineError, built_in_names, load_machine
 
 ROOT = Path(__file__).parent.parent
 FROZEN = ROOT / "tests" / "data" / "decisions"
@@ -59,20 +69,28 @@ class Program:
         What a user would give by ``-D``.
     text : str
         Its source, where no file has it.
+    other : str
+        Another program that comes to the same, which no rule makes of this one.
     plans : bool
         Whether plans of several steps are frozen too; they take a search.
+    choice : tuple of str
+        Arguments of ``advise choose`` where it is a description, not a program.
     """
 
     name: str
     kind: str
     sizes: Mapping[str, int] = field(default_factory=dict)
     text: str = ""
+    other: str = ""
     plans: bool = False
+    choice: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
         """What tells it from the same file with other sizes."""
-        return " ".join((self.name, *(f"{name}={value}" for name, value in self.sizes.items())))
+        # what was drawn has a name of its own
+        sizes = {} if self.text else self.sizes
+        return " ".join((self.name, *(f"{name}={value}" for name, value in sizes.items())))
 
     @property
     def source(self) -> str:
@@ -91,10 +109,32 @@ FOLDERS: tuple[tuple[str, str, tuple[Mapping[str, int], ...]], ...] = (
 )
 
 
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    **{
+        f"examples/pstswm {problem} on {ranks}": (
+            "examples/pstswm/pstswm.toml",
+            *("-D", f"problem={problem}", "--over", "algorithm,PX,PY"),
+            *("--where", f"PX*PY == {ranks}"),
+        )
+        for problem in ("T42", "T85")
+        for ranks in (16, 64, 256)
+    },
+    **{
+        f"examples/sorts {keys} keys": (
+            "examples/sorts/sorts.toml",
+            *("-D", f"n={keys}", "--over", "algorithm,p=2,4,8,12"),
+        )
+        for keys in (65536, 1048576)
+    },
+}
+"""Arguments of `advise choose`, its answers read from its JSON."""
+
+
 @cache
 def programs() -> tuple[Program, ...]:
     """Return every program of the corpus."""
-    return (*_of_files(), *_of_texts())
+    chosen = (Program(name, "choices", choice=words) for name, words in CHOICES.items())
+    return (*_of_files(), *_of_texts(), *chosen)
 
 
 def _of_files() -> Iterator[Program]:
@@ -114,7 +154,8 @@ def _of_texts() -> Iterator[Program]:
         for line in path.read_text("utf-8").splitlines():
             one = json.loads(line)
             kind = path.name.removesuffix("_programs.jsonl")
-            yield Program(one["name"], kind, one.get("sizes", {}), one["source"])
+            sizes, other = one.get("sizes", {}), one.get("other", "")
+            yield Program(one["name"], kind, sizes, one["source"], other)
 
 
 def machines() -> tuple[str, ...]:
@@ -133,9 +174,12 @@ def decided(program: Program, machine: str) -> Record:
         program; absent where nobody writes it), and ``gain`` (middle, low and high end) or,
         where nothing binds the sizes in ``open``, ``pays_from``. ``unknown`` are lines of what is
         not understood, with the beginning of the reason; ``plans`` lines of plans of several
-        steps; ``refused`` is the kind of error that there is instead of an answer.
+        steps; ``other`` is the ratio of the times of a program and the other one, if it has one and
+        both have prices; ``refused`` is the kind of error that there is instead of an answer.
     """
     profile = str(FROZEN / f"{CALIBRATED}.json") if machine == CALIBRATED else machine
+    if program.choice:
+        return {"program": program.title, "machine": machine, **_chosen(program, profile)}
     source = program.source
     # beside programs that are texts there is no other file
     path = str(FROZEN / "none" / "drawn.py") if program.text else str(ROOT / program.name)
@@ -145,6 +189,9 @@ def decided(program: Program, machine: str) -> Record:
         result = check_source(path, source, options)
     except (SourceProblem, MachineError, ExprError) as error:
         return {**record, "refused": type(error).__name__}
+    if program.other:
+        ratio = _ratio(program, profile)
+        record["other"] = ratio and float(f"{ratio:.4g}")
     record["findings"] = [_finding(source, one) for one in result.findings]
     plans = [one for one in result.remarks if _is_plan(one)]
     if plans:
@@ -153,6 +200,37 @@ def decided(program: Program, machine: str) -> Record:
     if unknown:
         record["unknown"] = sorted([one.span.start_line, _reason(one)] for one in unknown)
     return record
+
+
+def _chosen(program: Program, profile: str) -> Record:
+    """Return what is chosen, its time, and how much longer the next one takes."""
+    file, *rest = program.choice
+    words = ("choose", str(ROOT / file), *rest, "--machine", profile, "--output-format", "json")
+    answer = StringIO()
+    with redirect_stdout(answer), redirect_stderr(StringIO()):
+        code = main_of_advise(words)
+    if code:
+        return {"refused": f"exit {code}"}
+    first, second, *_ = json.loads(answer.getvalue())["choices"]
+    times = [one["seconds"]["mid"] for one in (first, second)]
+    return {
+        "chosen": first["bindings"],
+        "seconds": float(f"{times[0]:.4g}"),
+        "next": round(times[1] / times[0], 3),
+    }
+
+
+def _ratio(program: Program, profile: str) -> float | None:
+    """Return how many times as long a program takes as the other one; None without prices."""
+    costed = []
+    for text in (program.text, program.other):
+        (kernel,) = read_kernels("drawn.py", text)
+        sizes = bind_sizes(kernel, program.sizes).values
+        found = cost(at_sizes(alone(kernel), sizes), load_machine(profile))
+        if isinstance(found, Missing):
+            return None
+        costed.append(found)
+    return compared(*costed, sizes).ratio.mid
 
 
 def _finding(source: str, one: Finding) -> Record:
@@ -217,10 +295,24 @@ def differences(before: Record, after: Record) -> list[str]:
     plans, plans_now = (before.get("plans", []), after.get("plans", []))
     if plans != plans_now:
         told.append(f"plans {plans} -> {plans_now}")
+    if before.get("chosen") != after.get("chosen"):
+        told.append(f"choice {before.get('chosen')} -> {after.get('chosen')}")
+    elif _apart(before.get("seconds"), after.get("seconds"), TIMES_MAY_MOVE):
+        told.append(f"time {before.get('seconds')} -> {after.get('seconds')} s")
+    ratios = before.get("other"), after.get("other")
+    if _apart(*ratios, TIMES_MAY_MOVE) or _faster(ratios[0]) != _faster(ratios[1]):
+        told.append(f"the other program: {ratios[0]} -> {ratios[1]} times as fast")
     lines, lines_now = ([n for n, _ in one.get("unknown", ())] for one in (before, after))
     if lines != lines_now:
         told.append(f"not understood {before.get('unknown')} -> {after.get('unknown')}")
     return told
+
+
+def _faster(ratio: float | None) -> str:
+    """Return which of two programs is worth choosing."""
+    if ratio is None or 1 / PLAIN_GAIN <= ratio <= PLAIN_GAIN:
+        return "neither"
+    return "other" if ratio > 1 else "one"
 
 
 def _by_place(findings: Iterable[Record]) -> Iterator[tuple[tuple[str, int, int], Record]]:
