@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from advisor.finding import (
 )
 from advisor.frontend.beside import may_be_given_communicator
 from advisor.frontend.syntax import prefilter
+from advisor.unread import coverage_of, unsupported
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
@@ -31,9 +32,6 @@ ReadCalls = Callable[[str, str, Mapping[str, int | float], Mapping[str, str]], "
 PLAIN_GAIN = 1.05
 """Predicted speed-up from which on a finding is reported."""
 
-SURE_GAIN = 1.01
-"""The same where even the low end of the interval is a gain."""
-
 
 @dataclass(frozen=True)
 class Options:
@@ -48,8 +46,7 @@ class Options:
     select, ignore : tuple of str
         Codes; no code selected means all.
     min_speedup : float or None
-        Smaller predicted gains are not reported. None: those of 5 % are, and those of 1 % whose
-        whole interval is a gain.
+        Smaller predicted gains are not reported; None: `PLAIN_GAIN`.
     size_origins : mapping of str to str
         What bound the sizes, where it was not ``-D``.
     rule_min_speedup : mapping of str to float
@@ -63,6 +60,8 @@ class Options:
         when somebody looks at one of them.
     plans : bool
         Whether to search for plans of several steps at once; an editor shows the findings first.
+    everything : bool
+        Whether to report also what saves too little to matter.
     """
 
     machine: str | None
@@ -76,13 +75,12 @@ class Options:
     messages: tuple[SeenMessages, ...] = ()
     details: bool = True
     plans: bool = True
+    everything: bool = False
 
-    def reports(self, code: str, speedup: float, low: float) -> bool:
-        """Return whether a rule's gain is reported, by its middle and the low end of it."""
+    def reports(self, code: str, speedup: float) -> bool:
+        """Return whether a rule's predicted gain is reported."""
         least = self.rule_min_speedup.get(code, self.min_speedup)
-        if least is not None:
-            return speedup >= least
-        return speedup >= PLAIN_GAIN or (speedup >= SURE_GAIN and low > 1)
+        return speedup >= (PLAIN_GAIN if least is None else least)
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,7 @@ def needs_decoding(data: bytes, path: str) -> bool:
 
 
 def check_source(path: str, source: str, options: Options) -> FileResult:
-    """Return the findings of one file, greatest gain first.
+    """Return the findings of one file, what saves most first.
 
     Raises
     ------
@@ -179,7 +177,7 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
         The machine is unknown or its profile is wrong.
     """
     if not options.observed and not needs_reading(source, path):
-        return FileResult(path, source, (), ())
+        return FileResult(path, source, (), (), coverage=coverage_of(path, source))
     # after the prefilter: LibCST and the models cost more than reading a file without kernels
     from advisor.frontend.kernels import read_kernels
     from advisor.frontend.syntax.guard import deep_nesting_refused
@@ -203,6 +201,7 @@ class Ranked:
         Each returns a remark or None, and takes a search for it.
     names : frozenset of str
         To which a value can be given.
+    coverage : Coverage
     """
 
     path: str
@@ -211,6 +210,7 @@ class Ranked:
     untold: tuple[Untold, ...] = ()
     later: tuple[Callable[[], Remark | None], ...] = ()
     names: frozenset[str] = frozenset()
+    coverage: Coverage = NOTHING_SEEN
 
     def and_also(self, other: Ranked) -> Ranked:
         """Return what both say."""
@@ -221,6 +221,7 @@ class Ranked:
             self.untold + other.untold,
             self.later + other.later,
             self.names | other.names,
+            self.coverage.and_also(other.coverage),
         )
 
     def completed(self) -> Ranked:
@@ -277,7 +278,14 @@ def rank_program_in(
     sizes = bind_program(program, options.sizes, options.size_origins)
     ranked = rank_program(program, machine, sizes, wanted, options.reports)
     names = frozenset({RANKS, *program.sizes})
-    return Ranked(path, ranked.findings, ranked.remarks, ranked.untold, names=names)
+    return Ranked(
+        path,
+        ranked.findings,
+        ranked.remarks,
+        ranked.untold,
+        names=names,
+        coverage=ranked.coverage,
+    )
 
 
 def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Ranked:
@@ -302,6 +310,7 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
     untold: list[Untold] = []
     later: list[Callable[[], Remark | None]] = []
     names: frozenset[str] = frozenset()
+    coverage = NOTHING_SEEN
     for kernel in kernels:
         names |= bindable(kernel)
         sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
@@ -320,6 +329,7 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
             remarks += ranked.remarks
             later += [] if ranked.later is None else [ranked.later]
         untold += ranked.untold
+        coverage = coverage.and_also(ranked.coverage)
     return Ranked(
         path,
         _once(findings),
@@ -327,6 +337,7 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
         tuple(untold),
         tuple(later),
         names,
+        coverage,
     )
 
 
@@ -345,7 +356,7 @@ def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
-    """Return a file's findings without those that its comments suppress, greatest gain first.
+    """Return a file's findings without those that its comments suppress, what saves most first.
 
     Raises
     ------
@@ -362,21 +373,38 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         directives = read_comments(source)
     except CommentError as error:
         raise error.in_file(ranked.path) from error
+    shown = [f for f in ranked.findings if options.everything or not f.is_small]
+    small = (Untold(f.code, f.span) for f in ranked.findings if f not in shown)
     kept = apply_suppressions(
         ranked.path,
         source,
         directives,
-        ranked.findings,
+        _one_for_an_edit(shown),
         lambda code: _is_wanted(code, options),
-        ranked.untold,
+        (*ranked.untold, *small),
         _known_codes,
     )
-    ordered = sorted(kept.findings, key=lambda f: (-f.speedup, f.span, f.code))
+    ordered = sorted(kept.findings, key=lambda finding: finding.order)
     idle = marks_of_nothing(ranked.path, source, directives)
     remarks = (*ranked.remarks, *idle, *kept.unused)
     return FileResult(
-        ranked.path, source, with_evidence(ordered), remarks, not ranked.later, ranked.names
+        ranked.path,
+        source,
+        with_evidence(ordered),
+        remarks,
+        not ranked.later,
+        ranked.names,
+        replace(ranked.coverage, unsupported=unsupported(source)),
     )
+
+
+def _one_for_an_edit(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return of findings that would edit the same the one that saves most."""
+    best: dict[object, Finding] = {}
+    for finding in sorted(findings, key=lambda finding: finding.order):
+        edits = finding.fix.edits if finding.fix is not None else ()
+        best.setdefault(edits or finding.fingerprint, finding)
+    return tuple(best.values())
 
 
 def _known_codes() -> frozenset[str]:

@@ -12,6 +12,12 @@ UNUSED_SUPPRESSION = "ADV901"
 """Code of the remark that a comment suppresses nothing."""
 
 
+SMALL_SHARE = 0.01
+"""Part of a kernel's or program's time below which a finding is not shown."""
+
+NOISE_S = 1e-6
+"""Time saved in a call below which no clock of a user shows it."""
+
 OBSERVED = "observed"
 """How the origin of a size begins that a run of the program showed."""
 
@@ -242,6 +248,18 @@ class Finding:
     def speedup(self) -> float:
         """Predicted speed-up; 0 where none is predicted, so that such findings come last."""
         return 0.0 if self.prediction is None else self.prediction.speedup
+
+    @property
+    def is_small(self) -> bool:
+        """Whether what it saves is not worth a change, or is lost in the noise of any clock."""
+        if self.share is not None and self.share < SMALL_SHARE:
+            return True
+        return self.saves_s is not None and self.saves_s < NOISE_S
+
+    @property
+    def order(self) -> tuple[float, Span, str]:
+        """What findings are sorted by: what saves most comes first."""
+        return -(self.saves_s or 0.0), self.span, self.code
 
 
 @dataclass(frozen=True, slots=True)

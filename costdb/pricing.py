@@ -7,18 +7,19 @@ asked, so a run loads what it uses.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
 
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import merge_coefficients
-from costdb.expr import Expr
+from costdb.expr import Expr, num
 from costdb.expr.nodes import add
 from costdb.heap_work import FreshMemory
 from costdb.interpretation import Interpretation
 from costdb.machines import Machine
+from costdb.omission import Omission
 from costdb.pricing_terms import (
     Over,
     Parts,
@@ -131,21 +132,33 @@ def price_time(process: Process, machine: Machine, *, closed: bool = True) -> Pr
 
     Whoever compares many variants looks at those of a few.
     """
+    found = price_known(process, machine, closed=closed)
+    return found if not found.lacking else _together(found.lacking)
+
+
+@dataclass(frozen=True, slots=True)
+class Known(Priced):
+    """What is known of a price, and what the machine lacks for the rest of it."""
+
+    lacking: tuple[Missing, ...] = ()
+
+
+def price_known(process: Process, machine: Machine, *, closed: bool = True) -> Known:
+    """Price what a machine has coefficients for; what it lacks counts as omitted."""
     prices: dict[Work, Priced] = {}
     lacking: dict[Missing, None] = {}
     for work in dict.fromkeys(_leaves(process)):
         price = price_work(work, machine)
         if isinstance(price, Missing):
             lacking[price] = None
-        else:
-            prices[work] = price
-    if lacking:
-        return _together(lacking)
-    return Priced(
+            price = Priced(num(0), omitted=(Omission(0, work.label, price.what),))
+        prices[work] = price
+    return Known(
         _time(process, prices, total_over if closed else added_over),
         coefficients=merge_coefficients([price.coefficients for price in prices.values()]),
         repeats=repeats_of(prices, machine),
         omitted=tuple(dict.fromkeys(one for price in prices.values() for one in price.omitted)),
+        lacking=tuple(lacking),
     )
 
 

@@ -55,7 +55,6 @@ def test_another_threshold_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     (before,) = (one for one in frozen()[example().title] if one["machine"] == "t3e")
     assert before["findings"]
     monkeypatch.setattr(engine, "PLAIN_GAIN", 1e9)
-    monkeypatch.setattr(engine, "SURE_GAIN", 1e9)
     told = differences(before, decided(example(), "t3e"))
     assert len(told) == len(before["findings"])
     assert all(line.startswith("lost ") for line in told)

@@ -58,7 +58,7 @@ def smaller(source: str) -> str:
 
 
 def options(machine: str) -> Options:
-    return Options(machine, {"P": 4}, (), (), 1.0)
+    return Options(machine, {"P": 4}, (), (), 1.0, everything=True)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)

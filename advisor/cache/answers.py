@@ -79,6 +79,7 @@ def _name(question: Question) -> str:
             [repr(seen) for seen in options.observed],
             [repr(seen) for seen in options.messages],
             options.details,
+            options.everything,
         ]
     )
     return digest(str(Path.cwd()), question.path, described)[:40]

@@ -15,7 +15,7 @@ from advisor.config.machine import choose_machine
 from advisor.config.rules import installed_rules, resolve
 from advisor.engine import Options
 from advisor.evidence import known_of
-from advisor.finding import UNUSED_SUPPRESSION, Finding
+from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
 from advisor.observations import Observations
 from costdb.wording import nearest
 
@@ -30,7 +30,7 @@ class Effective:
     machine_digest : str
         Of the content of the machine's profile, and of what was measured there.
     fail_above : float or None
-        The predicted speed-up above which a finding fails the run; None: any.
+        A gain whose low end lies above it fails the run; None: whatever is shown does.
     rule_fail_above : mapping of str to float
         Goes over it for single rules, by code.
     """
@@ -43,7 +43,10 @@ class Effective:
     def fails(self, finding: Finding) -> bool:
         """Return whether a finding makes the exit code 1."""
         limit = self.rule_fail_above.get(finding.code, self.fail_above)
-        return limit is None or finding.speedup > limit
+        if finding.is_small or limit is None:
+            return not finding.is_small
+        prediction = finding.prediction if finding.verdict is Verdict.GAIN else None
+        return prediction is not None and prediction.low > limit
 
 
 @dataclass(slots=True)
@@ -59,12 +62,15 @@ class Resolver:
         What runs showed; None where that is to be left out.
     details : bool
         Whether what findings rest on is to be shown.
+    everything : bool
+        Whether what saves too little to matter is to be shown too.
     """
 
     configurations: Configurations
     answers: Answers | None
     observations: Observations | None = None
     details: bool = True
+    everything: bool = False
     _known: tuple[tuple[str, str], ...] | None = None
     _done: dict[int, Effective] = field(default_factory=dict)
 
@@ -123,6 +129,7 @@ class Resolver:
                 if rule.min_speedup is not None
             },
             details=self.details,
+            everything=self.everything,
         )
         limits = {c: rule.fail_above for c, rule in rules.items() if rule.fail_above is not None}
         return Effective(options, machine_digest, settings.fail_above, limits)

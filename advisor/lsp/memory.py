@@ -7,6 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
 from advisor import engine
@@ -14,7 +15,7 @@ from advisor.engine import FileResult, Options, Ranked
 from advisor.finding import Finding, Remark
 from advisor.ir.kernel import Kernel
 from advisor.lsp.layout import Excerpt, Layout, Part, layout_of
-from advisor.lsp.moved import LineMap, moved_finding, moved_remark, moved_untold
+from advisor.lsp.moved import LineMap, moved_coverage, moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from advisor.steps import step
@@ -90,14 +91,7 @@ class KernelMemory:
         except (SourceProblem, RecursionError):
             # of several problems the engine knows which one to name, and where
             return engine.check_source(path, source, options)
-        whole = Ranked(
-            path,
-            tuple(finding for ranked in told for finding in ranked.findings),
-            tuple(remark for ranked in told for remark in ranked.remarks),
-            tuple(one for ranked in told for one in ranked.untold),
-            tuple(search for ranked in told for search in ranked.later),
-            frozenset(name for ranked in told for name in ranked.names),
-        )
+        whole = reduce(Ranked.and_also, told, Ranked(path, (), ()))
         return engine.tell(whole, source, options)
 
     def detailed(self, path: str, source: str, options: Options, finding: Finding) -> Finding:
@@ -270,6 +264,7 @@ def _moved(ranked: Ranked, now: LineMap) -> Ranked:
         tuple(moved_untold(one, now) for one in ranked.untold),
         ranked.later,
         ranked.names,
+        moved_coverage(ranked.coverage, now),
     )
 
 
@@ -348,6 +343,7 @@ def _options_key(options: Options) -> object:
         tuple(sorted(options.rule_min_speedup.items())),
         options.observed,
         options.details,
+        options.everything,
     )
 
 

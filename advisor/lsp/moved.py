@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from advisor.finding import Finding, Remark, Untold
+from advisor.finding import Coverage, Finding, Remark, Untold
 from advisor.source import Edit, Span
 
 # How messages name lines: "scan only along axis 1 (line 43)", "N = 1000 (line 19)".
@@ -55,6 +55,12 @@ def moved_remark(remark: Remark, now: LineMap) -> Remark:
     """Return a remark where its lines are now."""
     span = moved_span(remark.span, now)
     return replace(remark, span=span, message=_text(remark.message, now))
+
+
+def moved_coverage(coverage: Coverage, now: LineMap) -> Coverage:
+    """Return what was not understood where its lines are now."""
+    moved = (replace(one, line=now(one.line)) for one in coverage.not_understood)
+    return replace(coverage, not_understood=tuple(moved))
 
 
 def moved_untold(untold: Untold, now: LineMap) -> Untold:

@@ -18,6 +18,8 @@ from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_o
 from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Ranked, Worth, always
 from advisor.ranking.sizes import Number, Sizes
+from advisor.ranking.whole_programs import WholeProgram
+from advisor.ranking.worth import weighed
 from advisor.source import SourceProblem, Span
 from costdb.estimate import Missing
 from costdb.expr import ExprError, free_symbols, sym
@@ -101,7 +103,7 @@ def rank_program(
     transforms: Sequence[ProgramTransform],
     worth: Worth = always,
 ) -> Ranked:
-    """Return the findings of a program, greatest gain first.
+    """Return the findings of a program, what saves most first.
 
     Proposals of a rule about the same place compete; the fastest is told with the others as its
     alternatives. Where nothing binds some size, or says how many ranks there are, findings say
@@ -110,18 +112,20 @@ def rank_program(
     judged: list[Judged] = []
     remarks: dict[str, Remark] = {}
     program = _as_bound(program, sizes)
+    whole = WholeProgram(program, machine, sizes.values)
     for transform in transforms:
         by_place: dict[Span, list[ProgramProposal]] = {}
         for proposal in transform.propose_program(program):
             by_place.setdefault(proposal.span, []).append(proposal)
         for proposals in by_place.values():
-            found = _best(program, proposals, transform, machine, sizes, worth)
+            found = _best(program, proposals, transform, machine, sizes, worth, whole)
             if isinstance(found, Judged):
                 judged.append(found)
             elif found is not None:
                 remarks.setdefault(found.message, found)
-    judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
-    return Ranked(tuple(judged), tuple(remarks.values()))
+    judged.sort(key=lambda one: one.finding.order)
+    told = frozenset(one.finding.kernel for one in judged)
+    return Ranked(tuple(judged), tuple(remarks.values()), coverage=whole.coverage(told))
 
 
 def _best(
@@ -131,6 +135,7 @@ def _best(
     machine: Machine,
     sizes: Sizes,
     worth: Worth,
+    whole: WholeProgram,
 ) -> Judged | Remark | None:
     first = proposals[0]
     function = first.function
@@ -155,9 +160,10 @@ def _best(
         unbound = tuple(sorted(names - sizes.values.keys()))
         if unbound:
             stand_ins = _stand_ins(program, unbound)
-            return _where_open(
+            opened = _where_open(
                 place, before.costed, candidates, lost, transform, machine, sizes, stand_ins, worth
             )
+            return None if opened is None else _valued(opened, whole, first)
         now = time_s(before.costed, sizes.values)
         ranked = [Candidate(p, c, time_s(c, sizes.values)) for p, c in candidates]
         ranked.sort(key=lambda candidate: candidate.time_s)
@@ -165,14 +171,20 @@ def _best(
         if best.time_s >= now:
             return None
         found = compared(before.costed, best.costed, sizes.values)
-        if found.ratio.mid <= 1 or not worth(transform.code, found.ratio.mid, found.ratio.low):
+        if found.ratio.mid <= 1 or not worth(transform.code, found.ratio.mid):
             return None
         rivals = (*rivals_of(ranked, now, "the program"), *lost)
         finding = finding_of(place, machine, sizes, transform, before.costed, best, found, rivals)
     except (ExprError, ArithmeticError, OverflowError) as error:
         message = f"no prediction for `{transform.name}` here: {error}"
         return Remark(program.path, function.name, first.span, message)
-    return Judged(finding, before.costed.priced, best.costed.priced)
+    judged = Judged(finding, before.costed.priced, best.costed.priced)
+    return _valued(judged, whole, best.proposal)
+
+
+def _valued(judged: Judged, whole: WholeProgram, proposal: ProgramProposal) -> Judged:
+    around = whole.around(proposal.function, proposal.loops)
+    return replace(judged, finding=weighed(judged.finding, around))
 
 
 def _where_open(
@@ -188,7 +200,7 @@ def _where_open(
 ) -> Judged | None:
     """Return a finding that says where it pays, as nothing binds some size."""
     best = best_where_open(before, candidates, lost, sizes, stand_ins)
-    if best is None or not worth(transform.code, best.gain, 0.0):
+    if best is None or not worth(transform.code, best.gain):
         return None
     finding = finding_of_opened(place, machine, transform, before, best)
     return Judged(finding, before.priced, best.costed.priced)

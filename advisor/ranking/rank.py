@@ -8,7 +8,16 @@ from functools import partial
 from itertools import islice
 
 from advisor.analysis.lower import Unpriced
-from advisor.finding import Alternative, Applicability, Finding, Remark, Untold
+from advisor.finding import (
+    NOTHING_SEEN,
+    Alternative,
+    Applicability,
+    Coverage,
+    Finding,
+    NotUnderstood,
+    Remark,
+    Untold,
+)
 from advisor.ir.concrete import at_sizes, symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
@@ -19,12 +28,20 @@ from advisor.ranking.own_cores import ranks_of
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, open_sizes
 from advisor.ranking.threads import about_threads
+from advisor.ranking.worth import (
+    Whole,
+    is_distributed,
+    offered,
+    priced_as,
+    redistributes,
+    weighed,
+)
 from advisor.steps import Overtaken, ending_when
 from costdb.estimate import Missing
 from costdb.machines import Machine
 
-Worth = Callable[[str, float, float], bool]
-"""Whether to tell of a rule's gain, by its middle and the low end of its interval."""
+Worth = Callable[[str, float], bool]
+"""Whether to report a rule's gain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +51,7 @@ class Ranked:
     Attributes
     ----------
     judged, remarks, untold : tuple
+    coverage : Coverage
     later : callable or None
         Returns what is still to be said, or None; it takes a search.
     """
@@ -42,6 +60,7 @@ class Ranked:
     remarks: tuple[Remark, ...]
     untold: tuple[Untold, ...] = ()
     later: Callable[[], Remark | None] | None = None
+    coverage: Coverage = NOTHING_SEEN
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -49,7 +68,7 @@ class Ranked:
         return tuple(one.finding for one in self.judged)
 
 
-def always(code: str, speedup: float, low: float) -> bool:
+def always(code: str, speedup: float) -> bool:
     """Tell of every gain."""
     return True
 
@@ -66,7 +85,7 @@ def rank(
     details: bool = True,
     plans: bool = True,
 ) -> Ranked:
-    """Return the findings of a kernel, greatest gain first.
+    """Return the findings of a kernel, what saves most first.
 
     Parameters
     ----------
@@ -111,9 +130,12 @@ def rank(
         plans=plans,
     )
     lines = tuple(about_threads(kernel.body))
-    if not lines:
-        return ranked
-    return replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
+    if lines:
+        ranked = replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
+    if ranked.coverage == NOTHING_SEEN:
+        seen = (kernel.name,)
+        ranked = replace(ranked, coverage=Coverage(seen, () if ranked.judged else seen))
+    return ranked
 
 
 def _cautioned(judged: Judged, lines: tuple[str, ...]) -> Judged:
@@ -152,14 +174,13 @@ def _rank(
         if isinstance(whole, Ranked):
             return whole
         # as where a shift reaches farther than the values allow
-        message = f"no advice for kernel `{kernel.name}` at its sizes: {unknown.reason}"
-        return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
+        return _not_understood(path, kernel, unknown, " at its sizes")
     if isinstance(here, Missing):
         whole = _as_written(path, kernel, machine)
-        missing = _missing(path, kernel, here)
-        return whole if isinstance(whole, Ranked) else Ranked((), (missing,))
+        return whole if isinstance(whole, Ranked) else _missing(path, kernel, machine, here)
     subject = Subject(place, kernel, machine, sizes, here)
     now = time_s(here, sizes.values)
+    around = Whole(now, not here.formula.omitted, 1.0, _priced_as(place, kernel, machine, sizes))
     judged: list[Judged] = []
     unpriced: list[Remark] = []
     untold: list[Untold] = []
@@ -196,16 +217,15 @@ def _rank(
                 continue
             if found.ratio.mid >= WORTH and not number:
                 gains += 1
-            if not worth(transform.code, found.ratio.mid, found.ratio.low):
+            if not worth(transform.code, found.ratio.mid):
                 untold.append(Untold(transform.code, chosen.proposal.span))
             else:
                 others = [chosen, *(one for one in candidates if one is not chosen)]
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
                 given = subject, transform, chosen, found, rivals
-                judged.append(
-                    judged_in_full(*given, formulas=formulas) if details else judged_here(*given)
-                )
-    judged.sort(key=lambda one: (-one.finding.speedup, one.finding.code))
+                told = judged_in_full(*given, formulas=formulas) if details else judged_here(*given)
+                judged.append(replace(told, finding=_valued(told.finding, subject, chosen, around)))
+    judged.sort(key=lambda one: one.finding.order)
     ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold))
     if gains < 2:
         return ranked
@@ -215,6 +235,19 @@ def _rank(
     except _NotAtHand:
         return replace(ranked, later=search)
     return ranked if plan is None else replace(ranked, remarks=(*unpriced, plan))
+
+
+def _priced_as(place: Place, kernel: Kernel, machine: Machine, sizes: Sizes) -> str:
+    distributed = is_distributed(kernel)
+    return priced_as(machine, place.ranks, sizes.values, distributed=distributed)
+
+
+def _valued(
+    finding: Finding, subject: Subject, chosen: Candidate[Proposal], whole: Whole
+) -> Finding:
+    kernel, variant = subject.kernel, chosen.proposal.variant
+    found = weighed(finding, whole, plan=redistributes(kernel, variant))
+    return offered(found, kernel, variant, subject.machine, subject.sizes.values)
 
 
 def _plan(
@@ -231,7 +264,7 @@ def _plan(
     from advisor.ranking.joint import best_plan
 
     plan = best_plan(kernel, before, machine, sizes, transforms, singles)
-    if plan is None or not worth("", plan.compared.ratio.mid, plan.compared.ratio.low):
+    if plan is None or not worth("", plan.compared.ratio.mid):
         return None
     message = f"best plan for kernel `{kernel.name}`, {plan}"
     return Remark(path, kernel.name, kernel.span, message)
@@ -308,7 +341,7 @@ def _rank_open(
         best = opened(kernel, machine, sizes, transform, before)
         if best is None:
             continue
-        if not worth(transform.code, best.gain, 0.0):
+        if not worth(transform.code, best.gain):
             untold.append(Untold(transform.code, best.proposal.span))
             continue
         finding = finding_of_opened(place, machine, transform, before, best)
@@ -316,6 +349,9 @@ def _rank_open(
         if formulas:
             before_closed = over_sizes(kernel, machine, closed=True)
             sides = before_closed, over_sizes(best.proposal.variant, machine, closed=True)
+        whole = Whole(None, False, None, _priced_as(place, kernel, machine, sizes))
+        plan = redistributes(kernel, best.proposal.variant)
+        finding = weighed(finding, whole, plan=plan)
         judged.append(Judged(finding, *(one.priced for one in sides)))
     judged.sort(key=lambda one: one.finding.code)
     if judged:
@@ -336,16 +372,30 @@ def _as_written(path: str, kernel: Kernel, machine: Machine) -> Costed | Ranked:
     try:
         before = cost(kernel, machine, closed=False)
     except Unpriced as unknown:
-        message = f"no advice for kernel `{kernel.name}`: {unknown.reason}"
-        return Ranked((), (Remark(path, kernel.name, unknown.span, message),))
+        return _not_understood(path, kernel, unknown)
     if isinstance(before, Missing):
-        return Ranked((), (_missing(path, kernel, before),))
+        return _missing(path, kernel, machine, before)
     return before
 
 
-def _missing(path: str, kernel: Kernel, missing: Missing) -> Remark:
+def _not_understood(path: str, kernel: Kernel, unknown: Unpriced, when: str = "") -> Ranked:
+    message = f"no advice for kernel `{kernel.name}`{when}: {unknown.reason}"
+    line = unknown.span.start_line
+    text = kernel.context.lines[line - 1].strip()
+    return Ranked(
+        (),
+        (Remark(path, kernel.name, unknown.span, message),),
+        coverage=Coverage(not_understood=(NotUnderstood(path, line, text, unknown.reason),)),
+    )
+
+
+def _missing(path: str, kernel: Kernel, machine: Machine, missing: Missing) -> Ranked:
     message = f"no advice for kernel `{kernel.name}`: {missing.what}; {missing.remedy}"
-    return Remark(path, kernel.name, kernel.span, message)
+    return Ranked(
+        (),
+        (Remark(path, kernel.name, kernel.span, message),),
+        coverage=Coverage(unpriced=(f"{kernel.name}, no price on {machine.name}: {missing.what}",)),
+    )
 
 
 def _tried(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
-from advisor.finding import Applicability, Finding, Remark
+from advisor.finding import NOTHING_SEEN, Applicability, Coverage, Finding, Remark
 from advisor.report.style import Style
 
 
@@ -30,6 +30,8 @@ class Report:
         Files that may hold a kernel or a program, and were read.
     passed_over : int
         Files that hold neither.
+    coverage : Coverage
+        What was analysed in all of them, and what was not.
     """
 
     machine: str
@@ -40,6 +42,7 @@ class Report:
     failed: bool = False
     looked_into: int = 0
     passed_over: int = 0
+    coverage: Coverage = NOTHING_SEEN
 
 
 Renderer = Callable[[Report, Style], str]

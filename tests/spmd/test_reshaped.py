@@ -117,7 +117,9 @@ for step in range(30):
 
 
 def codes(text: str) -> set[str]:
-    found = check_source("program.py", HEAD + text, Options("t3e", {"P": 4}, (), (), 1.0))
+    found = check_source(
+        "program.py", HEAD + text, Options("t3e", {"P": 4}, (), (), 1.0, everything=True)
+    )
     return {finding.code for finding in found.findings}
 
 

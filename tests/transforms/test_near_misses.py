@@ -13,7 +13,7 @@ import pytest
 from advisor.engine import Options, check_source
 
 FILES = sorted((Path(__file__).parent / "near_misses").glob("*.py"))
-ANY_GAIN = Options("t3e", {}, (), (), 1.0)
+ANY_GAIN = Options("t3e", {}, (), (), 1.0, everything=True)
 
 
 def stated(source: str, what: str) -> str | None:

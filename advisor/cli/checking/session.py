@@ -28,10 +28,11 @@ from advisor.config.errors import CommandError, system_error
 from advisor.edits import unified_diff
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
-from advisor.finding import Finding, Remark
+from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
 from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
+from advisor.unread import coverage_of, may_use_arrays
 
 _ANOTHER_COMMAND = {
     ".toml": "`advise predict --validate FILE` checks a description",
@@ -116,6 +117,7 @@ class _Outcome:
     failed: bool = False
     looked_into: int = 0
     passed_over: int = 0
+    coverage: Coverage = NOTHING_SEEN
 
     def fail(self, problem: Exception) -> None:
         self.failed = True
@@ -125,6 +127,7 @@ class _Outcome:
         self.looked_into += 1
         self.findings += result.findings
         self.remarks += result.remarks
+        self.coverage = self.coverage.and_also(result.coverage)
         self.effective[result.path] = effective
         if result.findings:
             self.sources[result.path] = result.source
@@ -192,6 +195,7 @@ def _files(request: Request, outcome: _Outcome) -> Iterator[_File]:
             yield _File(path, effective, content)
             continue
         outcome.passed_over += not excluded
+        outcome.coverage = outcome.coverage.and_also(coverage_of(path, content.text))
         if request.fix and piped:
             write_out(content.text)
 
@@ -211,7 +215,8 @@ def _content(path: str, effective: Effective, *, piped: bool) -> SourceFile | Re
         if piped:
             return decode_source(path, sys.stdin.buffer.read() if sys.stdin is not None else b"")
         data = read_bytes(path)
-        if not effective.options.observed and not engine.needs_decoding(data, path):
+        unmarked = not effective.options.observed and not engine.needs_decoding(data, path)
+        if unmarked and path.endswith(".py") and not may_use_arrays(data):
             return None
         return decode_source(path, data)
     except SourceProblem as problem:
@@ -249,7 +254,9 @@ def _known(file: _File, kept: Answers | None) -> Answer | Refusal | None:
 def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) -> None:
     source, options = file.source, file.effective.options
     outcome.names |= answer.names
-    result = FileResult(file.path, source.text, answer.findings, answer.remarks)
+    result = FileResult(
+        file.path, source.text, answer.findings, answer.remarks, coverage=answer.coverage
+    )
     if request.fix or request.diff:
         from advisor.cli.checking.fixing import apply_fixes, write_back
 
@@ -318,6 +325,7 @@ def _report(
         outcome.failed,
         outcome.looked_into,
         outcome.passed_over,
+        outcome.coverage,
     )
     if request.statistics:
         from advisor.report import statistics

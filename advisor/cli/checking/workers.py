@@ -43,7 +43,7 @@ def answer(task: Task) -> Answer | Refusal:
         return Refusal(str(problem))
     except MachineError as error:
         return Refusal(f"advise: {error}")
-    return Answer(result.findings, result.remarks, result.names)
+    return Answer(result.findings, result.remarks, result.names, result.coverage)
 
 
 def answers(tasks: Sequence[Task], jobs: int | None) -> Iterator[Answer | Refusal]:

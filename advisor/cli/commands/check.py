@@ -14,7 +14,7 @@ from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
 from advisor.config.errors import wrong_use
 from advisor.config.layer import Layer
 from advisor.config.rules import split_codes
-from advisor.engine import PLAIN_GAIN, SURE_GAIN
+from advisor.engine import PLAIN_GAIN
 from advisor.report.model import FORMATS, SHOWS_DETAILS
 
 
@@ -61,7 +61,7 @@ def _check(
             metavar="SPEEDUP",
             envvar="ADVISE_FAIL_ABOVE",
             show_envvar=True,
-            help="Exit with 1 only for a predicted speed-up above this.",
+            help="Exit with 1 only for a gain whose interval lies above this speed-up.",
         ),
     ] = None,
     min_speedup: Annotated[
@@ -71,10 +71,13 @@ def _check(
             metavar="SPEEDUP",
             envvar="ADVISE_MIN_SPEEDUP",
             show_envvar=True,
-            help=f"Leave out smaller predicted gains. Without it, gains from {PLAIN_GAIN} on are"
-            f" told, and those from {SURE_GAIN} on whose whole interval is a gain.",
+            help=f"Leave out smaller predicted gains; {PLAIN_GAIN} when nothing is said.",
         ),
     ] = None,
+    everything: Annotated[
+        bool,
+        typer.Option("--all", help="Show also what saves too little to matter."),
+    ] = False,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -172,6 +175,7 @@ def _check(
     if statistics and chosen_format not in ("full", "concise", "json"):
         raise wrong_use(f"--statistics has no {chosen_format} form: use full, concise or json")
     # an explanation takes the formulas over all sizes, which a list of findings does without
+    scope.resolver.everything = everything
     scope.resolver.details = chosen_format in SHOWS_DETAILS
     request = Request(
         paths=given,

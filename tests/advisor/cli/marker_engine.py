@@ -15,7 +15,7 @@ from importlib import import_module
 from advisor import engine
 from advisor.edits import split_lines
 from advisor.engine import FileResult, Options
-from advisor.finding import Applicability, Finding, Fix, Remark
+from advisor.finding import Applicability, Finding, Fix, Remark, Verdict
 from advisor.source import Edit, SourceProblem, Span
 from tests.advisor.report.report_samples import SHIFTS
 
@@ -53,7 +53,7 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
             span = Span(number, found.start(), number, found.end())
             finding = _finding(path, found[1], float(found[2] or 2), span)
             gain = finding.prediction
-            if options.reports(finding.code, gain.speedup, gain.low):
+            if options.reports(finding.code, gain.speedup):
                 findings.append(finding)
     return FileResult(path, source, tuple(findings), tuple(remarks))
 
@@ -69,7 +69,10 @@ def _finding(path: str, word: str, gain: float, span: Span) -> Finding:
         path=path,
         span=span,
         message=f"{gain:g}x faster: avoid {word}",
-        prediction=replace(SHIFTS.prediction, before_s=gain, after_s=1.0, speedup=gain),
+        prediction=replace(SHIFTS.prediction, before_s=gain, after_s=1.0, speedup=gain, low=gain),
+        verdict=Verdict.GAIN,
+        saves_s=gain - 1,
+        share=1 - 1 / gain,
         fix=fix,
         fingerprint=word,
     )

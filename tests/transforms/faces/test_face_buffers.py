@@ -157,6 +157,8 @@ def test_rewritten_programs_do_what_the_originals_do(tmp_path: Path) -> None:
 
 def test_less_is_predicted_for_what_is_left_out() -> None:
     source = program_text(START.replace("n = 40", "n = 4000") + FILLED)
-    findings = engine.check_source("p.py", source, Options("t3e", {"P": 2}, (), (), 1.0)).findings
+    findings = engine.check_source(
+        "p.py", source, Options("t3e", {"P": 2}, (), (), 1.0, everything=True)
+    ).findings
     (found,) = [one for one in findings if "once, before the loop" in one.message]
     assert found.speedup > 1

@@ -184,7 +184,7 @@ def test_only_the_order_is_proposed_where_whole_columns_are_summed() -> None:
 
 @pytest.mark.parametrize("name", ["ascontiguousarray", "filled", "dictionary", "attributes"])
 def test_a_gain_is_predicted(name: str) -> None:
-    options = Options("t3e", {"P": 8}, (), (), 1.0)
+    options = Options("t3e", {"P": 8}, (), (), 1.0, everything=True)
     findings = engine.check_source("program.py", STAGED[name], options).findings
     assert [one.speedup > 1.5 for one in findings if one.code == "ADV606"] == [True]
 
@@ -238,6 +238,8 @@ for step in range(50):
 @pytest.mark.parametrize(("ranks", "mesh"), [({}, None), ({"P": 8}, "4 x 2"), ({"P": 12}, "4 x 3")])
 def test_ranks_that_the_user_binds_reach_the_rules(ranks: dict[str, int], mesh: str | None) -> None:
     """What ``Compute_dims`` chooses is compared with other shapes once its ranks are known."""
-    findings = engine.check_source("p.py", MESH, Options("t3e", ranks, (), (), 1.0)).findings
+    findings = engine.check_source(
+        "p.py", MESH, Options("t3e", ranks, (), (), 1.0, everything=True)
+    ).findings
     told = [one.message for one in findings if one.code == "ADV605"]
     assert [title.rpartition("not ")[2] for title in told] == ([] if mesh is None else [mesh])

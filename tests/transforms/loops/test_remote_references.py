@@ -121,5 +121,5 @@ def test_private_counts_end_in_one_reduction() -> None:
 @pytest.mark.parametrize("machine", ["t3e", "sp2"])
 def test_a_histogram_is_told_of(machine: str) -> None:
     source = placed(["np.add.at(h, k, 1)"]).source.replace("N=40 M=9", "N=1000000 M=4096")
-    found = check_source("f.py", source, Options(machine, {}, (), (), 1.0))
+    found = check_source("f.py", source, Options(machine, {}, (), (), 1.0, everything=True))
     assert "ADV403" in {finding.code for finding in found.findings}

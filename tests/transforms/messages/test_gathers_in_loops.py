@@ -119,6 +119,8 @@ def test_rewritten_programs_do_what_the_originals_do(tmp_path: Path) -> None:
 def test_a_loop_of_gathers_costs_what_its_iterations_do() -> None:
     known = START.replace("np.arange(30.0) + 100 * rank", "np.ones(30)")
     source = program_text(known + GATHERED)
-    findings = engine.check_source("p.py", source, Options("t3e", {"P": 2}, (), (), 1.0)).findings
+    findings = engine.check_source(
+        "p.py", source, Options("t3e", {"P": 2}, (), (), 1.0, everything=True)
+    ).findings
     (found,) = [one for one in findings if "behind the loop" in one.message]
     assert found.speedup == pytest.approx(4)

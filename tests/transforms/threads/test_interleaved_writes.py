@@ -161,20 +161,26 @@ def test_prices_lie_between_good_and_bad_as_lines_do(element: int) -> None:
 
 def test_profiles_without_supersteps_say_so() -> None:
     source = source_of(BODY, n=100_000)
-    told = check_source("f.py", source, Options("t3e", {"threads": 4}, (), (), 1.0))
+    told = check_source(
+        "f.py", source, Options("t3e", {"threads": 4}, (), (), 1.0, everything=True)
+    )
     assert not told.findings
     assert any("interleaved-writes" in remark.message for remark in told.remarks)
-    found = check_source("f.py", source, Options("powerchallenge", {"threads": 4}, (), (), 1.0))
+    found = check_source(
+        "f.py", source, Options("powerchallenge", {"threads": 4}, (), (), 1.0, everything=True)
+    )
     assert [finding.code for finding in found.findings] == ["ADV301"]
 
 
 def test_loops_that_deal_out_tell_how_many_threads_there_are() -> None:
     source = source_of(BODY, n=100_000, parts=6)
-    (finding,) = check_source("f.py", source, Options("powerchallenge", {}, (), (), 1.0)).findings
-    given = Options("powerchallenge", {"threads": 6}, (), (), 1.0)
+    (finding,) = check_source(
+        "f.py", source, Options("powerchallenge", {}, (), (), 1.0, everything=True)
+    ).findings
+    given = Options("powerchallenge", {"threads": 6}, (), (), 1.0, everything=True)
     (stated,) = check_source("f.py", source, given).findings
     assert finding.speedup == stated.speedup > 1
-    alone = Options("powerchallenge", {"threads": 1}, (), (), 1.0)
+    alone = Options("powerchallenge", {"threads": 1}, (), (), 1.0, everything=True)
     assert not check_source("f.py", source, alone).findings
     read = read_program("f.py", source)
     assert read is not None and read.sizes["threads"].value == 6

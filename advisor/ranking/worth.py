@@ -1,0 +1,183 @@
+"""What a finding is worth to who runs the file: its class, the time it saves, and of what.
+
+A speed-up of a part says little (Amdahl): what is saved is told, with its share of the kernel or
+program. A kernel that is annotated with a distribution is priced as its ranks, and run as one
+process: an edit is offered only if it does not slow that process down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from advisor.analysis.lower import Unpriced
+from advisor.distribution import MeshSpec, NotDistributed
+from advisor.finding import Applicability, Finding, Fix, Verdict
+from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.statements import Choice, Loop, Statement, Unrolled
+from advisor.ranking.compare import cost, time_s
+from costdb.estimate import Missing
+from costdb.expr import Expr, ExprError, evaluate, free_symbols
+from costdb.machines import Machine
+
+GAIN_FROM = 1.05
+"""Low end of the speed-up from which on a finding is a gain."""
+
+MORE_STATEMENTS = 2.0
+"""From this many times the array statements on, Python is taken to be slower by them."""
+
+Sizes = Mapping[str, int | float]
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """What a finding's place is a part of.
+
+    Attributes
+    ----------
+    time_s : float or None
+        The known part of its time; None where it has no price.
+    complete : bool
+        Whether that is all of it.
+    times : float or None
+        How often the place runs in it; None where nobody knows.
+    priced_as : str
+        Whose time it is.
+    """
+
+    time_s: float | None
+    complete: bool
+    times: float | None
+    priced_as: str
+
+
+def weighed(finding: Finding, whole: Whole, *, plan: bool = False) -> Finding:
+    """Return a finding with its class, what it saves, and of what.
+
+    A share of what is known in part only is told where it is too small to matter even so.
+
+    Parameters
+    ----------
+    finding : Finding
+    whole : Whole
+    plan : bool
+        Whether it changes a distribution that nothing in the file executes.
+    """
+    prediction = finding.prediction
+    share = saves_s = None
+    if prediction is not None:
+        saves_s = (prediction.before_s - prediction.after_s) * (whole.times or 1.0)
+        if whole.time_s and whole.times is not None:
+            part = min(saves_s / whole.time_s, 1.0)
+            share = part if whole.complete else None
+            if not whole.complete and replace(finding, share=part).is_small:
+                share = part
+    found = replace(finding, saves_s=saves_s, share=share, priced_as=whole.priced_as)
+    return replace(found, verdict=_verdict(found, plan))
+
+
+def _verdict(finding: Finding, plan: bool) -> Verdict:
+    if plan:
+        return Verdict.PLAN
+    sure = finding.prediction is not None and finding.prediction.low > GAIN_FROM
+    known = finding.share is not None and not finding.is_small
+    return Verdict.GAIN if sure and known else Verdict.UNCERTAIN
+
+
+def redistributes(kernel: Kernel, variant: Kernel) -> bool:
+    """Return whether two kernels differ in how their arrays are said to be laid out.
+
+    Annotations say so, and they are inert: such a change is a plan for a program that is not here.
+    """
+    return any(
+        (array.spec.dims, array.spec.mesh, array.spec.order)
+        != (other.spec.dims, other.spec.mesh, other.spec.order)
+        for name, array in kernel.arrays.items()
+        if (other := variant.arrays.get(name)) is not None
+    )
+
+
+def is_distributed(kernel: Kernel) -> bool:
+    """Return whether some array of a kernel is spread over ranks."""
+    return any(array.spec.mesh.axes for array in kernel.arrays.values())
+
+
+def priced_as(machine: Machine, ranks: Expr, sizes: Sizes, *, distributed: bool) -> str:
+    """Return whose time is predicted: that of ranks, or of the file as it runs by itself."""
+    if not distributed:
+        return f"this file, one process on {machine.name}"
+    known = free_symbols(ranks) <= sizes.keys()
+    count = f"{evaluate(ranks, sizes):g}" if known else "any number of"
+    return f"as {count} {'rank' if count == '1' else 'ranks'} of {machine.name}"
+
+
+def as_one_process(kernel: Kernel) -> Kernel:
+    """Return a kernel without its distributions, as Python runs it."""
+    return replace(
+        kernel, arrays={name: _whole_array(array) for name, array in kernel.arrays.items()}
+    )
+
+
+def _whole_array(array: DeclaredArray) -> DeclaredArray:
+    dims = tuple(NotDistributed() for _ in array.spec.dims)
+    halo = tuple(0 for _ in array.spec.halo)
+    return replace(array, spec=replace(array.spec, dims=dims, mesh=MeshSpec(), halo=halo))
+
+
+def offered(
+    finding: Finding, kernel: Kernel, variant: Kernel, machine: Machine, sizes: Sizes
+) -> Finding:
+    """Return a finding as a plan, its edit for the reader, where it slows one process down."""
+    fix = finding.fix
+    if fix is None or fix.applicability is Applicability.DISPLAY or not is_distributed(kernel):
+        return finding
+    if machine.section("arrays"):
+        before, after = (_alone_s(one, machine, sizes) for one in (kernel, variant))
+        slower, what = 1.0, "times as long"
+    else:
+        # it was measured with compiled programs, and does not say what Python takes for a statement
+        before, after = (_statements(one, sizes) for one in (kernel, variant))
+        slower, what = MORE_STATEMENTS, "times as many array statements"
+    if not before or after is None or after <= slower * before:
+        return finding
+    argument = (
+        f"{fix.legality}; not applied: run as one process, this file would take"
+        f" {after / before:.3g} {what}"
+    )
+    shown = Fix(Applicability.DISPLAY, argument, fix.edits)
+    return replace(finding, fix=shown, verdict=Verdict.PLAN)
+
+
+def _alone_s(kernel: Kernel, machine: Machine, sizes: Sizes) -> float | None:
+    try:
+        costed = cost(at_sizes(as_one_process(kernel), sizes), machine, closed=False, parts=False)
+        return None if isinstance(costed, Missing) else time_s(costed, sizes)
+    except (Unpriced, ExprError):
+        return None
+
+
+def _statements(kernel: Kernel, sizes: Sizes) -> float | None:
+    try:
+        return _executed(at_sizes(kernel, sizes).body, {})
+    except ExprError:
+        return None
+
+
+def _executed(body: Iterable[Statement], inside: Sizes) -> float:
+    """Return how many statements run, with each loop's variable taken at its middle."""
+    total = 0.0
+    for statement in body:
+        match statement:
+            case Loop():
+                low, high = (float(evaluate(e, inside)) for e in (statement.low, statement.high))
+                middle = {**inside, statement.variable: int(low + high) // 2}
+                trips = max(0.0, (high - low) / statement.step)
+                total += trips * _executed(statement.body, middle)
+            case Choice():
+                total += _executed((*statement.then, *statement.orelse), inside)
+            case Unrolled():
+                total += _executed(statement.body, inside)
+            case _:
+                total += 1
+    return total

@@ -1,0 +1,85 @@
+"""What is said of a file that holds nothing to analyse: that it was not, and why.
+
+A file without marks may be free of arrays or full of them: only of the first is nothing to gain.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood
+
+LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "paddle", "mlx")
+"""Array libraries that no model here describes."""
+
+SIZES = "uses NumPy arrays, the sizes of which are not known"
+
+_IMPORTED = re.compile(
+    rf"^[ \t]*(?:import|from)[ \t]+(?:[\w., \t]+,[ \t]*)?({'|'.join(LIBRARIES)})\b", re.MULTILINE
+)
+_NUMPY = re.compile(r"^[ \t]*(?:import|from)[ \t]+numpy\b", re.MULTILINE)
+_ANY = re.compile(rb"\b(?:numpy|" + "|".join(LIBRARIES).encode() + rb")\b")
+
+
+def may_use_arrays(data: bytes) -> bool:
+    """Return whether a file may use an array library; cheap, and never wrongly False."""
+    return _ANY.search(data) is not None
+
+
+def unsupported(source: str) -> tuple[str, ...]:
+    """Return the array libraries that a file imports and that are not supported."""
+    return tuple(dict.fromkeys(_IMPORTED.findall(source)))
+
+
+def coverage_of(path: str, source: str) -> Coverage:
+    """Return what is not analysed of a file that has neither marks nor messages nor threads."""
+    if path.endswith(".ipynb"):
+        return _whole(path, "notebooks are not read")
+    libraries = unsupported(source)
+    if not libraries and _NUMPY.search(source) is None:
+        return NOTHING_SEEN if path.endswith((".py", ".pyi", ".pyw")) else _not_python(path, source)
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _whole(path, "does not parse as Python")
+    lines = source.splitlines()
+    found = tuple(
+        NotUnderstood(path, node.lineno, lines[node.lineno - 1].strip(), SIZES)
+        for node in tree.body
+        if _NUMPY.search(source) is not None and _uses(node, _numpy_names(tree))
+    )
+    return Coverage(not_understood=found, unsupported=libraries)
+
+
+def _whole(path: str, reason: str) -> Coverage:
+    return Coverage(not_understood=(NotUnderstood(path, 1, "", reason),))
+
+
+def _not_python(path: str, source: str) -> Coverage:
+    try:
+        ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _whole(path, "is not Python")
+    return NOTHING_SEEN
+
+
+def _numpy_names(tree: ast.Module) -> frozenset[str]:
+    """Return what the names of NumPy and of its functions are in a module."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {
+                alias.asname or alias.name.partition(".")[0]
+                for alias in node.names
+                if alias.name.partition(".")[0] == "numpy"
+            }
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "numpy":
+            names |= {alias.asname or alias.name for alias in node.names}
+    return frozenset(names)
+
+
+def _uses(node: ast.stmt, names: frozenset[str]) -> bool:
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return False
+    return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
