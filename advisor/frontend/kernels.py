@@ -113,6 +113,9 @@ def _kernel(
     comments: Sequence[Span],
     directives: Sequence[AnyDirective],
     context: SourceContext,
+    *,
+    general: bool = False,
+    dtype: str | None = None,
 ) -> Kernel:
     node, own_scope = function.node, function.scopes[-1]
     span_of = reader.span_of
@@ -145,6 +148,13 @@ def _kernel(
         decorators = compilers(function, seen)
     else:
         sizes |= function.sizes
+    typed = scope.declared.keys() - commented.keys() if seen is None else frozenset[str]()
+    if general:
+        kept = scope.declared.keys() if dtype is None else typed
+        scope.declared = {
+            name: _of_any_shape(array, None if name in kept else dtype)
+            for name, array in scope.declared.items()
+        }
     scope.hints = _hints(function, parameters, scope)
     texts = _scalar_texts(scope, own_scope)
     threads = threads_by_line(function.asked, seen, function.line)
@@ -171,6 +181,21 @@ def _kernel(
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
         ),
         asked=seen is None or seen.source != "text",
+        general=lambda dtype: _kernel(
+            path, function, reader, comments, directives, context, general=True, dtype=dtype
+        ),
+        types_are_usual=bool(scope.declared.keys() - typed),
+    )
+
+
+def _of_any_shape(array: DeclaredArray, dtype: str | None) -> DeclaredArray:
+    """Return a declaration with an extent of its own for every dimension."""
+    shape = tuple(f"{array.spec.name}_extent_{axis}" for axis in range(len(array.extents)))
+    return replace(
+        array,
+        spec=replace(array.spec, shape=shape),
+        dtype=dtype or array.dtype,
+        extents=tuple(sym(name) for name in shape),
     )
 
 

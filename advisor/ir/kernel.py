@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from advisor.distribution import ArraySpec
@@ -167,6 +167,14 @@ class Kernel:
     asked : bool
         Whether somebody asked about it, by marking it or by running it. Otherwise its file calls
         it, and what is not understood of it is no news to anybody.
+    general : callable or None
+        Reads it again with an extent of its own for every dimension of the arrays it is given,
+        and where an element type is named, with that one in the place of those that comments or
+        runs tell. None where no shape is declared.
+    runs_through : bool
+        Whether every loop is taken to have iterations, so that what it subscripts is there.
+    types_are_usual : bool
+        Whether some element type is told by a comment or a run, and not by the source's types.
     """
 
     name: str
@@ -179,6 +187,9 @@ class Kernel:
     context: SourceContext = field(repr=False)
     observed: frozenset[str] = frozenset()
     asked: bool = True
+    general: Callable[[str | None], Kernel] | None = field(default=None, compare=False, repr=False)
+    types_are_usual: bool = field(default=False, compare=False, repr=False)
+    runs_through: bool = field(default=False, compare=False, repr=False)
 
     def with_body(self, body: tuple[Statement, ...]) -> Kernel:
         """Return the kernel with other statements."""

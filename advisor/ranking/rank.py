@@ -23,6 +23,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.ranking.compare import WORTH, Costed, compared, cost, in_parts, time_s
 from advisor.ranking.findings import Candidate, Place, rivals_of
+from advisor.ranking.generality import held
 from advisor.ranking.judged import Judged, Subject, judged_here, judged_in_full, over_sizes
 from advisor.ranking.own_cores import ranks_of
 from advisor.ranking.shortlist import shortlist
@@ -224,7 +225,9 @@ def _rank(
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
                 given = subject, transform, chosen, found, rivals
                 told = judged_in_full(*given, formulas=formulas) if details else judged_here(*given)
-                judged.append(replace(told, finding=_valued(told.finding, subject, chosen, around)))
+                judged.append(
+                    replace(told, finding=_valued(told.finding, subject, transform, chosen, around))
+                )
     judged.sort(key=lambda one: one.finding.order)
     ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold))
     if gains < 2:
@@ -243,10 +246,15 @@ def _priced_as(place: Place, kernel: Kernel, machine: Machine, sizes: Sizes) -> 
 
 
 def _valued(
-    finding: Finding, subject: Subject, chosen: Candidate[Proposal], whole: Whole
+    finding: Finding,
+    subject: Subject,
+    rule: Transform,
+    chosen: Candidate[Proposal],
+    whole: Whole,
 ) -> Finding:
     kernel, variant = subject.kernel, chosen.proposal.variant
     found = weighed(finding, whole, plan=redistributes(kernel, variant))
+    found = held(found, rule, kernel, chosen.proposal)
     return offered(found, kernel, variant, subject.machine, subject.sizes.values)
 
 
@@ -352,6 +360,7 @@ def _rank_open(
         whole = Whole(None, False, None, _priced_as(place, kernel, machine, sizes))
         plan = redistributes(kernel, best.proposal.variant)
         finding = weighed(finding, whole, plan=plan)
+        finding = held(finding, transform, kernel, best.proposal)
         judged.append(Judged(finding, *(one.priced for one in sides)))
     judged.sort(key=lambda one: one.finding.code)
     if judged:

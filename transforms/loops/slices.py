@@ -133,7 +133,8 @@ class Sliced:
             if variable in self.clamped:
                 made.append(Range(low, maximum(loop.low, loop.high) + distance))
                 continue
-            if not (self.known.non_negative(low) and self.known.non_negative(extent - high)):
+            ends_inside = self.kernel.runs_through or self.known.non_negative(extent - high)
+            if not (self.known.non_negative(low) and ends_inside):
                 return None
             counts = self.known.non_negative(high)
             if not counts and not self.known.empty_when_negative(low, high, extent):
