@@ -14,6 +14,7 @@ from costdb.expr import num, sym
 from costdb.interpretation import Interpretation, Step
 from costdb.lines.coefficients import Bill
 from costdb.machines import Machine
+from costdb.omission import Omission
 from costdb.pgas.model import price_remote_group
 from costdb.quantity import Quantity
 from costdb.work import Region, RemoteElements, RemoteGroup, Then
@@ -67,6 +68,10 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
         known = {k: q for k, q in (stated | own).items() if q is not None}
         return _by_steps(work, machine, known)
     each = machine.quantity(SECTION, KEY)
+    if each is None and machine.section("arrays"):
+        # measured with an interpreter, but not what that takes by itself
+        lacks = Omission(0, "interpreted steps", f'machine "{machine.name}" states no {SECTION}')
+        return Priced(num(0), omitted=(lacks,))
     if each is None or not work.loop:
         return Priced(num(0))
     symbol = f"{SECTION}.element"

@@ -139,6 +139,16 @@ def _with_parts(
         raise Unpriced(f"its cost has no value: {error}", span) from error
 
 
+def omits_more(before: Costed, after: Costed) -> str:
+    """Return what a proposal's price lacks that the other one has; empty where that is nothing.
+
+    A lower bound is never ranked above a price that is complete.
+    """
+    known = set(before.formula.omitted)
+    more = [one for one in after.formula.omitted if one not in known]
+    return f"no prediction: line {more[0].line}: {more[0].reason}" if more else ""
+
+
 def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
     """Return the predicted time, rounded so that equal formulas written otherwise are equal."""
     return _rounded(middle(costed.formula, sizes))

@@ -11,7 +11,7 @@ from advisor.ir.spmd.program import RANKS, Program, SizeFact
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Loop, Step
-from advisor.ranking.compare import Costed, compared, time_s
+from advisor.ranking.compare import Costed, compared, omits_more, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
 from advisor.ranking.judged import Judged
 from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_of_opened
@@ -150,6 +150,9 @@ def _best(
         after = cost_steps(proposal.after, machine, proposal.loops)
         if isinstance(after, Missing):
             lost.append(Alternative(proposal.title, None, f"no prediction: {after.what}"))
+            continue
+        if without := omits_more(before.costed, after.costed):
+            lost.append(Alternative(proposal.title, None, without))
             continue
         candidates.append((proposal, after.costed))
         names |= after.costed.sizes

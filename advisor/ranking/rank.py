@@ -21,7 +21,15 @@ from advisor.finding import (
 from advisor.ir.concrete import at_sizes, symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import WORTH, Costed, compared, cost, in_parts, time_s
+from advisor.ranking.compare import (
+    WORTH,
+    Costed,
+    compared,
+    cost,
+    in_parts,
+    omits_more,
+    time_s,
+)
 from advisor.ranking.findings import Candidate, Place, rivals_of
 from advisor.ranking.generality import held
 from advisor.ranking.judged import Judged, Subject, judged_here, judged_in_full, over_sizes
@@ -193,10 +201,12 @@ def _rank(
         proposals = shortlist(transform.propose(kernel), machine, sizes.values)
         for proposal in proposals:
             tried = _tried(proposal, machine, sizes)
-            if isinstance(tried, Candidate):
-                candidates.append(tried)
-            else:
+            if isinstance(tried, Alternative):
                 lost.append(tried)
+            elif without := omits_more(here, tried.costed):
+                lost.append(Alternative(proposal.title, None, without))
+            else:
+                candidates.append(tried)
         # of equally fast ones the one proposed first, which its rule prefers
         candidates.sort(key=lambda candidate: candidate.time_s)
         _drop_without_parts(candidates, lost)

@@ -93,6 +93,17 @@ def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> Ar
     return _CLASSES.get(name, plain)
 
 
+_POWERS = {"2": "square", "1": "positive", "-1": "reciprocal", "0.5": "sqrt"}
+
+
+def _computed_by(value: Elementwise) -> str:
+    """Return the function that NumPy computes an operation by: some powers have one."""
+    exponent = value.operands[-1]
+    if value.operation == "power" and isinstance(exponent, Scalar):
+        return _POWERS.get(exponent.text, "power")
+    return value.operation
+
+
 def product(counts: tuple[Expr, ...]) -> Expr:
     """Return the product of counts."""
     found = ONE
@@ -332,7 +343,7 @@ class Evaluation:
             found = [describe(part, self.types).dtype for part in value.operands]
             loop_dtype = strong(promote(found[0], found[1]))
         operation = operation_class(
-            value.operation, loop_dtype, len(parts), by_one=parts[-1] is None
+            _computed_by(value), loop_dtype, len(parts), by_one=parts[-1] is None
         )
         operands = tuple(part for part in parts if part is not None)
         self.calls.append(

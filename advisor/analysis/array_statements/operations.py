@@ -138,10 +138,13 @@ def scan(
 
 
 def without_calls(made: list[Process]) -> tuple[list[Process], tuple[Visit, ...]]:
-    """Return the work of products without their calls, and what the last of these multiplies."""
+    """Return the work of products without their last call, and what that multiplies.
+
+    What the factors themselves are made by stays.
+    """
     match made:
-        case [*before, Leaf(Statement(calls=(*_, call)) as work)]:
-            return [*before, Leaf(replace(work, calls=()))], call.operands
+        case [*before, Leaf(Statement(calls=(*others, call)) as work)]:
+            return [*before, Leaf(replace(work, calls=tuple(others)))], call.operands
     raise NotPriced("a product of something that is not computed element by element")
 
 

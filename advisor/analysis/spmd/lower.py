@@ -42,6 +42,7 @@ from costdb.expr import Expr, ExprError, free_symbols, less, num, substitute, sy
 from costdb.expr.nodes import Num
 from costdb.process.terms import Branch as Chosen
 from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
+from costdb.work import Unknown as Unpriced
 from costdb.work import Work
 
 Node = TypeVar("Node")
@@ -113,8 +114,10 @@ class _Lowering:
                 bindings[name] = num(0)
         return substitute(expr, bindings) if bindings.keys() & free_symbols(expr) else expr
 
-    def gap(self, reason: str, span: Span) -> None:
+    def gap(self, reason: str, span: Span) -> Process:
+        """Return work that nobody can price."""
         self.gaps.setdefault(Gap(reason, span))
+        return Leaf(Unpriced(span.start_line, "", reason))
 
     def block(self, steps: tuple[Step, ...]) -> list[Process]:
         """Return what a block does."""
@@ -240,7 +243,8 @@ class _Lowering:
             return [Chosen(value, then, orelse)], False
         if condition.kind is not ConditionKind.RANK:
             told = f"`if {condition.text}` is not known: its longer part counts"
-            self.gap(told, condition.span)
+            unknown = self.gap(told, condition.span)
+            return [Parallel((then, orelse)), unknown], False
         return [Parallel((then, orelse))], False
 
     def _value(self, expr: Expr) -> Expr | None:
@@ -259,7 +263,7 @@ class _Lowering:
                     sends -= 1
                     continue
                 if step.pickled and sent == []:
-                    self.gap(f"nothing says how much `{step.method}` receives", step.span)
+                    yield self.gap(f"nothing says how much `{step.method}` receives", step.span)
                     continue
             if isinstance(step, _STEPS):
                 yield from self._step(step, flat[number + 1 :])
@@ -283,13 +287,13 @@ class _Lowering:
                 case Loop():
                     yield from self._repeated(step, ())
                 case Unknown(reason, span, _):
-                    self.gap(reason, span)
+                    yield self.gap(reason, span)
                 case Wait() | Leave() | Branch() | Call():
                     pass
         except NoWork as unknown:
-            self.gap(str(unknown), _span(step))
+            yield self.gap(str(unknown), _span(step))
         except ExprError as error:
-            self.gap(f"sizes that contradict each other: {error}", _span(step))
+            yield self.gap(f"sizes that contradict each other: {error}", _span(step))
 
     def within(self, loops: tuple[Loop, ...], body: tuple[Step, ...]) -> list[Process]:
         """Return what steps do that stand in loops, of which the first is the outermost."""
@@ -302,7 +306,7 @@ class _Lowering:
         """Yield a loop around others and its body; one of unknown length counts once."""
         before = dict(self.bindings)
         if loop.trips is None:
-            self.gap(f"{loop.why}: it counts once", loop.span)
+            yield self.gap(f"{loop.why}: it counts once", loop.span)
             yield from self.within(loops, loop.body)
             return
         turn = f"{loop.variable}.turn" if loop.variable else "turn"

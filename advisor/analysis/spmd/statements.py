@@ -135,6 +135,17 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
                 length=count if step.length is None else step.length,
                 steps=step.steps,
             )
+        case "scan":
+            return ArrayCall(
+                ArrayOperation.SCAN,
+                dtype,
+                elements,
+                result,
+                operands,
+                fresh,
+                axis_from_last=step.axis_from_last,
+                length=step.length,
+            )
         case "product":
             # two vectors make one number
             made, operation = elements if stores else num(1), ArrayOperation.MATMUL

@@ -175,10 +175,13 @@ class Composed:
         return Elementwise("sqrt", (found,)) if name == "std" else found
 
     def _clipped(self, operand: Value, arguments: Arguments) -> Value:
+        given = operand
         for bound, operation in (("a_min", "maximum"), ("a_max", "minimum")):
             node = arguments.get(bound)
             if node is not None and not is_none(node):
                 operand = Elementwise(operation, (operand, self.read(node)))
+        if operand is given:
+            raise NotUnderstood("a clip without bounds")
         self.scope.type_of(operand)  # shapes must agree
         return operand
 

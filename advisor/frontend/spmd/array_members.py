@@ -29,7 +29,7 @@ from advisor.frontend.spmd.values import (
     Value,
 )
 from advisor.ir.spmd.memory import Order, Origin, View
-from advisor.ir.spmd.steps import Compute, Copy
+from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.source import Span
 from costdb.expr import num
 
@@ -57,6 +57,10 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
             return External(f"numpy.{view.dtype}") if view.dtype else Opaque("its element type")
         case "flat":
             return Array(View(view.buffer, view.region, view.text, span, flat=True))
+        case "imag" if view.dtype is not None and not view.dtype.startswith("complex"):
+            made = run.fresh(run.text_of(span), view.dtype, view.shape, Origin.NEW, span)
+            run.emit(Allocate(made.buffer, span))
+            return Array(made)
         case "real" | "imag":
             return _seen_as(view, of_elements(name, view.dtype), run, span)
         case "flags" | "data" | "base" | "strides" | "ctypes":

@@ -64,6 +64,11 @@ def augment(node: cst.AugAssign, run: Run) -> None:
     loaded = run.steps[-1][-1] if run.steps[-1] else None
     right = evaluate(node.value, run)
     span = run.statement
+    if isinstance(left, Array) and operator == "MatrixMultiply":
+        made = elementwise.product(left, right, run, span)
+        if isinstance(made, Array):
+            run.emit(Copy(left.view, made.view, span))
+        return
     if isinstance(left, Array):
         elementwise.elementwise((left, right), run, span, operator, target=left.view)
         return

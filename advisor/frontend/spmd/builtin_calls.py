@@ -36,6 +36,7 @@ print isinstance hasattr setattr id repr format callable input open iter next su
 globals locals type issubclass delattr hash chr ord hex bin
 """
 _QUIET = frozenset(_QUIET_NAMES.split())
+_GOES_THROUGH = frozenset({"sorted", "list", "tuple", "set", "sum", "min", "max", "any", "all"})
 _CLOCKS = frozenset({"time.time", "time.perf_counter", "time.process_time", "timeit.default_timer"})
 # nothing of these takes time that matters, or returns anything that does
 _HARMLESS = (
@@ -105,6 +106,8 @@ def forget(value: Value, run: Run) -> None:
 
 def _builtin(name: str, values: list[Value], given: list[Argument], run: Run, span: Span) -> Value:
     first = values[0] if values else None
+    if name in _GOES_THROUGH and any(isinstance(value, Array) for value in values):
+        run.unknown(f"the time of `{name}` of an array is not known", span)
     match name:
         case "len" if first is not None:
             return _length(first, run)

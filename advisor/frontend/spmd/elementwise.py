@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence as Many
+from fractions import Fraction
 
 from advisor.dtypes import Kind, UnknownDtype, dtype_of
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Value
+from advisor.ir.shapes import promote
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Compute
 from advisor.source import Span
@@ -18,6 +20,10 @@ _COMPARING = frozenset(
 _NUMPY_NAMES = {
     "FloorDivide": "floor_divide",
     "Modulo": "remainder",
+    "mod": "remainder",
+    "fmod": "remainder",
+    "fabs": "absolute",
+    "angle": "arctan2",
     "Minus": "negative",
     "NotEqual": "not_equal",
     "LessThan": "less",
@@ -27,6 +33,7 @@ _NUMPY_NAMES = {
 }
 """LibCST's names of operators whose lower case is not NumPy's."""
 
+HALF = Fraction(1, 2)
 Shape = tuple[Expr, ...]
 
 
@@ -48,8 +55,17 @@ def elementwise(
             run.text_of(span), dtype, shape, Origin.COMPUTED, span, order, sources=tuple(views)
         )
     name = _NUMPY_NAMES.get(operation, operation.lower())
+    if name == "power" and len(operands) == 2:
+        name = power_of(operands[1], run)
     run.emit(Compute(target, tuple(views), size_of(shape), "elementwise", span, name))
     return Array(target)
+
+
+def power_of(exponent: Value, run: Run) -> str:
+    """Return the function that NumPy computes a power by."""
+    number = run.number(exponent) if isinstance(exponent, Number) else None
+    known = {num(2): "square", num(1): "positive", num(-1): "reciprocal", num(HALF): "sqrt"}
+    return "power" if number is None else known.get(number, "power")
 
 
 def product(left: Value, right: Value, run: Run, span: Span) -> Value:
@@ -129,19 +145,10 @@ def _kind(name: str) -> Kind | None:
 
 
 def _wider(one: str, other: str) -> str:
-    order = (Kind.BOOLEAN, Kind.INTEGER, Kind.FLOATING, Kind.COMPLEX)
     try:
-        left, right = dtype_of(one), dtype_of(other)
+        return promote(dtype_of(one).name, dtype_of(other).name)
     except UnknownDtype:
         return one
-    if left.kind is right.kind:
-        return one if left.itemsize_bytes >= right.itemsize_bytes else other
-    low, high = sorted((left, right), key=lambda d: order.index(d.kind))
-    if high.kind is Kind.FLOATING and low.kind is Kind.INTEGER and low.itemsize_bytes >= 4:
-        return "float64"
-    if high.kind is Kind.COMPLEX and low.itemsize_bytes >= 8:
-        return "complex128"
-    return high.name
 
 
 def _with_number(array: str, number: str) -> str:

@@ -39,6 +39,8 @@ def subscript(owner: Value, index: Value, run: Run, span: Span, text: str) -> Va
             known = f"{owner.text}[{'...' if at is None else at}]" if owner.text else ""
             why = f"an element of `{owner.text}`" if owner.text else owner.why
             return Opaque(why, text=known, foreign=owner.foreign, varies=owner.varies)
+    if isinstance(owner, External) and owner.path.startswith("numpy."):
+        run.unknown(f"the time of `{owner.path}[...]` is not known", span)
     return Opaque("a subscript of something that is not followed")
 
 
@@ -277,6 +279,8 @@ def _is_negative(expr: Expr) -> bool:
 def _picked(view: View, parts: list[Value], run: Run, span: Span, text: str) -> Value:
     """Return the copy that indexing by an array or a list makes."""
     shape = None
+    if any(isinstance(part, Array) and part.view.dtype == "bool" for part in parts):
+        run.unknown("how many elements a mask chooses is not known", span)
     if len(parts) == 1 and view.shape is not None:
         chosen = parts[0]
         count: tuple[Expr, ...] | None = None

@@ -6,7 +6,7 @@ from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.naming.names import ARRAY_MODULES
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Text, Value
+from advisor.frontend.spmd.values import Array, External, Nothing, Opaque, Text, Value
 from advisor.ir.spmd.memory import Order
 from advisor.ir.spmd.steps import Compute
 from advisor.source import Span
@@ -91,7 +91,5 @@ def numpy_number(name: str) -> str | None:
 def unknown_function(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Note work of unknown size on the arrays that a function is given."""
     views = tuple(v.view for v in arguments.values() if isinstance(v, Array))
-    if not views and all(isinstance(v, Number) for v in arguments.values()):
-        return Opaque(f"the result of numpy.{name} is not known")
     run.emit(Compute(None, views, None, "call", span))
     return Opaque(f"the result of numpy.{name} is not known")

@@ -36,6 +36,7 @@ sum prod max min amax amin mean std var any all argmax argmin median ptp nansum 
 nanmin average count_nonzero
 """
 REDUCTIONS = frozenset(_REDUCTIONS_NAMES.split())
+_SELECTIONS = frozenset({"median"})
 SCANS = frozenset({"cumsum", "cumprod"})
 _FLOATING = frozenset({"arctan2", "hypot"})
 _COMPARISONS = frozenset(
@@ -70,6 +71,9 @@ def reduction(
     name: str, view: View, rest: Arguments, run: Run, span: Span, *, function: bool = False
 ) -> Value:
     """Return a reduction of an array, over all of it or along an axis: a method's or function's."""
+    if name in _SELECTIONS:
+        # it sorts in part: no rate is known
+        run.emit(Compute(None, (view,), None, "call", span))
     steps = steps_of(name, function=function)
     axis = rest.at(0, "axis")
     run_length = view.count
@@ -114,6 +118,8 @@ def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     values = arguments.values()
     out = arguments.keyword("out")
     if any(isinstance(v, Array) for v in values):
+        if arguments.keyword("where") is not None or not _fits(out, values):
+            return unknown_function(name, arguments, run, span)
         operation = {"divide": "Divide", "true_divide": "Divide"}.get(name, name)
         if len(values) == 3 and name not in ("where", "clip") and isinstance(values[2], Array):
             out, values = values[2], values[:2]
@@ -130,6 +136,14 @@ def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     if all(isinstance(v, Number) for v in values) and values:
         return _number_function(name, values, run)
     return Opaque(f"numpy.{name} of something that is not followed")
+
+
+def _fits(out: Value | None, values: list[Value]) -> bool:
+    """Return whether a result is not repeated to fill the array that it is stored in."""
+    if not isinstance(out, Array) or out.view.shape is None:
+        return True
+    found = elementwise.broadcast([v.view.shape for v in values if isinstance(v, Array)])
+    return found is None or found == out.view.shape
 
 
 def _of_type(made: Array, dtype: str | None) -> Array:
@@ -154,17 +168,37 @@ def _chosen(values: list[Value], arguments: Arguments, run: Run, span: Span) -> 
 
 def scan(name: str, view: View, rest: Arguments, run: Run, span: Span) -> Value:
     """Return a prefix sum or product: of all elements in a row where no axis is stated."""
-    axis = rest.at(0, "axis")
-    made = elementwise.elementwise((Array(view),), run, span, name)
-    found = _of_type(made, stated_dtype(rest, 1, of_reduction(name, view.dtype)))
-    if axis is not None and not isinstance(axis, Nothing):
-        return found
-    shape = view.shape
+    axis, shape = rest.at(0, "axis"), view.shape
+    along = None if axis is None or isinstance(axis, Nothing) else run.integer(axis)
     if shape is not None and len(shape) == 1:
-        return found
-    extents = None if view.count is None else (view.count,)
-    buffer = found.view.buffer
-    return Array(run.fresh(buffer.name, buffer.dtype, extents, Origin.COMPUTED, span))
+        along = 0
+    out = rest.keyword("out")
+    dtype = stated_dtype(rest, 1, of_reduction(name, view.dtype))
+    extents: Shape | None
+    if axis is None or isinstance(axis, Nothing):
+        extents = None if view.count is None else (view.count,)
+    else:
+        extents = shape
+    made = run.fresh(run.text_of(span), dtype, extents, Origin.COMPUTED, span, sources=(view,))
+    target = out.view if isinstance(out, Array) else made
+    known = name == "cumsum" and shape is not None and along is not None
+    if known and -len(shape or ()) <= (along or 0) < len(shape or ()):
+        assert shape is not None and along is not None
+        place = along % len(shape)
+        run.emit(
+            Compute(
+                target,
+                (view,),
+                view.count,
+                "scan",
+                span,
+                axis_from_last=len(shape) - 1 - place,
+                length=shape[place],
+            )
+        )
+    else:
+        run.emit(Compute(target, (view,), None, "call", span))
+    return Array(target)
 
 
 def _number_function(name: str, values: list[Value], run: Run) -> Value:
@@ -246,6 +280,17 @@ def same(arguments: Arguments, run: Run, span: Span) -> Value:
     if not isinstance(first, Array):
         return Opaque("of something that is not known to be an array")
     return elementwise.elementwise((first,), run, span, "move")
+
+
+def sorted_copy(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return a sorted array, the time of which hangs on its keys."""
+    first = arguments.at(0)
+    if not isinstance(first, Array):
+        return unknown_function("sort", arguments, run, span)
+    view = first.view
+    made = run.fresh(run.text_of(span), view.dtype, view.shape, Origin.COMPUTED, span)
+    run.emit(Compute(made, (view,), None, "call", span))
+    return Array(made)
 
 
 def dot(arguments: Arguments, run: Run, span: Span) -> Value:

@@ -20,6 +20,7 @@ from advisor.frontend.spmd.numpy_arithmetic import (
     same,
     scalar_type,
     scan,
+    sorted_copy,
     ufunc,
 )
 from advisor.frontend.spmd.numpy_created import (
@@ -138,6 +139,12 @@ def _raveled(arguments: Arguments, run: Run, span: Span) -> Value:
     return Opaque("of something that is not known to be an array")
 
 
+def _rolled(arguments: Arguments, run: Run, span: Span) -> Value:
+    if isinstance(arguments.at(1, "shift"), Array):
+        return unknown_function("roll", arguments, run, span)
+    return same(arguments, run, span)
+
+
 def _norm(arguments: Arguments, run: Run, span: Span) -> Value:
     first = arguments.at(0)
     if not isinstance(first, Array):
@@ -204,9 +211,9 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "matmul": dot,
     "vdot": dot,
     "inner": dot,
-    "roll": same,
+    "roll": _rolled,
     "flip": _flipped,
-    "sort": same,
+    "sort": sorted_copy,
     "linalg.norm": _norm,
     "diff": _differences,
     "searchsorted": _searched,

@@ -9,6 +9,7 @@ from advisor.frontend.spmd.numpy_arguments import (
     numpy_number,
     stated_dtype,
     stated_order,
+    unknown_function,
 )
 from advisor.frontend.spmd.numpy_rearranged import copied_array
 from advisor.frontend.spmd.run import Run
@@ -92,6 +93,8 @@ def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | Non
 
 def linspace(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return a vector of evenly spaced numbers."""
+    if any(isinstance(value, Array) for value in arguments.values()):
+        return unknown_function("linspace", arguments, run, span)
     count = arguments.at(2, "num")
     extent = num(50) if count is None else run.number(count, "num")
     dtype = stated_dtype(arguments, 5, "float64")
