@@ -43,9 +43,11 @@ def render(report: Report, style: Style) -> str:
 def block(finding: Finding, source: str | None, style: Style) -> list[str]:
     """Return at most `MOST_LINES` about a finding; with its statement where there is a source."""
     shown = [] if source is None else excerpt(source, finding.span, style, finding.reason)
+    told = rows(finding)
+    if display_width(told["time"]) > style.width - _LABEL:
+        shown = shown[:2]  # whose time it is must be said; `explain` has the reason too
     what = shortened(sentence(finding.title), style.width - 2)
     lines = [_head(finding, style), f"  {what}", *([""] * bool(shown)), *shown, ""]
-    told = rows(finding)
     spare = MOST_LINES - len(lines) - len(told)
     for name, text in told.items():
         # what does not fit goes on where there is a line left, and else is left to `explain`
