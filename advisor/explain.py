@@ -7,7 +7,6 @@ from dataclasses import replace
 from advisor.engine import Options, needs_reading, seen_functions
 from advisor.finding import Finding
 from advisor.ranking.judged import Judged
-from advisor.report.places import last_line
 
 
 def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
@@ -56,4 +55,4 @@ def at_line(judged: tuple[Judged, ...], line: int) -> tuple[Judged, ...]:
 
 def covers(finding: Finding, line: int) -> bool:
     """Return whether the statement of a finding covers a line, from 1."""
-    return finding.span.start_line <= line <= last_line(finding.span)
+    return finding.span.start_line <= line <= finding.span.last_line

@@ -245,6 +245,11 @@ class Finding:
     priced_as: str = ""
 
     @property
+    def title(self) -> str:
+        """What to do: the message without the gain that it starts with."""
+        return self.message.partition(": ")[2] or self.message
+
+    @property
     def speedup(self) -> float:
         """Predicted speed-up; 0 where none is predicted, so that such findings come last."""
         return 0.0 if self.prediction is None else self.prediction.speedup
@@ -305,6 +310,8 @@ class Coverage:
         Array libraries that a file uses and nobody here models, such as ``cupy``.
     unpriced : tuple of str
         Why the machine prices no such thing, as ``3 parallel loops: t3e describes no threads``.
+    incomplete : tuple of str
+        Names of kernels and functions that were not read or not priced in full.
     """
 
     analysed: tuple[str, ...] = ()
@@ -312,6 +319,13 @@ class Coverage:
     not_understood: tuple[NotUnderstood, ...] = ()
     unsupported: tuple[str, ...] = ()
     unpriced: tuple[str, ...] = ()
+    incomplete: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether everything was analysed and priced."""
+        parts = (self.not_understood, self.unsupported, self.unpriced, self.incomplete)
+        return not any(parts)
 
     def and_also(self, other: Coverage) -> Coverage:
         """Return what both say."""
@@ -321,6 +335,7 @@ class Coverage:
             self.not_understood + other.not_understood,
             tuple(dict.fromkeys((*self.unsupported, *other.unsupported))),
             self.unpriced + other.unpriced,
+            self.incomplete + other.incomplete,
         )
 
 

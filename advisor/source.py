@@ -18,6 +18,12 @@ class Span:
     end_line: int
     end_column: int
 
+    @property
+    def last_line(self) -> int:
+        """The last line of which this holds some text."""
+        ends_above = self.end_column == 0 and self.end_line > self.start_line
+        return self.end_line - 1 if ends_above else self.end_line
+
     def contains(self, other: Span) -> bool:
         """Return whether `other` lies within this span."""
         return (self.start_line, self.start_column) <= (

@@ -93,8 +93,10 @@ def report(wanted: Wish) -> None:
         for problem in advice.problems:
             log.warning("%s", problem)
         if wanted.form == "warnings":
+            from advisor.report.rows import headline
+
             for finding in advice.findings:
-                message = f"{finding.code} {finding.message}"
+                message = f"{finding.code} {headline(finding)}"
                 line = finding.span.start_line
                 warnings.warn_explicit(message, AdviceWarning, finding.path, line)
             return

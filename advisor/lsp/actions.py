@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from advisor.edits import apply_edits, split_lines
 from advisor.finding import Applicability, Finding
+from advisor.report.rows import headline
 from advisor.source import Edit, Span
 
 
@@ -30,7 +31,7 @@ class Offer:
     Attributes
     ----------
     title : str
-        Starts with the gain, for a rewrite.
+        Starts with the class and the gain, for a rewrite.
     kind : str
         One of `KINDS`.
     preferred : bool
@@ -61,11 +62,11 @@ def offers(findings: Iterable[Finding], only: Sequence[str] | None) -> Iterator[
     for finding in chosen:
         applicability = _applicability(finding)
         if applicability is Applicability.SAFE and quick:
-            yield Offer(Purpose.REWRITE, finding.message, QUICK_FIX, True, finding)
+            yield Offer(Purpose.REWRITE, headline(finding), QUICK_FIX, True, finding)
         elif applicability is Applicability.SAFE and refactoring:
-            yield Offer(Purpose.REWRITE, finding.message, REWRITE, False, finding)
+            yield Offer(Purpose.REWRITE, headline(finding), REWRITE, False, finding)
         elif applicability is Applicability.UNSAFE and refactoring:
-            title = f"{finding.message} (unsafe: results may differ)"
+            title = f"{headline(finding)} (unsafe: results may differ)"
             yield Offer(Purpose.REWRITE, title, REWRITE, False, finding)
     if quick:
         for finding in chosen:

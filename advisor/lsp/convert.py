@@ -14,6 +14,7 @@ from advisor.lsp.analyses import Answer
 from advisor.lsp.document import Change, Document, Position
 from advisor.lsp.hints import Hint
 from advisor.lsp.hover import hover_markdown, hover_plain
+from advisor.report.rows import headline, is_gain
 from advisor.source import Edit, SourceProblem, Span
 
 SOURCE = "advise"
@@ -47,15 +48,16 @@ def diagnostics(
 
 
 def diagnostic(document: Document, finding: Finding, pages: Mapping[str, str]) -> types.Diagnostic:
-    """Return a finding as a diagnostic; its message starts with the gain."""
+    """Return a finding as a diagnostic; its message starts with its class and the gain."""
+    severity = types.DiagnosticSeverity
     href = pages.get(finding.code)
     return types.Diagnostic(
         range=range_of(document, finding.span),
-        severity=types.DiagnosticSeverity.Information,
+        severity=severity.Warning if is_gain(finding) else severity.Information,
         code=finding.code,
         code_description=types.CodeDescription(href) if href else None,
         source=SOURCE,
-        message=finding.message,
+        message=headline(finding),
     )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from advisor.finding import Applicability, Confidence, Finding, Prediction
+from advisor.finding import Applicability, Finding, Prediction
 from advisor.lsp.markdown import plain, table
+from advisor.report.rows import MAYBE_SLOWER, headline, when
 from advisor.report.units import Column, column_for, duration, ratio
 
 _FIXES = {
@@ -32,20 +33,16 @@ def hover_markdown(findings: Iterable[Finding], *, current: bool) -> str:
 
 def hover_plain(findings: Iterable[Finding], *, current: bool) -> str:
     """Return the same for an editor that shows no Markdown."""
-    from advisor.report.full import render
-    from advisor.report.model import Report
+    from advisor.report.full import block
     from advisor.report.style import Style
 
-    chosen = tuple(findings)
-    machine = chosen[0].evidence.machine
-    text = render(Report(machine, chosen, (), {}), Style())
-    blocks = text.rstrip("\n").rsplit("\n\n", 1)[0]
+    blocks = "\n\n".join("\n".join(block(one, None, Style())) for one in findings)
     return blocks if current else f"{blocks}\n\n(as predicted before the last edits)"
 
 
 def _sections(finding: Finding) -> Iterator[str]:
     evidence = finding.evidence
-    yield f"**{plain(finding.message)}**"
+    yield f"**{plain(headline(finding))}**"
     yield f"{finding.code} {plain(finding.name)}, kernel {plain(finding.kernel)}"
     if finding.prediction is not None:
         yield _costs(finding, finding.prediction)
@@ -56,12 +53,8 @@ def _sections(finding: Finding) -> Iterator[str]:
             f"{alternative.title}, {_time(alternative.time_s)}: {alternative.reason}"
             for alternative in finding.alternatives
         )
-    if finding.condition is not None:
-        names = ", ".join(finding.condition.open_sizes)
-        yield f"**Pays** for {plain(finding.condition.text)}; nothing binds {plain(names)}"
-    elif finding.crossovers:
-        pays = "; ".join(crossover.pays for crossover in finding.crossovers)
-        yield f"**Pays** for {plain(pays)}, all else equal"
+    if place := when(finding):
+        yield plain(place[:1].upper() + place[1:])
     if finding.assumptions:
         sizes = ", ".join(f"{a.name} = {a.value} ({a.origin})" for a in finding.assumptions)
         yield f"**Rests on** {plain(sizes)}"
@@ -120,8 +113,10 @@ def _trust(finding: Finding) -> str:
 
 def _cautions(finding: Finding) -> Iterator[str]:
     prediction = finding.prediction
-    if prediction is not None and prediction.confidence is Confidence.LOW:
-        yield "low confidence: the interval reaches where there is no gain"
+    if prediction is not None and prediction.low <= 1:
+        yield MAYBE_SLOWER
+    for one in () if prediction is None else prediction.omitted:
+        yield f"no price for `{one.text}` (line {one.line}), {one.reason}: a lower bound"
     if prediction is not None and not prediction.in_range:
         yield "outside the range that the machine was calibrated for"
     yield from finding.evidence.remarks

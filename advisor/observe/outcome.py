@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import os
 from dataclasses import asdict
+from functools import reduce
 from typing import Any
 
 from advisor.compiler.advice import Advice, advise_on, store
@@ -88,6 +89,7 @@ def _store_messages(messages: list[tuple[str, str, dict[str, Any]]], program: st
 
 
 def _rendered(advice: Advice, output_format: str) -> str:
+    from advisor.finding import NOTHING_SEEN, Coverage
     from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
     from advisor.report.style import Style
 
@@ -97,6 +99,13 @@ def _rendered(advice: Advice, output_format: str) -> str:
         from advisor.report.rule_page import page
 
         documentation = {rule.code: page(rule) for rule in installed_rules()}
-    sources = {result.path: result.source for result in advice.results}
-    report = Report(advice.machine, advice.findings, advice.remarks, sources, documentation)
+    report = Report(
+        advice.machine,
+        advice.findings,
+        advice.remarks,
+        {result.path: result.source for result in advice.results},
+        documentation,
+        looked_into=len(advice.results),
+        coverage=reduce(Coverage.and_also, (one.coverage for one in advice.results), NOTHING_SEEN),
+    )
     return renderer(output_format)(report, Style())

@@ -404,7 +404,10 @@ def _not_understood(path: str, kernel: Kernel, unknown: Unpriced, when: str = ""
     return Ranked(
         (),
         (Remark(path, kernel.name, unknown.span, message),),
-        coverage=Coverage(not_understood=(NotUnderstood(path, line, text, unknown.reason),)),
+        coverage=Coverage(
+            not_understood=(NotUnderstood(path, line, text, unknown.reason),),
+            incomplete=(kernel.name,),
+        ),
     )
 
 
@@ -413,7 +416,10 @@ def _missing(path: str, kernel: Kernel, machine: Machine, missing: Missing) -> R
     return Ranked(
         (),
         (Remark(path, kernel.name, kernel.span, message),),
-        coverage=Coverage(unpriced=(f"{kernel.name}, no price on {machine.name}: {missing.what}",)),
+        coverage=Coverage(
+            unpriced=(f"{kernel.name}, no price on {machine.name}: {missing.what}",),
+            incomplete=(kernel.name,),
+        ),
     )
 
 

@@ -86,7 +86,8 @@ class WholeProgram:
                 without |= {f.name for f in self.program.functions if f.whole.contains(gap.span)}
         analysed = tuple(f.name for f in self.program.functions if f.name not in without)
         fine = tuple(name for name in analysed if name not in told)
-        return Coverage(analysed, fine, tuple(unknown), (), tuple(unpriced))
+        left = tuple(f.name for f in self.program.functions if f.name in without)
+        return Coverage(analysed, fine, tuple(unknown), (), tuple(unpriced), left)
 
     @property
     def _communicates(self) -> bool:

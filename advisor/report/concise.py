@@ -1,44 +1,32 @@
-"""One line for each finding, for those who jump from line to line."""
+"""One line for each finding, for those who jump from line to line; the last ones are coverage."""
 
 from __future__ import annotations
 
-import re
-
 from advisor.finding import Finding, Remark
-from advisor.report.model import Report, fix_mark
+from advisor.report.coverage import coverage_lines
+from advisor.report.model import Report
+from advisor.report.rows import LOOKS, fix_mark, headline
 from advisor.report.style import Style, one_line
-from advisor.report.units import ratio
-
-# A message starts with the gain, which this format has in its own column already.
-_GAIN = re.compile(r"^[0-9.]+x( faster)?( on \S+(?=:))?( \([^)]*\))?[:,]? +")
 
 
 def render(report: Report, style: Style) -> str:
-    """Return ``path:line:col: code [*] speed-up (interval) message`` lines."""
+    """Return ``path:line:col: code [*] class speed-up (interval), ...: what to do`` lines."""
     lines = [_finding(finding, style) for finding in report.findings]
     lines += [remark_line(remark, style) for remark in report.remarks]
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in (*lines, *coverage_lines(report)))
 
 
 def _finding(finding: Finding, style: Style) -> str:
     span = finding.span
-    place = f"{one_line(finding.path)}:{span.start_line}:{span.start_column + 1}:"
+    verdict, _, rest = headline(finding).partition(" ")
     parts = [
-        place,
-        style.paint(finding.code, "bold", "cyan"),
-        style.paint(fix_mark(finding), "green"),
-        *_gain(finding, style),
-        _GAIN.sub("", one_line(finding.message)),
+        f"{one_line(finding.path)}:{span.start_line}:{span.start_column + 1}:",
+        style.paint(finding.code, "bold"),
+        fix_mark(finding),
+        style.paint(verdict, *LOOKS[finding.verdict]),
+        rest,
     ]
-    return " ".join(part for part in parts if part)
-
-
-def _gain(finding: Finding, style: Style) -> list[str]:
-    prediction = finding.prediction
-    if prediction is None:
-        return []
-    interval = f"({ratio(prediction.low)}..{ratio(prediction.high)})"
-    return [style.paint(ratio(prediction.speedup), "bold"), interval]
+    return " ".join(filter(None, parts))
 
 
 def remark_line(remark: Remark, style: Style) -> str:

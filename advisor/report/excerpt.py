@@ -1,51 +1,51 @@
-"""The lines of the source that a finding is about, numbered and marked."""
+"""The line of the source that a finding is about, numbered and marked, with a short reason."""
 
 from __future__ import annotations
 
+import re
+
 from advisor.edits import split_lines
-from advisor.report.places import last_line
-from advisor.report.style import Style, display_width, printable
+from advisor.report.style import Style, display_width, printable, shortened
 from advisor.source import Span
 
-_MOST_LINES = 6
 _TAB = 8
+_LEAST = 32
+"""Columns behind the marker that are worth beginning the reason there."""
 
 
-def excerpt(source: str, span: Span, style: Style) -> list[str]:
-    """Return display lines: the statement with its line numbers, a marker under or beside it.
+def excerpt(source: str, span: Span, style: Style, reason: str = "") -> list[str]:
+    """Return the first line of a statement, and a marker under it with the reason behind.
 
-    One line is underlined; several have a bar beside them, and their middle is left out when
-    they are many. Empty when the span does not lie in `source`.
+    Empty when the span does not lie in `source`.
     """
     lines = split_lines(source)
     if not 1 <= span.start_line <= span.end_line <= len(lines):
         return []
-    last = last_line(span)
-    numbers: list[int | None] = list(range(span.start_line, last + 1))
-    if len(numbers) > _MOST_LINES:
-        numbers[_MOST_LINES - 2 : -1] = [None]
-    gutter = len(str(last))
-    room = style.width - gutter - 5
-    shown = []
-    for number in numbers:
-        if number is None:
-            shown.append(f"  {'':>{gutter}} {style.paint('|', 'cyan')} ...")
-            continue
-        text = _expand(lines[number - 1])
-        bar = style.paint("|" if last == span.start_line else ">", "cyan")
-        shown.append(f"  {number:>{gutter}} {bar} {_crop(text, 0, room)}".rstrip())
-    if last == span.start_line:
-        line = lines[span.start_line - 1]
-        before = display_width(_expand(line[: span.start_column]))
-        end = span.end_column if span.end_line == last else len(line)
-        marked = display_width(_expand(line[:end])) - before
-        text = _expand(line)
-        if before + marked > room:
-            shown[-1] = f"  {span.start_line:>{gutter}} {bar} {_crop(text, before, room)}".rstrip()
-            before = min(before, _lead(before, room))
-        marks = "^" * max(1, min(marked, room - before))
-        shown.append(f"  {'':>{gutter}} {bar} {' ' * before}{style.paint(marks, 'yellow')}")
-    return shown
+    last, number = span.last_line, f"{span.start_line:>5}"
+    bar = style.paint("|", "cyan")
+    room = style.width - len(number) - 3
+    line = lines[span.start_line - 1]
+    text, before = _expand(line), display_width(_expand(line[: span.start_column]))
+    end = span.end_column if span.end_line == span.start_line else len(line)
+    marked = display_width(_expand(line[:end])) - before
+    if before + marked > room:
+        text, before = _crop(text, before, room), min(before, _lead(before, room))
+    else:
+        text = _crop(text, 0, room)
+    marks = "^" * max(1, min(marked, room - before))
+    # one clause: all of it is what `advise explain` shows
+    clause = re.split(r"[;:.] ", reason, maxsplit=1)[0].rstrip(".")
+    said = f"(to line {last}) {clause}" if last > span.start_line else clause
+    marker = f"{'':>5} {bar} {' ' * before}{style.paint(marks, 'yellow')}"
+    behind = room - before - len(marks) - 1
+    if behind >= min(_LEAST, display_width(said)):
+        return _lines(number, bar, text, f"{marker} {shortened(said, behind)}")
+    below = f"{'':>5} {bar} {shortened(said, room)}"
+    return [*_lines(number, bar, text, marker), below]
+
+
+def _lines(number: str, bar: str, text: str, marker: str) -> list[str]:
+    return [f"{number} {bar} {text}".rstrip(), marker.rstrip()]
 
 
 def _expand(line: str) -> str:

@@ -1,19 +1,21 @@
-"""A finding in full depth: its report, and the formulas and numbers behind it."""
+"""What a finding is computed from: its parts, sizes and numbers; on request its formulas."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.finding import Crossover, EvidenceTerm, Finding
+from advisor.finding import Alternative, Assumption, Crossover, Finding, Prediction
 from advisor.ranking.judged import Judged
-from advisor.report.formula import Shared, share, wrapped
-from advisor.report.full import block, labelled
-from advisor.report.json_report import SCHEMA_VERSION, finding_document
+from advisor.report.formula import share, wrapped
+from advisor.report.full import block
+from advisor.report.json_report import SCHEMA_VERSION, finding_document, values
 from advisor.report.results import how_well
-from advisor.report.style import Style, one_line
-from advisor.report.units import duration
+from advisor.report.rows import MAYBE_SLOWER
+from advisor.report.style import Style, labelled, one_line, shortened
+from advisor.report.table import table
+from advisor.report.units import Column, column_for, duration, ratio
 from costdb.estimate import Priced
 from costdb.expr import Expr, to_text
 from costdb.quantity import Quantity
@@ -21,14 +23,24 @@ from costdb.quantity import Quantity
 if TYPE_CHECKING:
     from costdb.store.results import Result
 
+MOST_LINES = 60
+"""Of all that is said of one place, unless formulas are asked for."""
+
+_MANY = ("messages", "numbers")
+"""What has many texts: a line each has to do."""
+
 _AGREES = 1e-6
-_WRITTEN, _PROPOSED = "as written", "as proposed"
 
 
 def text(
-    judged: Sequence[Judged], source: str, style: Style, results: Sequence[Result] = ()
+    judged: Sequence[Judged],
+    source: str,
+    style: Style,
+    results: Sequence[Result] = (),
+    *,
+    formulas: bool = False,
 ) -> str:
-    """Return the findings one after another, each with formulas, coefficients and crossovers.
+    """Return the findings one after another, in at most `MOST_LINES`; all of it with formulas.
 
     Parameters
     ----------
@@ -37,8 +49,18 @@ def text(
     style : Style
     results : sequence of Result
         How far predictions on their machine were found to hold.
+    formulas : bool
     """
-    return "\n\n".join("\n".join(_lines(one, source, style, results)) for one in judged) + "\n"
+    least = MOST_LINES // max(len(judged), 1) - 1
+    blocks = []
+    for one in judged:
+        parts = list(_parts_of(one, source, style, results, whole=formulas))
+        if formulas:
+            parts.append(list(_formulas_of(one, style)))
+        else:
+            cut_short(parts, least)
+        blocks.append("\n".join(line for part in parts for line in part))
+    return "\n\n".join(blocks) + "\n"
 
 
 def as_json(judged: Sequence[Judged], machine: str, results: Sequence[Result] = ()) -> str:
@@ -51,7 +73,7 @@ def as_json(judged: Sequence[Judged], machine: str, results: Sequence[Result] = 
                 **finding_document(one.finding),
                 "formulas": {"before": _formulas(one.before), "after": _formulas(one.after)},
                 "coefficients": [
-                    _coefficient(name, quantity) for name, quantity in _coefficients(one)
+                    {"name": name, **values(quantity)} for name, quantity in _coefficients(one)
                 ],
                 "how_well": how_well(results, _models(one)),
             }
@@ -61,92 +83,131 @@ def as_json(judged: Sequence[Judged], machine: str, results: Sequence[Result] = 
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
-def _lines(judged: Judged, source: str, style: Style, results: Sequence[Result]) -> Iterator[str]:
-    finding = judged.finding
-    yield from block(finding, source, style)
-    sizes = ", ".join(f"{one.name} = {one.value}" for one in finding.assumptions)
-    if finding.condition is not None:
-        # a formula holds for all values of what is open
-        sizes = ""
-    before, after = judged.before, judged.after
-    wholes = _adds_up(judged, written=True), _adds_up(judged, written=False)
-    formulas = [*_parts(before, wholes[0]), *_parts(after, wholes[1])]
-    shared = share(formulas)
-    count = len(_parts(before, wholes[0]))
+def cut_short(parts: list[list[str]], most: int) -> None:
+    """Take lines from the end of the longest parts until there are not too many, and say so."""
+    if sum(map(len, parts)) <= most:
+        return
+    while sum(map(len, parts)) >= most:
+        max(parts[1:] if any(parts[1:]) else parts, key=len).pop()
+    parts.append(["  ... cut short: --formulas shows all of it"])
+
+
+def _parts_of(
+    judged: Judged, source: str, style: Style, results: Sequence[Result], *, whole: bool
+) -> Iterator[list[str]]:
+    finding, evidence = judged.finding, judged.finding.evidence
+    yield block(finding, source, style)
+    table_lines = _table(finding, style)
+    yield ["", *table_lines, ""] if table_lines else [""]
+    sections: list[tuple[str, Iterable[str]]] = [
+        ("why", [finding.reason]),
+        ("messages", evidence.facts),
+        ("rejected", map(_alternative, finding.alternatives)),
+        ("when", map(_crossover, finding.crossovers)),
+        ("rests on", [", ".join(map(_size, finding.assumptions))]),
+        ("measured", evidence.measured),
+        ("caution", [*_doubts(finding.prediction), *evidence.remarks]),
+        ("fix", [finding.fix.legality if finding.fix is not None else ""]),
+        ("machine", [f"{evidence.machine} ({evidence.calibration})"]),
+        ("numbers", evidence.coefficients),
+        ("found here", how_well(results, _models(judged))),
+    ]
+    for label, texts in sections:
+        if label in _MANY and not whole:
+            texts = [shortened(one, style.width - 13) for one in texts]
+        yield labelled(label, texts, style)
+
+
+def _table(finding: Finding, style: Style) -> list[str]:
+    """Return the predicted times, their intervals and their parts as aligned columns."""
+    p = finding.prediction
+    if p is None:
+        return []
+    times = column_for(p.before_s, p.after_s)
+    rows = [
+        ["predicted", times.number(p.before_s), times.number(p.after_s), ratio(p.speedup)],
+        ["low", times.number(p.before_low_s), times.number(p.after_low_s), ratio(p.low)],
+        ["high", times.number(p.before_high_s), times.number(p.after_high_s), ratio(p.high)],
+    ]
+    rows += [
+        [t.label, _number(t.before_s, times), _number(t.after_s, times), f"  {t.model}"]
+        for t in finding.evidence.terms
+    ]
+    heads = (f"parts of the time ({times.unit})", "before", "after", "")
+    return [f"  {line}" for line in table(heads, rows, 1, style).splitlines()]
+
+
+def _number(seconds: float | None, times: Column) -> str:
+    return "-" if seconds is None else times.number(seconds)
+
+
+def _size(one: Assumption) -> str:
+    return f"{one.name} = {one.value} ({one.origin})"
+
+
+def _alternative(one: Alternative) -> str:
+    time = "not priced" if one.time_s is None else duration(one.time_s)
+    return f"{one.title}, {time}: {one.reason}"
+
+
+def _doubts(prediction: Prediction | None) -> Iterator[str]:
+    if prediction is not None and prediction.low <= 1:
+        yield MAYBE_SLOWER
+    if prediction is not None and not prediction.in_range:
+        yield "outside the range that the machine was calibrated for"
+
+
+def _formulas_of(judged: Judged, style: Style) -> Iterator[str]:
+    finding, prediction = judged.finding, judged.finding.prediction
+    at = ", ".join(f"{one.name} = {one.value}" for one in finding.assumptions)
+    # a formula holds for all values of what is open
+    at = f", at {at}" if at and finding.condition is None else ""
+    sides = [_named(judged, written) for written in (True, False)]
+    shared = share([formula for named in sides for _, formula in named])
+    formulas = iter(shared.formulas)
     yield ""
-    yield style.paint(f"  formulas, in microseconds{f', at {sizes}' if sizes else ''}", "bold")
-    yield from _side(_WRITTEN, before, shared.formulas[:count], finding, style)
-    yield from _side(_PROPOSED, after, shared.formulas[count:], finding, style)
+    yield style.paint(f"  formulas, in microseconds{at}", "bold")
+    heads = ["as written", "as proposed"]
+    if prediction is not None:
+        times = duration(prediction.before_s), duration(prediction.after_s)
+        heads = [f"{head}: {time}" for head, time in zip(heads, times, strict=True)]
+    for head, named in zip(heads, sides, strict=True):
+        yield f"    {style.paint(head, 'cyan')}"
+        for name, _ in named:
+            yield from wrapped(name, next(formulas), style.width, 6)
     if shared.definitions:
-        yield from _definitions(shared, style)
-    yield ""
-    yield style.paint("  coefficients", "bold")
-    yield from labelled("", finding.evidence.coefficients, style)
-    yield ""
-    yield style.paint("  crossovers", "bold")
-    crossovers = [_crossover(crossover) for crossover in finding.crossovers]
-    none = "none: the choice is the same at every size searched"
-    yield from labelled("", crossovers or [none], style)
-    known = how_well(results, _models(judged))
-    if known:
-        yield ""
-        yield style.paint(f"  how well predictions hold on {finding.evidence.machine}", "bold")
-        yield from labelled("", known, style)
+        yield f"    {style.paint('where', 'cyan')}"
+    for name, formula in shared.definitions:
+        yield from wrapped(name, formula, style.width, 6)
+
+
+def _named(judged: Judged, written: bool) -> list[tuple[str, Expr]]:
+    """Return the formulas of one side: its terms, and the whole where it is not their sum."""
+    priced = judged.before if written else judged.after
+    known = judged.finding.evidence.terms
+    times = {(t.label, t.model): t.before_s if written else t.after_s for t in known}
+    found = []
+    for term in priced.terms:
+        time = times.get((term.label, term.model))
+        name = one_line(term.label) + ("" if time is None else f" [{duration(time)}]")
+        found.append((name, term.microseconds))
+    prediction = judged.finding.prediction
+    if prediction is not None:
+        whole = prediction.before_s if written else prediction.after_s
+        adds_up = abs(sum(filter(None, times.values())) - whole) <= _AGREES * whole
+    else:
+        adds_up = bool(found)
+    return found if adds_up else [*found, ("altogether, side by side", priced.microseconds)]
 
 
 def _models(judged: Judged) -> frozenset[str]:
     return frozenset(term.model for side in (judged.before, judged.after) for term in side.terms)
 
 
-def _parts(priced: Priced, adds_up: bool) -> list[Expr]:
-    """Return the formulas to show: the terms, and the whole where it is not their sum."""
-    return [term.microseconds for term in priced.terms] + [priced.microseconds] * (not adds_up)
-
-
-def _adds_up(judged: Judged, *, written: bool) -> bool:
-    """Return whether the terms add up to the whole; they do not where parts run side by side."""
-    prediction = judged.finding.prediction
-    if prediction is None:
-        return bool((judged.before if written else judged.after).terms)
-    whole = prediction.before_s if written else prediction.after_s
-    times = (_time(term, written=written) or 0.0 for term in judged.finding.evidence.terms)
-    return abs(sum(times) - whole) <= _AGREES * whole
-
-
-def _side(
-    title: str, priced: Priced, formulas: Sequence[Expr], finding: Finding, style: Style
-) -> Iterator[str]:
-    times = {(t.label, t.model): t for t in finding.evidence.terms}
-    written = title == _WRITTEN
-    prediction, count = finding.prediction, len(priced.terms)
-    head = title
-    if prediction is not None:
-        head += f": {duration(prediction.before_s if written else prediction.after_s)}"
-    yield f"    {style.paint(head, 'cyan')}"
-    for term, formula in zip(priced.terms, formulas[:count], strict=True):
-        time = _time(times.get((term.label, term.model)), written=written)
-        shown = "" if time is None else f" [{duration(time)}]"
-        yield from wrapped(f"{one_line(term.label)}{shown}", formula, style.width, 6)
-    for formula in formulas[count:]:
-        yield from wrapped("altogether, side by side", formula, style.width, 6)
-
-
-def _time(term: EvidenceTerm | None, *, written: bool) -> float | None:
-    if term is None:
-        return None
-    return term.before_s if written else term.after_s
-
-
-def _definitions(shared: Shared, style: Style) -> Iterator[str]:
-    yield f"    {style.paint('where', 'cyan')}"
-    for name, formula in shared.definitions:
-        yield from wrapped(name, formula, style.width, 6)
-
-
 def _crossover(crossover: Crossover) -> str:
     values = ", ".join(map(str, crossover.values))
     flips = f"flips at {values}" if values else "no flip found"
-    return f"{crossover.variable}: {flips}; pays for {crossover.pays}, all else equal"
+    return f"{crossover.variable}: {flips}; faster for {crossover.pays}, all else equal"
 
 
 def _formulas(priced: Priced) -> Mapping[str, Any]:
@@ -161,16 +222,3 @@ def _formulas(priced: Priced) -> Mapping[str, Any]:
 
 def _coefficients(judged: Judged) -> list[tuple[str, Quantity]]:
     return sorted({**judged.before.coefficients, **judged.after.coefficients}.items())
-
-
-def _coefficient(name: str, quantity: Quantity) -> Mapping[str, Any]:
-    return {
-        "name": name,
-        "value": quantity.value,
-        "low": quantity.low,
-        "high": quantity.high,
-        "unit": quantity.unit,
-        "provenance": quantity.provenance.value,
-        "source": quantity.source,
-        "fitted_to": quantity.fitted_to or None,
-    }

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from advisor.finding import Finding
 from advisor.project import reported_path
+from advisor.report.coverage import coverage_lines
 from advisor.report.model import Report
-from advisor.report.places import full_message, last_line
+from advisor.report.rows import full_message, is_gain
 from advisor.report.style import Style
 
 
 def render(report: Report, style: Style) -> str:
-    """Return one ``::notice`` line for each finding: advice is no error."""
-    return "".join(f"{_command(finding)}\n" for finding in report.findings)
+    """Return one line for each finding, a ``::warning`` where it is a clear gain; then coverage."""
+    coverage = _escape("\n".join(coverage_lines(report)))
+    commands = [*map(_command, report.findings), f"::notice title=advise coverage::{coverage}"]
+    return "".join(f"{command}\n" for command in commands)
 
 
 def _command(finding: Finding) -> str:
@@ -20,12 +23,13 @@ def _command(finding: Finding) -> str:
         ("title", f"{finding.code} {finding.name}"),
         ("file", reported_path(finding.path)[1]),
         ("line", str(span.start_line)),
-        ("endLine", str(last_line(span))),
+        ("endLine", str(span.last_line)),
     ]
     if span.start_line == span.end_line:  # GitHub drops the lines of an annotation with both
         properties += [("col", str(span.start_column + 1)), ("endColumn", str(span.end_column + 1))]
     shown = ",".join(f"{name}={_escape_property(value)}" for name, value in properties)
-    return f"::notice {shown}::{_escape(full_message(finding))}"
+    level = "warning" if is_gain(finding) else "notice"
+    return f"::{level} {shown}::{_escape(full_message(finding))}"
 
 
 def _escape(text: str) -> str:

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 from advisor.project import reported_path
 from advisor.report.model import Report
-from advisor.report.places import full_message
+from advisor.report.rows import full_message, is_gain
 from advisor.report.style import Style
 
 
@@ -25,7 +25,7 @@ def render(report: Report, style: Style) -> str:
             {
                 "check_name": finding.code,
                 "description": full_message(finding),
-                "severity": "info",
+                "severity": "minor" if is_gain(finding) else "info",
                 "fingerprint": sha256(numbered).hexdigest(),
                 "location": {
                     "path": path,

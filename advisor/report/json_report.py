@@ -8,14 +8,18 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 
-from advisor.finding import Condition, Finding, Fix, Prediction, Remark
+from advisor.finding import Coverage, Finding, Prediction, Remark
 from advisor.report.model import Report
 from advisor.report.style import Style
 from advisor.source import Span
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+
+_NAMES = {"span": "location", "crossovers": "crossover", "omitted": "missing"}
+"""What a field is called in the document, where it is not its own name."""
 
 
 def render(report: Report, style: Style) -> str:
@@ -25,119 +29,46 @@ def render(report: Report, style: Style) -> str:
         "machine": report.machine,
         "findings": [finding_document(finding) for finding in report.findings],
         "remarks": [remark_document(remark) for remark in report.remarks],
+        "coverage": coverage_document(report.coverage),
     }
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
 def finding_document(finding: Finding) -> Mapping[str, Any]:
     """Return a finding as JSON values."""
-    evidence = finding.evidence
-    return {
-        "code": finding.code,
-        "name": finding.name,
-        "path": finding.path,
-        "kernel": finding.kernel,
-        "location": location_document(finding.span),
-        "message": finding.message,
-        "reason": finding.reason,
-        "prediction": None if finding.prediction is None else _prediction(finding.prediction),
-        "condition": None if finding.condition is None else _condition(finding.condition),
-        "assumptions": [
-            {"name": a.name, "value": _value(a.value), "origin": a.origin}
-            for a in finding.assumptions
-        ],
-        "evidence": {
-            "machine": evidence.machine,
-            "calibration": evidence.calibration,
-            "provenance": evidence.provenance,
-            "terms": [
-                {
-                    "label": term.label,
-                    "model": term.model,
-                    "before_s": _number(term.before_s),
-                    "after_s": _number(term.after_s),
-                }
-                for term in evidence.terms
-            ],
-            "facts": list(evidence.facts),
-            "coefficients": list(evidence.coefficients),
-            "remarks": list(evidence.remarks),
-            "measured": list(evidence.measured),
-        },
-        "alternatives": [
-            {"title": a.title, "time_s": _number(a.time_s), "reason": a.reason}
-            for a in finding.alternatives
-        ],
-        "crossover": [
-            {"variable": c.variable, "values": list(c.values), "pays": c.pays}
-            for c in finding.crossovers
-        ]
-        or None,
-        "fix": None if finding.fix is None else _fix(finding.fix),
-        "fingerprint": finding.fingerprint,
-    }
+    document = dict(values(finding))
+    document["crossover"] = document["crossover"] or None
+    return document
 
 
 def remark_document(remark: Remark) -> Mapping[str, Any]:
     """Return a remark as JSON values."""
-    return {
-        "path": remark.path,
-        "kernel": remark.kernel,
-        "location": location_document(remark.span),
-        "message": remark.message,
-    }
+    return dict(values(remark))
 
 
-def location_document(span: Span) -> Mapping[str, int]:
-    """Return a span with columns that count from 1, as in the other linters' JSON."""
-    return {
-        "row": span.start_line,
-        "column": span.start_column + 1,
-        "end_row": span.end_line,
-        "end_column": span.end_column + 1,
-    }
+def coverage_document(coverage: Coverage) -> Mapping[str, Any]:
+    """Return as JSON values what was analysed and what was not, and whether that is all."""
+    return {"complete": coverage.complete, **values(coverage)}
 
 
-def _prediction(prediction: Prediction) -> Mapping[str, Any]:
-    return {
-        "before_s": _number(prediction.before_s),
-        "after_s": _number(prediction.after_s),
-        "speedup": _number(prediction.speedup),
-        "low": _number(prediction.low),
-        "high": _number(prediction.high),
-        "before_low_s": _number(prediction.before_low_s),
-        "before_high_s": _number(prediction.before_high_s),
-        "after_low_s": _number(prediction.after_low_s),
-        "after_high_s": _number(prediction.after_high_s),
-        "confidence": prediction.confidence.value,
-        "in_range": prediction.in_range,
-    }
+def values(value: Any) -> Any:
+    """Return data as JSON values: null where JSON has no such number (an unbounded end)."""
+    match value:
+        case Span():  # columns count from 1, as in the other linters' JSON
+            return {
+                "row": value.start_line,
+                "column": value.start_column + 1,
+                "end_row": value.end_line,
+                "end_column": value.end_column + 1,
+            }
+        case float():
+            return value if math.isfinite(value) else None
+        case tuple():
+            return list(map(values, value))
+        case Prediction():
+            return {"complete": value.complete, **_of_fields(value)}
+    return _of_fields(value) if is_dataclass(value) else value
 
 
-def _condition(condition: Condition) -> Mapping[str, Any]:
-    return {
-        "text": condition.text,
-        "open_sizes": list(condition.open_sizes),
-        "pays_from": condition.pays_from,
-        "always": condition.always,
-    }
-
-
-def _fix(fix: Fix) -> Mapping[str, Any]:
-    return {
-        "applicability": fix.applicability.value,
-        "legality": fix.legality,
-        "edits": [
-            {"location": location_document(edit.span), "replacement": edit.replacement}
-            for edit in fix.edits
-        ],
-    }
-
-
-def _number(value: float | None) -> float | None:
-    """Return `value`, or null where JSON has no such number (an unbounded end)."""
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _value(value: int | float | str) -> int | float | str | None:
-    return value if isinstance(value, str) else _number(value)
+def _of_fields(data: Any) -> dict[str, Any]:
+    return {_NAMES.get(one.name, one.name): values(getattr(data, one.name)) for one in fields(data)}

@@ -1,4 +1,4 @@
-"""JUnit XML: a finding is a failed test case, and a run without findings one that passed.
+"""JUnit XML: a finding is a test case, failed where it fails a build; the last one is coverage.
 
 Servers know a case again by its class and name, and drop all but the first of two that share
 them: so names hold no line, and are numbered where they would be the same. Only attributes that
@@ -12,11 +12,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 from advisor.finding import Finding
 from advisor.project import reported_path
+from advisor.report.coverage import coverage_lines
 from advisor.report.model import Report
-from advisor.report.places import full_message
+from advisor.report.rows import full_message, headline
 from advisor.report.style import Style, one_line
-
-_PASSED = '    <testcase classname="advise" name="{}"/>'
 
 
 def render(report: Report, style: Style) -> str:
@@ -24,28 +23,28 @@ def render(report: Report, style: Style) -> str:
     suites: dict[str, list[Finding]] = {}
     for finding in report.findings:
         suites.setdefault(_legal(reported_path(finding.path)[1]), []).append(finding)
+    failures = sum(map(report.fails, report.findings))
     lines = [
         '<?xml version="1.0" encoding="utf-8"?>',
-        f'<testsuites name="advise" tests="{len(report.findings) or 1}" '
-        f'failures="{len(report.findings)}">',
+        f'<testsuites name="advise" tests="{len(report.findings) + 1}" failures="{failures}">',
     ]
     for path, findings in suites.items():
         taken: set[str] = set()
-        cases = [line for finding in findings for line in _case(finding, path, taken)]
-        lines += _suite(path, len(findings), cases)
-    if not suites:
-        said = "nothing to gain in what could be read" if report.failed else "nothing to gain"
-        lines += _suite("advise", 0, [_PASSED.format(said)])
+        cases = [line for one in findings for line in _case(one, path, taken, report.fails(one))]
+        lines += _suite(path, len(findings), sum(map(report.fails, findings)), cases)
+    told = escape("\n".join(map(_legal, coverage_lines(report))))
+    case = ['    <testcase classname="advise" name="coverage">', *_output(told), "    </testcase>"]
+    lines += _suite("advise", 1, 0, case)
     lines.append("</testsuites>")
     return "\n".join(lines) + "\n"
 
 
-def _suite(name: str, failures: int, cases: Iterable[str]) -> list[str]:
-    head = f'tests="{failures or 1}" failures="{failures}" errors="0"'
+def _suite(name: str, tests: int, failures: int, cases: Iterable[str]) -> list[str]:
+    head = f'tests="{tests}" failures="{failures}" errors="0"'
     return [f"  <testsuite name={_attribute(name)} {head}>", *cases, "  </testsuite>"]
 
 
-def _case(finding: Finding, path: str, taken: set[str]) -> list[str]:
+def _case(finding: Finding, path: str, taken: set[str], fails: bool) -> list[str]:
     place = f"{path}:{finding.span.start_line}:{finding.span.start_column + 1}"
     name = plain = _legal(f"{finding.code} {finding.name} in {finding.kernel}")
     number = 1
@@ -53,12 +52,17 @@ def _case(finding: Finding, path: str, taken: set[str]) -> list[str]:
         number += 1
         name = f"{plain}, {number}"
     taken.add(name)
+    told = escape(_legal(f"{place}: {full_message(finding)}"))
+    kind = f"message={_attribute(headline(finding))} type={_attribute(finding.code)}"
     return [
         f"    <testcase classname={_attribute(path)} name={_attribute(name)}>",
-        f"      <failure message={_attribute(finding.message)} type={_attribute(finding.code)}>"
-        f"{escape(_legal(f'{place}: {full_message(finding)}'))}</failure>",
+        *([f"      <failure {kind}>{told}</failure>"] if fails else _output(told)),
         "    </testcase>",
     ]
+
+
+def _output(told: str) -> list[str]:
+    return [f"      <system-out>{told}</system-out>"]
 
 
 def _attribute(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 
-from advisor.finding import NOTHING_SEEN, Applicability, Coverage, Finding, Remark
+from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark, Verdict
 from advisor.report.style import Style
 
 
@@ -31,7 +31,9 @@ class Report:
     passed_over : int
         Files that hold neither.
     coverage : Coverage
-        What was analysed in all of them, and what was not.
+        What was analysed of all files together, and what was not.
+    fails : callable
+        Whether a finding fails a build.
     """
 
     machine: str
@@ -43,6 +45,7 @@ class Report:
     looked_into: int = 0
     passed_over: int = 0
     coverage: Coverage = NOTHING_SEEN
+    fails: Callable[[Finding], bool] = lambda finding: finding.verdict is Verdict.GAIN
 
 
 Renderer = Callable[[Report, Style], str]
@@ -69,11 +72,3 @@ def renderer(output_format: str) -> Renderer:
     """Return the function that renders a format of `FORMATS`."""
     render: Renderer = import_module(_MODULES[output_format]).render
     return render
-
-
-def fix_mark(finding: Finding) -> str:
-    """Return ``[*]`` for what ``--fix`` applies, ``[+]`` for ``--unsafe-fixes``, else nothing."""
-    if finding.fix is None or not finding.fix.edits:
-        return ""
-    marks = {Applicability.SAFE: "[*]", Applicability.UNSAFE: "[+]", Applicability.DISPLAY: ""}
-    return marks[finding.fix.applicability]

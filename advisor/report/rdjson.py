@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.edits import split_lines
-from advisor.finding import Finding
+from advisor.finding import Finding, NotUnderstood
 from advisor.project import reported_path
-from advisor.report.model import Report, fix_mark
-from advisor.report.places import full_message
+from advisor.report.coverage import not_analysed
+from advisor.report.model import Report
+from advisor.report.rows import fix_mark, full_message, is_gain
 from advisor.report.style import Style
 from advisor.source import Span
 
@@ -22,7 +23,8 @@ def render(report: Report, style: Style) -> str:
         "source": {"name": "advise"},
         "severity": "INFO",
         "diagnostics": [
-            _diagnostic(finding, lines.get(finding.path, ())) for finding in report.findings
+            *(_diagnostic(one, lines.get(one.path, ())) for one in report.findings),
+            *map(_not_analysed, report.coverage.not_understood),
         ],
     }
     return json.dumps(document, indent=2) + "\n"
@@ -31,7 +33,7 @@ def render(report: Report, style: Style) -> str:
 def _diagnostic(finding: Finding, lines: Sequence[str]) -> Mapping[str, Any]:
     diagnostic: dict[str, Any] = {
         "message": full_message(finding),
-        "severity": "INFO",
+        "severity": "WARNING" if is_gain(finding) else "INFO",
         "code": {"value": finding.code},
         "location": {
             "path": reported_path(finding.path)[1],
@@ -43,6 +45,16 @@ def _diagnostic(finding: Finding, lines: Sequence[str]) -> Mapping[str, Any]:
         (edit,) = finding.fix.edits
         diagnostic["suggestions"] = [{"range": _range(edit.span, lines), "text": edit.replacement}]
     return diagnostic
+
+
+def _not_analysed(part: NotUnderstood) -> Mapping[str, Any]:
+    place = Span(part.line, 0, part.line, 0)
+    path = reported_path(part.path)[1]
+    return {
+        "message": not_analysed(part),
+        "severity": "INFO",
+        "location": {"path": path, "range": _range(place, ())},
+    }
 
 
 def _range(span: Span, lines: Sequence[str]) -> Mapping[str, Mapping[str, int]]:

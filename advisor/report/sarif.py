@@ -9,17 +9,20 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from advisor.finding import Finding, Fix
+from advisor.finding import Finding, Fix, NotUnderstood
 from advisor.project import is_file_name, reported_path
-from advisor.report.json_report import finding_document
+from advisor.report.coverage import coverage_lines, not_analysed
+from advisor.report.json_report import coverage_document, finding_document
 from advisor.report.model import Report
-from advisor.report.places import full_message
+from advisor.report.rows import full_message, is_gain
 from advisor.report.style import Style
 from advisor.source import Span
 
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
+
+_PROPERTIES = ("verdict", "saves_s", "share", "priced_as", "prediction")
 
 
 def render(report: Report, style: Style) -> str:
@@ -40,8 +43,19 @@ def render(report: Report, style: Style) -> str:
             }
         },
         "columnKind": "unicodeCodePoints",
-        "invocations": [{"executionSuccessful": not report.failed}],
-        "properties": {"machine": report.machine},
+        "invocations": [
+            {
+                "executionSuccessful": not report.failed,
+                "toolExecutionNotifications": [
+                    *(_not_analysed(part, bases) for part in report.coverage.not_understood),
+                    *map(_note, coverage_lines(report)),
+                ],
+            }
+        ],
+        "properties": {
+            "machine": report.machine,
+            "coverage": coverage_document(report.coverage),
+        },
     }
     if bases:
         run["originalUriBaseIds"] = {
@@ -55,8 +69,9 @@ def render(report: Report, style: Style) -> str:
 def _bases(report: Report) -> Mapping[str, str]:
     """Return names for the roots that files lie below: one, but for runs across projects."""
     bases: dict[str, str] = {}
-    for finding in report.findings:
-        root, _ = reported_path(finding.path)
+    paths = [finding.path for finding in report.findings]
+    for path in (*paths, *(part.path for part in report.coverage.not_understood)):
+        root, _ = reported_path(path)
         if root is not None and root not in bases:
             bases[root] = f"%SRCROOT{len(bases) + 1}%" if bases else "%SRCROOT%"
     return bases
@@ -77,27 +92,33 @@ def _rule(code: str, name: str, documentation: Mapping[str, str]) -> Mapping[str
 def _result(
     finding: Finding, rule_index: int, occurrence: int, bases: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    place = _artifact(finding.path, bases)
+    place, document = _artifact(finding.path, bases), finding_document(finding)
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": rule_index,
-        "level": "note",
+        "level": "warning" if is_gain(finding) else "note",
         "rank": _rank(finding),
         "message": {"text": full_message(finding)},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": place,
-                    "region": _region(finding.span),
-                }
-            }
-        ],
+        "locations": [_location(place, _region(finding.span))],
         "partialFingerprints": {"primaryLocationLineHash": f"{finding.fingerprint}:{occurrence}"},
-        "properties": {"prediction": finding_document(finding)["prediction"]},
+        "properties": {name: document[name] for name in _PROPERTIES},
     }
     if finding.fix is not None and finding.fix.edits:
         result["fixes"] = [_fix(place, finding.fix)]
     return result
+
+
+def _not_analysed(part: NotUnderstood, bases: Mapping[str, str]) -> Mapping[str, Any]:
+    location = _location(_artifact(part.path, bases), {"startLine": part.line})
+    return {**_note(not_analysed(part)), "locations": [location]}
+
+
+def _note(text: str) -> Mapping[str, Any]:
+    return {"level": "note", "message": {"text": text}}
+
+
+def _location(place: Mapping[str, str], region: Mapping[str, int]) -> Mapping[str, Any]:
+    return {"physicalLocation": {"artifactLocation": place, "region": region}}
 
 
 def _rank(finding: Finding) -> float:

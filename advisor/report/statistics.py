@@ -6,7 +6,8 @@ import json
 from collections import defaultdict
 
 from advisor.finding import Finding
-from advisor.report.model import Report, fix_mark
+from advisor.report.model import Report
+from advisor.report.rows import fix_mark
 from advisor.report.units import duration, ratio
 
 SCHEMA_VERSION = 1

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import textwrap
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import IO
 
 _ESCAPES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 # A scanned file may hold escape sequences; a report must not replay them.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_DEFAULT_WIDTH = 88
+_DEFAULT_WIDTH = 100
 _NARROWEST = 40
-_WIDEST = 110
+_WIDEST = 120
+_LABEL = 11
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +79,41 @@ def display_width(text: str) -> int:
         else 1
         for character in text
     )
+
+
+def wrapped(
+    text: str, style: Style, indent: str, hanging: str | None = None, most: int | None = None
+) -> list[str]:
+    """Return `text` in lines as wide as the style has them, with dots where they are too many."""
+    return textwrap.wrap(
+        one_line(text),
+        style.width,
+        initial_indent=indent,
+        subsequent_indent=indent if hanging is None else hanging,
+        break_long_words=most is not None,
+        break_on_hyphens=False,
+        max_lines=most,
+        placeholder=" ...",
+    ) or [indent.rstrip()]
+
+
+def shortened(text: str, width: int) -> str:
+    """Return what fits of a text, cut behind a word, with dots where it was cut."""
+    return wrapped(text, Style(width=max(width, 4)), "", most=1)[0]
+
+
+def labelled(label: str, texts: Iterable[str], style: Style) -> list[str]:
+    """Return each text wrapped beside the label, which stands on the first line only.
+
+    Of several texts the lines that go on are set in, so that one can tell where each begins.
+    """
+    told = list(filter(None, texts))
+    indent = " " * (_LABEL + 2)
+    lines: list[str] = []
+    for text in told:
+        shown = wrapped(text, style, indent, hanging=indent + "  " * (len(told) > 1))
+        if not lines:
+            name = style.paint(f"{label:<{_LABEL - 2}}", "cyan")
+            shown[0] = f"  {name}  {shown[0].lstrip()}"
+        lines += shown
+    return lines

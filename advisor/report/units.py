@@ -41,6 +41,14 @@ def duration(seconds: float) -> str:
     return f"{significant(seconds / _SIZES[unit])} {unit}"
 
 
+def change(before: float, after: float) -> str:
+    """Return two times, such as ``25.3 -> 20.1 ms``; in units of their own where these differ."""
+    first, last = duration(before), duration(after)
+    unit = last.partition(" ")[2]
+    first = "0" if before == 0 else first.removesuffix(f" {unit}")
+    return f"{first} -> {'0' if after == 0 else last}"
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """One unit and one number of decimals for all the times of a table."""
@@ -76,5 +84,12 @@ def ratio(value: float) -> str:
     """Return a speed-up such as ``1.25x``."""
     if not math.isfinite(value):
         return significant(value)
+    if value >= 1e9:
+        return f"{significant(value)}x"
     digits = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:.{digits}f}x"
+
+
+def percent(share: float) -> str:
+    """Return a share such as ``20 %``, and a small one as ``0.04 %``."""
+    return f"{100 * share:.0f} %" if share >= 0.0095 or share <= 0 else f"{100 * share:.1g} %"

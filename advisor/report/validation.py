@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from advisor.report.full import labelled
-from advisor.report.style import Style
+from advisor.report.style import Style, labelled
 from advisor.report.table import table
 from costdb.validation.results import Row, Section, Verdict
 

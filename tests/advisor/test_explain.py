@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from advisor.cli.app import main
 from advisor.engine import Options
 from advisor.explain import judged_in
+from advisor.report.explanation import MOST_LINES, cut_short
 from advisor.report.formula import Shared, share, wrapped
 from costdb.expr import (
     Expr,
@@ -119,18 +120,57 @@ def test_every_term_coefficient_and_crossover_is_shown(
 ) -> None:
     (judged,) = judged_in("k.py", kernel.read_text(), Options("t3e", {}, ("ADV201",), (), 1.05))[:1]
     line = judged.finding.span.start_line
-    assert main(["explain", f"k.py:{line}"]) == 0
-    shown = capsys.readouterr().out
-    flat = " ".join(shown.split())
+    shown = {}
+    for option in ("", "--formulas"):
+        assert main(["explain", f"k.py:{line}", *filter(None, [option])]) == 0
+        shown[option] = capsys.readouterr().out
+    flat = {option: " ".join(text.split()) for option, text in shown.items()}
     for term in judged.finding.evidence.terms:
-        assert len(re.findall(rf"\b{re.escape(term.label)} \[", flat)) == (
-            (term.before_s is not None) + (term.after_s is not None)
-        )
-    for name in {*judged.before.coefficients, *judged.after.coefficients}:
-        assert f"{name} = " in flat
-    for crossover in judged.finding.crossovers:
-        assert f"{crossover.variable}: flips at" in flat
-    assert "estimated" in flat and "published" in flat
+        assert f"\n  {term.label} " in shown[""]
+        sides = (term.before_s is not None) + (term.after_s is not None)
+        formulas = flat["--formulas"].partition("formulas, in microseconds")[2]
+        assert len(re.findall(rf"(?<!scan ){re.escape(term.label)} \[", formulas)) == sides
+    for text in flat.values():
+        for name in {*judged.before.coefficients, *judged.after.coefficients}:
+            assert f"{name} = " in text
+        for crossover in judged.finding.crossovers:
+            assert f"{crossover.variable}: flips at" in text
+        for alternative in judged.finding.alternatives:
+            assert alternative.title in text
+        for assumption in judged.finding.assumptions:
+            assert f"{assumption.name} = {assumption.value} ({assumption.origin})" in text
+        assert "estimated" in text and "published" in text
+    assert " ".join(judged.finding.evidence.facts[-1].split()) in flat["--formulas"]
+    assert "formulas" not in shown[""] or "cut short" in shown[""]
+
+
+def test_an_explanation_takes_sixty_lines_at_most(
+    kernel: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examples = sorted(EXAMPLE.parent.rglob("*.py"))
+    counted = 0
+    for path in examples:
+        judged = judged_in(str(path), path.read_text(), Options("t3e", {}, (), (), 1.0))
+        for line in {one.finding.span.start_line for one in judged}:
+            assert main(["explain", f"{path}:{line}"]) == 0
+            text = capsys.readouterr().out
+            assert len(text.splitlines()) <= MOST_LINES
+            assert main(["explain", f"{path}:{line}", "--formulas"]) == 0
+            assert len(capsys.readouterr().out) > len(text)
+            counted += 1
+    assert counted > 10
+
+
+@given(st.lists(st.lists(st.just("line"), max_size=80), min_size=1, max_size=6), st.integers(2, 60))
+def test_what_is_cut_short_says_so(parts: list[list[str]], most: int) -> None:
+    cut = [list(part) for part in parts]
+    cut_short(cut, most)
+    lines = [line for part in cut for line in part]
+    if sum(map(len, parts)) <= most:
+        assert cut == parts
+    else:
+        assert len(lines) <= most
+        assert "--formulas" in lines[-1]
 
 
 def test_json_formulas_evaluate_to_the_prediction(capsys: pytest.CaptureFixture[str]) -> None:

@@ -71,7 +71,7 @@ async def test_helix() -> None:
         editor.client.set_configuration({})
         editor.open()
         (found,) = await editor.pushed()
-        assert "on t3e" in found.message
+        assert "of t3e" in found.message
 
 
 def test_pycharm() -> None:

@@ -105,7 +105,7 @@ def test_emacs_shows_the_finding_and_applies_the_rewrite(library: str, tmp_path:
     said = json.loads(report.read_text(encoding="utf-8"))
     assert said.get("problem") is None, said
     (found,) = said["found"]
-    assert "faster on sp2" in found["message"]
+    assert "of sp2" in found["message"]
     assert found["covers"] == 'Dist("N", "N", None, Block("rank"), on=ranks)'
     assert "N = 4096 (editor)" in said["hover"]
     if library == "eglot":

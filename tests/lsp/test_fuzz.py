@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.report.rows import headline
 from tests.lsp.fuzz.editor import Editor, Wrong
 from tests.lsp.fuzz.files import FILES, START
 from tests.lsp.fuzz.reference import Reference
@@ -34,7 +35,11 @@ def test_the_reference_sees_a_column_that_is_off_by_one() -> None:
     end = editor.place(editor.text.index("],\n", offset))
     start = editor.place(offset)
     assert start["character"] == finding.span.start_column + 1  # one letter of two units before
-    item = {"code": finding.code, "message": finding.message, "range": {"start": start, "end": end}}
+    item = {
+        "code": finding.code,
+        "message": headline(finding),
+        "range": {"start": start, "end": end},
+    }
     assert Reference().check(editor, [item])
     for wrong in (
         {**item, "range": {"start": {**start, "character": start["character"] + 1}, "end": end}},
@@ -59,7 +64,7 @@ def test_findings_may_be_carried_from_a_text_that_nobody_asked_about() -> None:
         end = editor.place(editor.text.index("],\n", offset))
         start, end = ({**at, "character": at["character"] + shift} for at in (start, end))
         shown = {"start": start, "end": end}
-        return {"code": finding.code, "message": finding.message, "range": shown}
+        return {"code": finding.code, "message": headline(finding), "range": shown}
 
     def typed(start: int, new: str) -> None:
         editor.edit(start, start, new)

@@ -89,7 +89,7 @@ def test_neovim_shows_the_finding_and_applies_the_rewrite(tmp_path: Path) -> Non
     assert said["waited"], done.stderr
     (found,) = said["found"]
     assert found["code"] == "ADV101"
-    assert "faster on sp2" in found["message"]
+    assert "of sp2" in found["message"]
     line = TEXT.splitlines()[12]
     assert found["line"] == 12
     # Neovim turns the columns of the protocol into bytes

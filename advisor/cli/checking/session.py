@@ -326,6 +326,7 @@ def _report(
         outcome.looked_into,
         outcome.passed_over,
         outcome.coverage,
+        lambda finding: outcome.effective[finding.path].fails(finding),
     )
     if request.statistics:
         from advisor.report import statistics

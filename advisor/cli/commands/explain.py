@@ -32,6 +32,9 @@ def _explain(
     define: options.Sizes = None,
     config: options.ConfigFile = None,
     isolated: options.Isolated = False,
+    formulas: Annotated[
+        bool, typer.Option("--formulas", help="Show also the formulas, and cut nothing short.")
+    ] = False,
     output_format: options.TextOrJson = TEXT,
 ) -> None:
     from advisor.explain import at_line, judged_in
@@ -69,7 +72,8 @@ def _explain(
     if output_format == JSON:
         write_out(explanation.as_json(chosen, asked.machine or "", found_there))
     else:
-        write_out(explanation.text(chosen, source, text_style(None), found_there))
+        style = text_style(None)
+        write_out(explanation.text(chosen, source, style, found_there, formulas=formulas))
 
 
 def _results(machine: str) -> tuple[Result, ...]:

@@ -15,7 +15,7 @@ from importlib import import_module
 from advisor import engine
 from advisor.edits import split_lines
 from advisor.engine import FileResult, Options
-from advisor.finding import Applicability, Finding, Fix, Remark, Verdict
+from advisor.finding import Applicability, Coverage, Finding, Fix, Remark, Verdict
 from advisor.source import Edit, SourceProblem, Span
 from tests.advisor.report.report_samples import SHIFTS
 
@@ -51,14 +51,15 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
             raise ZeroDivisionError("a bug of the engine")
         for found in _WORD.finditer(line):
             span = Span(number, found.start(), number, found.end())
-            finding = _finding(path, found[1], float(found[2] or 2), span)
+            finding = _finding(path, found[1], float(found[2] or 2), span, options.machine)
             gain = finding.prediction
             if options.reports(finding.code, gain.speedup):
                 findings.append(finding)
-    return FileResult(path, source, tuple(findings), tuple(remarks))
+    coverage = Coverage(("kernel",))
+    return FileResult(path, source, tuple(findings), tuple(remarks), coverage=coverage)
 
 
-def _finding(path: str, word: str, gain: float, span: Span) -> Finding:
+def _finding(path: str, word: str, gain: float, span: Span, machine: str | None) -> Finding:
     fix = None
     if word in _NEW:
         kind = Applicability.UNSAFE if word == "RISKY" else Applicability.SAFE
@@ -70,6 +71,7 @@ def _finding(path: str, word: str, gain: float, span: Span) -> Finding:
         span=span,
         message=f"{gain:g}x faster: avoid {word}",
         prediction=replace(SHIFTS.prediction, before_s=gain, after_s=1.0, speedup=gain, low=gain),
+        priced_as=f"as 16 ranks of {machine}",
         verdict=Verdict.GAIN,
         saves_s=gain - 1,
         share=1 - 1 / gain,

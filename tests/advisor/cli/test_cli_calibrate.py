@@ -33,10 +33,10 @@ def test_the_calibrated_machine_is_meant_where_none_is_named(advise: Advise) -> 
     calibrate_as("here")
     found = advise("k.py", machine=None)
     assert found.code == 1
-    assert " on here" in found.out
-    assert " on t3e" in advise("k.py").out
+    assert " of here" in found.out
+    assert " of t3e" in advise("k.py").out
     Path("pyproject.toml").write_text('[tool.advise]\nmachine = "elsewhere"\n')
-    assert " on elsewhere" in advise("k.py", machine=None).out
+    assert " of elsewhere" in advise("k.py", machine=None).out
     remove_profile("here")
     refused(advise("k.py", "--isolated", machine=None), "no machine chosen")
 

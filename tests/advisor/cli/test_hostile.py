@@ -98,7 +98,9 @@ def test_every_hostile_file_costs_its_line_and_no_more(tmp_path: Path) -> None:
     assert (alone[0], alone[2]) == (1, [])
     # marks above no function are told, of files that can be read
     told = [line for line in out.splitlines() if " note: this marks no kernel" not in line]
-    assert told == alone[1].splitlines()
+    *told, _ = told
+    *lines, _ = alone[1].splitlines()
+    assert told == lines
     assert {line.partition(":")[0] for line in told} == {"box.py", "folder.py/inside.py"}
 
 
@@ -106,7 +108,7 @@ def test_a_file_whose_name_is_no_text_is_checked_like_any_other(tmp_path: Path) 
     (tmp_path / "box.py").write_text(GOOD)
     (tmp_path / os.fsdecode(b"b\xffx.py")).write_text(GOOD)
     code, out, errors = advise(tmp_path, ".", "--output-format", "concise", "-j", "1")
-    odd, plain = sorted(out.splitlines())
+    odd, plain = sorted(out.splitlines()[:-1])
     assert (code, errors) == (1, [])
     assert plain.partition(":")[2] == odd.partition(":")[2]
 

@@ -256,7 +256,7 @@ def test_a_whole_program_is_switched_on_by_the_environment_also_from_the_cache(
         text=True,
         check=False,
     )
-    assert "observed: a.axis0 = 2000, a.axis1 = 300" in " ".join(advised.stdout.split())
+    assert "observed: a.axis0=2000, a.axis1=300" in " ".join(advised.stdout.split())
 
 
 def test_the_package_of_annotations_stays_light() -> None:

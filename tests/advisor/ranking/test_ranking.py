@@ -263,7 +263,7 @@ def test_remarks_are_shown(output: str) -> None:
     # a line of the full report ends where the terminal does
     assert "the call of `riddle` is not understood" in " ".join(shown.split())
     if output.startswith("json"):
-        document = json.loads(shown.splitlines()[-1] if output == "json-lines" else shown)
+        document = json.loads(shown.splitlines()[-2] if output == "json-lines" else shown)
         remark = document["remarks"][0] if output == "json" else document
         assert remark["path"] == "program.py"
         assert remark["location"]["row"] == 11

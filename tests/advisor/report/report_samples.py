@@ -13,16 +13,20 @@ from advisor.finding import (
     Assumption,
     Condition,
     Confidence,
+    Coverage,
     Crossover,
     Evidence,
     EvidenceTerm,
     Finding,
     Fix,
+    NotUnderstood,
     Prediction,
     Remark,
+    Verdict,
 )
 from advisor.report.model import Report
 from advisor.source import Edit, Span
+from costdb.omission import Omission
 
 SOURCE = """\
 import numpy as np
@@ -89,6 +93,10 @@ SHIFTS = Finding(
         (Edit(Span(6, 4, 7, 42), "total = windowed(image, b, axis=0)"),),
     ),
     fingerprint="6f1d2a90c3b4",
+    verdict=Verdict.GAIN,
+    saves_s=1.3075e-3,
+    share=0.4186,
+    priced_as="as 16 ranks of t3e",
 )
 
 COLUMN = replace(
@@ -116,14 +124,36 @@ COLUMN = replace(
     crossovers=(),
     fix=None,
     fingerprint="0b77aa01",
+    verdict=Verdict.UNCERTAIN,
+    saves_s=9.087e-5,
+    share=0.0909,
 )
 
 UNKNOWN = Remark(
     "kernels/box.py", "box_sum", Span(10, 4, 10, 15), "the trip count is not known: taken as 1"
 )
 
-SAMPLE = Report("t3e", (SHIFTS, COLUMN), (UNKNOWN,), {"kernels/box.py": SOURCE})
+COVERAGE = Coverage(
+    analysed=("box_sum", "hist"),
+    fine=("hist",),
+    not_understood=(
+        NotUnderstood("kernels/box.py", 32, "out = np.append(out, x)", "an append in a loop"),
+    ),
+    unsupported=("cupy",),
+    unpriced=("3 parallel loops: t3e describes no threads",),
+    incomplete=("grow",),
+)
+
+SAMPLE = Report(
+    "t3e",
+    (SHIFTS, COLUMN),
+    (UNKNOWN,),
+    {"kernels/box.py": SOURCE},
+    looked_into=1,
+    coverage=COVERAGE,
+)
 EMPTY = Report("t3e", (), (), {})
+CALM = replace(EMPTY, looked_into=1, coverage=Coverage(("hist",), ("hist",)))
 
 
 def _spans() -> st.SearchStrategy[Span]:
@@ -139,6 +169,12 @@ def _spans() -> st.SearchStrategy[Span]:
     )
 
 
+# Text with everything that has broken a report somewhere: newlines, markup, escapes, surrogates.
+TEXT = st.text(st.characters() | st.sampled_from("\n\r\t\x1b%:,<>&\"']\u2028\ud800"), max_size=12)
+
+_OMISSIONS = st.builds(Omission, st.integers(1, 99), TEXT, TEXT)
+
+
 def _predictions() -> st.SearchStrategy[Prediction]:
     times = st.floats(1e-12, 1e6)
     ratios = st.floats(0, math.inf)
@@ -147,11 +183,9 @@ def _predictions() -> st.SearchStrategy[Prediction]:
         *[times, times, ratios, ratios, ratios, times, times, times, times],
         st.sampled_from(Confidence),
         st.booleans(),
+        st.lists(_OMISSIONS, max_size=2).map(tuple),
     )
 
-
-# Text with everything that has broken a report somewhere: newlines, markup, escapes, surrogates.
-TEXT = st.text(st.characters() | st.sampled_from("\n\r\t\x1b%:,<>&\"']\u2028\ud800"), max_size=12)
 
 _CONDITIONS = st.builds(
     Condition,
@@ -209,14 +243,39 @@ _PREDICTED = st.builds(
         st.lists(st.builds(Edit, _spans(), TEXT), max_size=2).map(tuple),
     ),
     fingerprint=st.sampled_from(("aa", "bb")),
+    verdict=st.sampled_from(Verdict),
+    saves_s=st.none() | st.floats(-1e3, 1e6),
+    share=st.none() | st.floats(0, 1),
+    priced_as=TEXT,
 )
 FINDINGS = st.builds(_open, _PREDICTED, st.none() | _CONDITIONS)
 REMARKS = st.builds(Remark, st.sampled_from(("a.py", "b.py")), TEXT, _spans(), TEXT)
+_NAMES = st.lists(TEXT, max_size=2).map(tuple)
+COVERAGES = st.builds(
+    Coverage,
+    _NAMES,
+    _NAMES,
+    st.lists(
+        st.builds(NotUnderstood, st.sampled_from(("a.py", "b.py")), st.integers(1, 99), TEXT, TEXT),
+        max_size=2,
+    ).map(tuple),
+    _NAMES,
+    _NAMES,
+    _NAMES,
+)
 REPORTS = st.builds(
-    lambda findings, remarks, source: Report(
-        "t3e", tuple(findings), tuple(remarks), {finding.path: source for finding in findings}
+    lambda findings, remarks, source, coverage, failed: Report(
+        "t3e",
+        tuple(findings),
+        tuple(remarks),
+        {finding.path: source for finding in findings},
+        failed=failed,
+        looked_into=len({finding.path for finding in findings}),
+        coverage=coverage,
     ),
-    st.lists(FINDINGS, max_size=3),
+    st.lists(FINDINGS, max_size=5),
     st.lists(REMARKS, max_size=2),
     TEXT,
+    COVERAGES,
+    st.booleans(),
 )

@@ -1,7 +1,9 @@
 """Every format: one sample kept as text, and any report at all."""
 
 import json
+import math
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -10,15 +12,31 @@ from xml.etree import ElementTree
 import jsonschema
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from advisor.edits import apply_edits, split_lines
-from advisor.finding import Crossover
+from advisor.finding import NOTHING_SEEN, Crossover, Finding, Verdict
 from advisor.report import statistics
+from advisor.report.coverage import coverage_lines
 from advisor.report.excerpt import excerpt
+from advisor.report.full import MOST_LINES, block
 from advisor.report.model import FORMATS, Report, renderer
+from advisor.report.rows import interval
 from advisor.report.style import Style, detect_style, display_width
 from advisor.source import Edit, Span
-from tests.advisor.report.report_samples import EMPTY, REPORTS, SAMPLE, SHIFTS, SOURCE
+from costdb.omission import Omission
+from tests.advisor.report.report_samples import (
+    CALM,
+    COLUMN,
+    COVERAGE,
+    EMPTY,
+    FINDINGS,
+    REPORTS,
+    SAMPLE,
+    SHIFTS,
+    SOURCE,
+    TEXT,
+)
 
 KEPT = Path(__file__).parents[2] / "data" / "reports"
 SUFFIXES = {"json": "json", "gitlab": "json", "rdjson": "json", "sarif": "json", "junit": "xml"}
@@ -58,19 +76,27 @@ def test_json_follows_its_schema(report: Report) -> None:
     assert len(document["findings"]) == len(report.findings)
     lines = rendered("json-lines", report).splitlines()
     kinds = [json.loads(line)["type"] for line in lines]
-    assert kinds == ["finding"] * len(report.findings) + ["remark"] * len(report.remarks)
+    told = ["finding"] * len(report.findings) + ["remark"] * len(report.remarks)
+    assert kinds == [*told, "coverage"]
+    assert document["coverage"]["complete"] is report.coverage.complete
+    for prediction in (one["prediction"] for one in document["findings"]):
+        assert prediction is None or prediction["complete"] is (prediction["missing"] == [])
 
 
 def test_empty_reports_are_valid() -> None:
     empty = json.loads(rendered("json", EMPTY))
     CHECK.validate(empty)
-    assert empty == {"schema_version": 1, "machine": "t3e", "findings": [], "remarks": []}
+    names = ("analysed", "fine", "not_understood", "unsupported", "unpriced", "incomplete")
+    coverage = {"complete": True, **{name: [] for name in names}}
+    assert empty == {
+        "schema_version": 2, "machine": "t3e", "findings": [], "remarks": [], "coverage": coverage
+    }  # fmt: skip
     assert json.loads(rendered("gitlab", EMPTY)) == []
     assert json.loads(rendered("sarif", EMPTY))["runs"][0]["results"] == []
     assert json.loads(rendered("rdjson", EMPTY))["diagnostics"] == []
     assert ElementTree.fromstring(rendered("junit", EMPTY)).get("failures") == "0"
-    assert rendered("github", EMPTY) == rendered("concise", EMPTY) == ""
-    assert rendered("json-lines", EMPTY) == ""
+    for output_format in ("github", "concise", "json-lines"):
+        assert rendered(output_format, EMPTY).count("\n") == 1
 
 
 def test_the_schema_refuses_what_is_not_a_finding() -> None:
@@ -105,12 +131,16 @@ def test_json_edits_can_be_applied_by_others() -> None:
 @settings(max_examples=25, deadline=None)
 def test_line_formats_give_one_line_each_whatever_the_text(report: Report) -> None:
     everything = len(report.findings) + len(report.remarks)
+    everything += len(coverage_lines(report))
     assert rendered("concise", report).count("\n") == everything
     assert len(rendered("concise", report).splitlines()) == everything
-    commands = rendered("github", report).split("\n")[:-1]
+    *commands, coverage = rendered("github", report).split("\n")[:-1]
+    assert coverage.startswith("::notice title=advise coverage::")
     assert len(commands) == len(report.findings)
     for command, finding in zip(commands, report.findings, strict=True):
-        properties = command.removeprefix("::notice ").split("::")[0].split(",")
+        level, _, rest = command.removeprefix("::").partition(" ")
+        assert level == ("warning" if finding.verdict is Verdict.GAIN else "notice")
+        properties = rest.split("::")[0].split(",")
         names = [one.partition("=")[0] for one in properties]
         one_line = finding.span.start_line == finding.span.end_line
         assert ("col" in names) == one_line
@@ -121,12 +151,13 @@ def test_line_formats_give_one_line_each_whatever_the_text(report: Report) -> No
 @settings(max_examples=25, deadline=None)
 def test_other_formats_parse_whatever_the_text(report: Report) -> None:
     root = ElementTree.fromstring(rendered("junit", report).encode("utf-8"))
-    assert len(root.findall(".//failure")) == len(report.findings)
+    assert len(root.findall(".//failure")) == sum(map(report.fails, report.findings))
     results = json.loads(rendered("sarif", report))["runs"][0]["results"]
     assert all(0 <= result["rank"] <= 100 for result in results)
     fingerprints = [issue["fingerprint"] for issue in json.loads(rendered("gitlab", report))]
     assert len(set(fingerprints)) == len(report.findings)
-    assert len(json.loads(rendered("rdjson", report))["diagnostics"]) == len(report.findings)
+    diagnostics = json.loads(rendered("rdjson", report))["diagnostics"]
+    assert len(diagnostics) == len(report.findings) + len(report.coverage.not_understood)
 
 
 @given(REPORTS)
@@ -134,8 +165,133 @@ def test_other_formats_parse_whatever_the_text(report: Report) -> None:
 def test_full_report_never_replays_control_characters(report: Report) -> None:
     shown = rendered("full", report, width=60)
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
-    times = [finding for finding in report.findings if finding.prediction is not None]
-    assert shown.count("predicted (") == len(times)
+
+
+@given(FINDINGS, TEXT, st.integers(80, 120))
+@settings(max_examples=60, deadline=None)
+def test_no_finding_takes_more_lines_than_twelve(finding: Finding, source: str, width: int) -> None:
+    for text in (source, SOURCE, None):
+        lines = block(finding, text, Style(width=width))
+        assert len(lines) <= MOST_LINES
+        assert all("\n" not in line for line in lines)
+        assert lines[0].endswith(finding.verdict.upper())
+        shown = " ".join(" ".join(lines).split())
+        if finding.prediction is not None:
+            assert f"could be {interval(finding.prediction)}" in shown
+
+
+@given(FINDINGS)
+@settings(max_examples=40, deadline=None)
+def test_every_format_has_class_and_interval(finding: Finding) -> None:
+    finding = replace(finding, path="a.py")  # some formats take names of files to pieces
+    for count, output_format in ((n, f) for f in FORMATS for n in (1, 4)):
+        text = rendered(output_format, Report("t3e", (finding,) * count, (), {}), width=120)
+        if (output_format in SUFFIXES and output_format != "junit") or "json" in output_format:
+            values = list(_strings(list(map(json.loads, _documents(output_format, text)))))
+            text = "\n".join(map(str, values))
+        elif output_format == "junit":
+            root = ElementTree.fromstring(text.encode("utf-8"))
+            text = "\n".join(one.text or "" for one in root.iter())
+        assert finding.verdict in text.lower()
+        prediction = finding.prediction
+        if prediction is not None and output_format not in ("json", "json-lines"):
+            text = " ".join(text.replace("%25", "%").split())
+            assert interval(prediction) in text, output_format
+
+
+def _documents(output_format: str, text: str) -> list[str]:
+    return text.splitlines() if output_format == "json-lines" else [text]
+
+
+def _strings(value: object) -> Iterator[object]:
+    match value:
+        case dict():
+            for one in value.values():
+                yield from _strings(one)
+        case list():
+            for one in value:
+                yield from _strings(one)
+        case _:
+            yield value
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 10])
+def test_many_findings_are_one_table(count: int) -> None:
+    verdicts = list(Verdict)
+    findings = tuple(
+        replace(SHIFTS, span=Span(n, 0, n, 4), verdict=verdicts[n % 3], saves_s=n * 1e-3)
+        for n in range(1, count + 1)
+    )
+    text = rendered("full", replace(SAMPLE, findings=findings, remarks=()), width=100)
+    table = text.startswith("gain ")
+    assert table == (count > 3)
+    if not table:
+        return
+    head, *rows = text.split("\n\n")[0].splitlines()
+    assert head.split() == ["gain", "could", "be", "saves", "share", "where", "what", "fix"]
+    classes = [row for row in rows if row.isupper()]
+    assert classes == [verdict.upper() for verdict in verdicts]
+    assert len(rows) == count + len(classes)
+    assert all(display_width(row) <= 100 for row in rows)
+    of_class: list[int] = []
+    for row in rows:  # within a class what saves most comes first
+        if row in classes:
+            of_class = []
+            continue
+        found = re.search(r"box.py:([0-9]+)", row)
+        assert found is not None
+        of_class.append(int(found[1]))
+        assert of_class == sorted(of_class, reverse=True)
+
+
+def test_what_may_be_slower_is_never_green() -> None:
+    for verdict, colour in ((Verdict.GAIN, "32"), (Verdict.UNCERTAIN, "33"), (Verdict.PLAN, "36")):
+        for count, output_format in ((1, "full"), (1, "concise"), (4, "full")):
+            findings = (replace(SHIFTS, verdict=verdict),) * count
+            shown = rendered(output_format, Report("t3e", findings, (), {}), color=True)
+            assert f"\x1b[1;{colour}m{verdict.upper()}\x1b[0m" in shown
+            assert ("32m" in shown) == (verdict is Verdict.GAIN)
+
+
+def test_nothing_to_gain_is_said_only_where_all_was_analysed() -> None:
+    parts = ("not_understood", "unsupported", "unpriced", "incomplete")
+    partial = [replace(NOTHING_SEEN, **{name: getattr(COVERAGE, name)}) for name in parts]
+    for output_format in ("full", "concise", "github", "junit", "sarif"):
+        assert "Nothing to gain" in rendered(output_format, CALM)
+        for coverage in partial:
+            text = rendered(output_format, replace(CALM, coverage=coverage))
+            assert "othing to gain" not in text
+            assert "No finding in what was analysed" in text
+        assert "othing to gain" not in rendered(output_format, replace(CALM, failed=True))
+    for output_format in set(FORMATS) - {"gitlab"}:
+        for report in (SAMPLE, replace(CALM, coverage=COVERAGE)):
+            assert "np.append(out, x)" in rendered(output_format, report), output_format
+
+
+def test_a_time_without_an_upper_end_is_told_as_one() -> None:
+    assert SHIFTS.prediction is not None
+    omitted = (Omission(12, "np.fft.fft2(x)", "no price"),)
+    lower = replace(SHIFTS.prediction, low=0.9, high=math.inf, omitted=omitted)
+    finding = replace(SHIFTS, prediction=lower, verdict=Verdict.UNCERTAIN)
+    report = Report("t3e", (finding,), (), {})
+    shown = rendered("full", report)
+    assert "at least 3.12 -> 1.82 ms a call, 1.72x, could be 0.90x or more" in shown
+    assert "no price for `np.fft.fft2(x)` (line 12)" in " ".join(shown.split())
+    document = json.loads(rendered("json", report))["findings"][0]["prediction"]
+    assert document["high"] is None
+    assert document["complete"] is False
+    assert document["missing"] == [{"line": 12, "text": "np.fft.fft2(x)", "reason": "no price"}]
+
+
+def test_the_best_gains_of_kernels_are_added_up() -> None:
+    other = replace(SHIFTS, kernel="other")
+    less = replace(COLUMN, verdict=Verdict.GAIN)
+    text = rendered("full", replace(SAMPLE, findings=(SHIFTS, other)))
+    assert "each called once: 6.25 ms -> 3.63 ms." in " ".join(text.split())
+    same = rendered("full", replace(SAMPLE, findings=(SHIFTS, other, replace(less, priced_as=""))))
+    assert "called once" not in same, "priced for another machine"
+    alone = rendered("full", replace(SAMPLE, findings=(SHIFTS, replace(SHIFTS, fix=None))))
+    assert "called once" not in alone
 
 
 @pytest.mark.parametrize(
@@ -149,16 +305,19 @@ def test_full_report_never_replays_control_characters(report: Report) -> None:
 )
 def test_concise_says_the_gain_once(message: str) -> None:
     report = Report("t3e", (replace(SHIFTS, message=message),), (), {})
-    assert rendered("concise", report).endswith("[*] 1.72x (1.41x..2.05x) sum by scans\n")
+    assert rendered("concise", report).startswith(
+        "kernels/box.py:6:5: ADV201 [*] GAIN 1.72x (1.41x to 2.05x), saves 1.31 ms, 42 %,"
+        " as 16 ranks of t3e: sum by scans\n"
+    )
 
 
 @pytest.mark.parametrize(
     "pays, shown",
     [
-        ("b >= 3", "pays       from b = 3, all"),
-        ("pays from b = 3", "pays       from b = 3, all"),
-        ("b >= 3, searched to 4096", "pays       from b = 3, searched to 4096, all"),
-        ("b in 3..9", "pays       b in 3..9, all"),
+        ("b >= 3", "when   faster from b = 3 on\n"),
+        ("pays from b = 3", "when   faster from b = 3\n"),
+        ("b >= 3, searched to 4096", "when   faster from b = 3 on, searched to 4096\n"),
+        ("b in 3..9", "when   faster for b in 3..9\n"),
     ],
 )
 def test_the_crossover_reads_as_a_sentence(pays: str, shown: str) -> None:
@@ -185,6 +344,9 @@ def test_rdjson_counts_bytes() -> None:
 )
 def test_the_marker_stands_under_the_place(source: str, span: Span) -> None:
     line, marker = excerpt(source, span, Style(width=80))
+    reasoned = excerpt(source, span, Style(width=80), "each call copies; that takes time")
+    assert reasoned[:1] == [line]
+    assert reasoned[1] == f"{marker} each call copies"
     start, end = marker.index("^"), marker.rindex("^") + 1
     assert end - start == len("f(y)")
     before = line[: line.index("f(y)")]
@@ -192,12 +354,10 @@ def test_the_marker_stands_under_the_place(source: str, span: Span) -> None:
     assert display_width(line) <= 80
 
 
-def test_a_long_statement_is_shortened_in_the_middle() -> None:
+def test_of_a_long_statement_the_first_line_is_shown() -> None:
     source = "".join(f"line{n}\n" for n in range(1, 41))
-    shown = excerpt(source, Span(3, 0, 38, 6), Style())
-    assert [line.split()[-1] for line in shown] == [
-        "line3", "line4", "line5", "line6", "...", "line38"
-    ]  # fmt: skip
+    shown = excerpt(source, Span(3, 0, 38, 6), Style(), "slow.")
+    assert shown == ["    3 | line3", "      | ^^^^^ (to line 38) slow"]
     assert excerpt(source, Span(99, 0, 99, 1), Style()) == []
     assert len(split_lines(source)) == 41
 
@@ -229,12 +389,12 @@ def test_colours_follow_the_conventions(
 
 
 @pytest.mark.parametrize(
-    "columns, width", [("50", 50), ("5", 40), ("4000", 110), ("0", 88), ("", 88), ("wide", 88)]
+    "columns, width", [("50", 50), ("5", 40), ("4000", 120), ("0", 100), ("", 100), ("wide", 100)]
 )
 def test_a_pipe_has_a_width_of_its_own_unless_one_is_asked_for(columns: str, width: int) -> None:
     assert detect_style(_Stream(False), {"COLUMNS": columns}).width == width
     assert detect_style(None, {"COLUMNS": columns}).width == width
-    assert detect_style(_Stream(False), {}).width == 88
+    assert detect_style(_Stream(False), {}).width == 100
 
 
 def test_statistics_count_by_rule() -> None:

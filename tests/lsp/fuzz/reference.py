@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.engine import Options, check_source
 from advisor.finding import Finding, Remark
+from advisor.report.rows import headline
 from advisor.source import SourceProblem, Span
 from tests.lsp.fuzz.editor import Editor, Wrong, lines_of
 
@@ -122,7 +123,7 @@ def _lines_of_findings(known: Known) -> dict[tuple[str, str], list[list[str]]]:
     for finding in known.findings:
         span = finding.span
         here = lines[span.start_line - 1 : span.end_line]
-        covered.setdefault((finding.code, finding.message), []).append(here)
+        covered.setdefault((finding.code, headline(finding)), []).append(here)
     return covered
 
 
@@ -136,7 +137,7 @@ def _key(item: dict[str, Any]) -> tuple[int, int]:
 
 
 def _expected(editor: Editor, finding: Finding) -> tuple[Any, ...]:
-    return finding.code, finding.message, *_place_of(editor, finding.span)
+    return finding.code, headline(finding), *_place_of(editor, finding.span)
 
 
 def _place_of(editor: Editor, span: Span) -> tuple[str, int, int]:

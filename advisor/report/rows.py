@@ -1,0 +1,196 @@
+"""What every format tells of a finding: its class, its gain, and a text for each question."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+
+from advisor.finding import (
+    OBSERVED,
+    Applicability,
+    EvidenceTerm,
+    Finding,
+    Fix,
+    Prediction,
+    Verdict,
+)
+from advisor.report.style import one_line
+from advisor.report.units import change, duration, percent, ratio
+
+MAYBE_SLOWER = "uncertain: it may also be slower"
+
+LOOKS = {
+    Verdict.GAIN: ("bold", "green"),
+    Verdict.UNCERTAIN: ("bold", "yellow"),
+    Verdict.PLAN: ("bold", "cyan"),
+}
+"""How classes are painted: nothing but a clear gain is green."""
+
+_LEAST = re.compile(r"^(\w+) >= (\d+)$")
+
+_OPTIONS = {Applicability.SAFE: "--fix", Applicability.UNSAFE: "--unsafe-fixes"}
+_MARKS = {Applicability.SAFE: "[*]", Applicability.UNSAFE: "[+]"}
+_ORIGINS = {
+    "measured": "{} was measured",
+    "published": "some numbers of {} are published ones",
+    "derived": "some numbers of {} are derived",
+    "estimated": "some numbers of {} are estimates",
+}
+
+
+def rows(finding: Finding) -> dict[str, str]:
+    """Return a text for each question that a reader has, by its label, where there is one."""
+    found = {
+        "time": _time(finding),
+        "why": _why(finding),
+        "when": when(finding),
+        "fix": _fix(finding.fix),
+        "trust": _trust(finding),
+    }
+    return {label: text for label, text in found.items() if text}
+
+
+def figures(finding: Finding) -> tuple[str, str, str, str]:
+    """Return gain, interval, what is saved and its share, such as ``1.25x``, ``0.61x to 2.25x``,
+    ``5.12 ms`` and ``20 %``; empty where that is not known."""
+    prediction, saves_s, share = finding.prediction, finding.saves_s, finding.share
+    return (
+        "" if prediction is None else ratio(prediction.speedup),
+        "" if prediction is None else interval(prediction),
+        "" if saves_s is None else duration(saves_s),
+        "" if share is None else percent(share),
+    )
+
+
+def is_gain(finding: Finding) -> bool:
+    """Return whether build servers and editors show a warning; all else they show as a note."""
+    return finding.verdict is Verdict.GAIN
+
+
+def headline(finding: Finding) -> str:
+    """Return class, gain, interval, what is saved and for whom, then what to do."""
+    gain, ends, saves, share = figures(finding)
+    condition = finding.condition
+    known = (
+        gain and f"{gain} ({ends})",
+        f"faster for {one_line(condition.text)}" if condition is not None else "",
+        saves and f"saves {saves}",
+        share,
+        one_line(finding.priced_as),
+    )
+    told = ", ".join(filter(None, known))
+    return f"{finding.verdict.upper()} {told}: {one_line(finding.title)}"
+
+
+def full_message(finding: Finding) -> str:
+    """Return the headline and the reason after it, as sentences."""
+    return f"{headline(finding).rstrip()}. {sentence(finding.reason)}".rstrip()
+
+
+def sentence(text: str) -> str:
+    """Return a text that begins with a capital and ends with a full stop; code stays as it is."""
+    text = one_line(text).rstrip(".")
+    first, _, rest = text.partition(" ")
+    is_word = first.isalpha() and not rest.startswith("=")
+    return f"{text[:1].upper() if is_word else text[:1]}{text[1:]}{'.' * bool(text)}"
+
+
+def fix_option(finding: Finding) -> str:
+    """Return the option that applies a finding, or that it is to be done by hand."""
+    fix = finding.fix
+    return "by hand" if fix is None or not fix.edits else _OPTIONS.get(fix.applicability, "by hand")
+
+
+def fix_mark(finding: Finding) -> str:
+    """Return ``[*]`` for what ``--fix`` applies, ``[+]`` for ``--unsafe-fixes``, else nothing."""
+    fix = finding.fix
+    return "" if fix is None or not fix.edits else _MARKS.get(fix.applicability, "")
+
+
+def interval(prediction: Prediction) -> str:
+    """Return the ends of the speed-up; without an upper one, that there is none."""
+    low, high = prediction.low, prediction.high
+    return f"{ratio(low)} to {ratio(high)}" if math.isfinite(high) else f"{ratio(low)} or more"
+
+
+def when(finding: Finding) -> str:
+    """Return at which sizes the suggestion is the faster one."""
+    if finding.condition is not None:
+        return f"faster for {finding.condition.text}"
+    found = [_from(crossover.pays) for crossover in finding.crossovers]
+    return f"faster {'; '.join(found)}" if found else ""
+
+
+def sizes(finding: Finding) -> str:
+    """Return the sizes that a prediction is for, and which of them a run showed."""
+    origins: dict[str, list[str]] = {}
+    for one in finding.assumptions:
+        origin = one.origin if one.origin.startswith(OBSERVED) else ""
+        origins.setdefault(origin, []).append(f"{one.name}={one.value}")
+    return "; ".join(
+        f"{origin and f'{OBSERVED}: '}{', '.join(values)}{origin.removeprefix(OBSERVED)}"
+        for origin, values in origins.items()
+    )
+
+
+def _from(pays: str) -> str:
+    where, searched, end = pays.removeprefix("pays ").partition(", searched")
+    text = _LEAST.sub(r"from \1 = \2 on", where)
+    return f"{text}{searched}{end}" if text != where or text.startswith("from ") else f"for {pays}"
+
+
+def _time(finding: Finding) -> str:
+    prediction = finding.prediction
+    if prediction is None:
+        names = () if finding.condition is None else finding.condition.open_sizes
+        given = " ".join(f"-D {name}=..." for name in names)
+        return f"nothing binds {', '.join(names)}, so no time is predicted: pass {given}"
+    least = "" if prediction.complete else "at least "
+    about = "; ".join(filter(None, (sizes(finding), finding.priced_as.removeprefix("as "))))
+    return (
+        f"{least}{change(prediction.before_s, prediction.after_s)} a call,"
+        f" {ratio(prediction.speedup)}, could be {interval(prediction)}"
+    ) + (f"   ({about})" if about else "")
+
+
+def _why(finding: Finding) -> str:
+    *_, saves, share = figures(finding)
+    saved = ", ".join(filter(None, (saves and f"saves {saves}", share)))
+    groups: dict[tuple[bool, bool], list[EvidenceTerm]] = {}
+    for term in finding.evidence.terms:
+        groups.setdefault((term.before_s is None, term.after_s is None), []).append(term)
+    parts = "; ".join(map(_together, groups.values()))
+    return ": ".join(filter(None, (saved, parts)))
+
+
+def _together(terms: Sequence[EvidenceTerm]) -> str:
+    """Return the name of the largest of some parts of the cost, and what all of them take."""
+    largest = max(terms, key=lambda term: max(_ends(term)))
+    before, after = (sum(ends) for ends in zip(*map(_ends, terms), strict=True))
+    return f"{one_line(largest.label)}{', ...' * (len(terms) > 1)} {change(before, after)}"
+
+
+def _ends(term: EvidenceTerm) -> tuple[float, float]:
+    return term.before_s or 0.0, term.after_s or 0.0
+
+
+def _fix(fix: Fix | None) -> str:
+    option = _OPTIONS.get(fix.applicability) if fix is not None and fix.edits else None
+    if fix is None or option is None:
+        return f"by hand{f': {fix.legality}' if fix is not None else ''}"
+    more = "" if fix.applicability is Applicability.SAFE else " --unsafe-fixes"
+    return f"{option} (see it: --diff{more}): {fix.legality}"
+
+
+def _trust(finding: Finding) -> str:
+    evidence, prediction = finding.evidence, finding.prediction
+    texts = [
+        f"no price for `{one_line(one.text)}` (line {one.line}), {one.reason}"
+        for one in (() if prediction is None else prediction.omitted)
+    ]
+    if prediction is not None and not prediction.in_range:
+        texts.append("outside the range that the machine was calibrated for")
+    texts.append(_ORIGINS.get(evidence.provenance, "{}").format(evidence.machine))
+    texts += evidence.measured or ["no run confirms it yet"]
+    return "; ".join(texts)
