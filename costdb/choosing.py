@@ -64,7 +64,7 @@ def rank(
     watched: Callable[[Sequence[Candidate]], Iterable[Candidate]] = iter,
     told: Callable[[str], None] | None = None,
 ) -> tuple[Choice, ...] | Missing:
-    """Return every allowed choice, fastest first, ties in the order of the values.
+    """Return every allowed choice, fastest first and lower bounds last; ties as the values are.
 
     Parameters
     ----------
@@ -123,7 +123,8 @@ def rank(
             for value in stated or ():
                 if value not in chosen and (name, value) in refused:
                     told(f"{refused[name, value]}: left out")
-    return tuple(sorted(ranked, key=lambda choice: choice.estimate.mid))
+    # a lower bound is never better than a price that is complete
+    return tuple(sorted(ranked, key=lambda one: (not one.estimate.complete, one.estimate.mid)))
 
 
 def _check_names(subject: Subject, over: Over, given: Mapping[str, Chosen]) -> None:

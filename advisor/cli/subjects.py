@@ -30,7 +30,6 @@ class Opened:
 
     subject: Subject
     machine: Machine | None = None
-    left_out: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -135,8 +134,7 @@ def _open_python(
         # says what is lacking
         found = load_kernel(path, name, given=given)
         return Opened(kernel_subject(path, found, machine), machine)
-    subject = program_subject(path, *loaded, machine)
-    return Opened(subject, machine, subject.left_out)
+    return Opened(program_subject(path, *loaded, machine), machine)
 
 
 def _open_alternatives(
@@ -150,14 +148,12 @@ def _open_alternatives(
 
     chosen = _machine_for(files[0], machine)
     subjects: dict[str, Subject] = {}
-    left_out: list[str] = []
     for file in files:
         for name in [None] if names is None else names.split(","):
             opened = _open_python(file, name, chosen, given)
             key = file if name is None else name if len(files) == 1 else f"{file}:{name}"
             subjects[key] = opened.subject
-            left_out += [f"{key}: {line}" for line in opened.left_out]
-    return Opened(AlternativesSubject(subjects), chosen, tuple(left_out))
+    return Opened(AlternativesSubject(subjects), chosen)
 
 
 def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:

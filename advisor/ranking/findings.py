@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -28,6 +28,7 @@ from advisor.source import Edit, Span
 from costdb.expr import Expr, ExprError
 from costdb.heap_work import IF_GIVEN_BACK
 from costdb.machines import Machine
+from costdb.omission import Omission
 from costdb.quantity import Provenance, Quantity
 from costdb.work import BY_MASKS
 
@@ -112,7 +113,7 @@ def finding_of(
     need not hold for other sizes.
     """
     proposal = best.proposal
-    prediction = _prediction(found)
+    prediction = _prediction(found, split_lines(place.source))
     used = before.sizes | best.costed.sizes
     finding = finding_about(
         place,
@@ -173,7 +174,7 @@ def finding_about(
     )
 
 
-def _prediction(found: Compared) -> Prediction:
+def _prediction(found: Compared, lines: Sequence[str]) -> Prediction:
     before, after, ratio = found.before, found.after, found.ratio
     return Prediction(
         before_s=before.mid,
@@ -187,7 +188,15 @@ def _prediction(found: Compared) -> Prediction:
         after_high_s=after.high,
         confidence=Confidence.HIGH if ratio.low > 1 else Confidence.LOW,
         in_range=before.in_range and after.in_range,
-        omitted=tuple(dict.fromkeys((*before.omitted, *after.omitted))),
+        omitted=with_text(dict.fromkeys((*before.omitted, *after.omitted)), lines),
+    )
+
+
+def with_text(omitted: Iterable[Omission], lines: Sequence[str]) -> tuple[Omission, ...]:
+    """Return what a price leaves out with what is written there."""
+    return tuple(
+        replace(one, text=one.text or (lines[one.line - 1].strip() if one.line else ""))
+        for one in omitted
     )
 
 

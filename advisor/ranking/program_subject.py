@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction
 from advisor.ir.spmd.sizes import with_derived
 from advisor.observed import SeenMessages
+from advisor.ranking.findings import with_text
 from advisor.ranking.own_cores import about_cores
 from advisor.ranking.programs import LoweredCost, cost_steps
 from advisor.ranking.seen_messages import as_observed
@@ -88,14 +89,6 @@ class ProgramSubject:
             return tuple(self.program.sizes)
         return tuple(sorted(self.found.costed.sizes))
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Return what the price leaves out, each with its line."""
-        if isinstance(self.found, Missing):
-            return ()
-        gaps = sorted(self.found.gaps, key=lambda gap: (gap.span, gap.reason))
-        return tuple(f"line {gap.span.start_line}: {gap.reason}" for gap in gaps)
-
     def about(self, name: str) -> str:
         """Return what is known of a symbol."""
         fact = self.program.sizes.get(name)
@@ -136,7 +129,10 @@ class ProgramSubject:
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
         """Return the price of the function as it is written."""
-        return self.found if isinstance(self.found, Missing) else self.found.costed.priced
+        if isinstance(self.found, Missing):
+            return self.found
+        priced = self.found.costed.priced
+        return replace(priced, omitted=with_text(priced.omitted, self.program.context.lines))
 
     def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
         """Refuse: a program does not say how large its sizes may be."""

@@ -7,14 +7,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.report.prediction import left_out_text, seconds_document, shown_bindings
+from advisor.report.prediction import (
+    completeness,
+    missing_text,
+    seconds_document,
+    shown_bindings,
+)
 from advisor.report.style import Style, one_line
 from advisor.report.table import table
 from advisor.report.units import column_for, ratio
 from costdb.choosing import Choice
+from costdb.estimate import Estimate
 from costdb.subject import Chosen
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +39,6 @@ class ChoicesReport:
         Those shown, fastest first.
     considered : int
         How many were ranked.
-    left_out : sequence of str
-        What no model covers, with its line.
     """
 
     title: str
@@ -42,7 +46,6 @@ class ChoicesReport:
     given: Mapping[str, Chosen]
     choices: Sequence[Choice]
     considered: int
-    left_out: Sequence[str] = ()
 
 
 def as_json(report: ChoicesReport) -> str:
@@ -58,12 +61,11 @@ def as_json(report: ChoicesReport) -> str:
                 "seconds": seconds_document(choice.estimate),
                 "provenance": choice.estimate.provenance.value,
                 "in_range": choice.estimate.in_range,
+                **completeness(choice.estimate),
             }
             for choice in report.choices
         ],
     }
-    if report.left_out:
-        document["left_out"] = list(report.left_out)
     return json.dumps(document, indent=2, allow_nan=False) + "\n"
 
 
@@ -73,7 +75,8 @@ def as_text(report: ChoicesReport, style: Style) -> str:
     if report.given:
         lines.append("with " + shown_bindings(report.given))
     times = [choice.estimate for choice in report.choices]
-    column = column_for(*(end for time in times for end in (time.low, time.mid, time.high)))
+    ends = (end for time in times for end in (time.low, time.mid, time.high))
+    column = column_for(*filter(math.isfinite, ends))
     names = list(report.choices[0].bindings)
     best = report.choices[0].estimate.mid
     # Where no number has an interval, one column says it all.
@@ -83,11 +86,11 @@ def as_text(report: ChoicesReport, style: Style) -> str:
         [
             *(str(choice.bindings[name]) for name in names),
             *(
-                column.number(end)
+                column.number(end) if math.isfinite(end) else "-"
                 for end in ((time.mid,) if exact else (time.low, time.mid, time.high))
             ),
             _times(time.mid, best),
-            "" if time.in_range else "extrapolated",
+            _doubts(time),
         ]
         for choice, time in zip(report.choices, times, strict=True)
     ]
@@ -95,7 +98,13 @@ def as_text(report: ChoicesReport, style: Style) -> str:
     text = "".join(f"{line}\n" for line in lines) + "\n" + table(heads, rows, len(names), style)
     if report.considered > len(report.choices):
         text += f"{len(report.choices)} of {report.considered} choices\n"
-    return text + left_out_text(report.left_out, style)
+    told = dict.fromkeys(line for time in times for line in missing_text(time, style).splitlines())
+    return text + "".join(f"{line}\n" for line in told)
+
+
+def _doubts(time: Estimate) -> str:
+    told = ("" if time.in_range else "extrapolated", "" if time.complete else "at least")
+    return ", ".join(filter(None, told))
 
 
 def _times(time: float, best: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from advisor.report.style import Style, one_line
@@ -13,8 +13,9 @@ from advisor.report.table import table
 from advisor.report.units import column_for, duration
 from costdb.choosing import Prediction
 from costdb.estimate import Estimate, TermEstimate
+from costdb.omission import Omission
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _LONGEST_FORMULA = 2000
 # Shares are shown where terms are parts of a sum; bounds that compete are not.
 _ROUNDING = 1e-9
@@ -32,8 +33,6 @@ class PredictionReport:
         Name of the machine, where one is needed.
     formula : str or None
         Closed form in seconds over the parameters.
-    left_out : sequence of str
-        What no model covers, with its line.
     bound_by : sequence of str
         Sizes that the source binds, with the place.
     cautions : sequence of str
@@ -44,7 +43,6 @@ class PredictionReport:
     machine: str | None
     formula: str | None
     prediction: Prediction
-    left_out: Sequence[str] = ()
     bound_by: Sequence[str] = ()
     cautions: Sequence[str] = ()
 
@@ -76,11 +74,10 @@ def as_json(report: PredictionReport) -> str:
         ],
         "provenance": found.estimate.provenance.value,
         "in_range": found.estimate.in_range,
+        **completeness(found.estimate),
         "remarks": list(report.remarks),
         "machine": report.machine,
     }
-    if report.left_out:
-        document["left_out"] = list(report.left_out)
     if report.bound_by:
         document["bound_by"] = list(report.bound_by)
     if report.formula is not None:
@@ -101,7 +98,7 @@ def as_text(report: PredictionReport, style: Style) -> str:
     if found.bindings:
         lines.append("with " + shown_bindings(found.bindings))
     lines += [f"  {one_line(origin)}" for origin in report.bound_by]
-    lines += [style.paint(interval(estimate), "green"), ""]
+    lines += [style.paint(interval(estimate), "green" if estimate.complete else "yellow"), ""]
     text = "".join(f"{line}\n" for line in lines)
     if estimate.terms:
         text += _terms(estimate, style) + "\n"
@@ -110,16 +107,30 @@ def as_text(report: PredictionReport, style: Style) -> str:
     text += f"provenance: {estimate.provenance}\n"
     for remark in report.remarks:
         text += style.paint(f"note: {one_line(remark)}", "yellow") + "\n"
-    return text + left_out_text(report.left_out, style)
+    return text + missing_text(estimate, style)
 
 
-def left_out_text(lines: Sequence[str], style: Style) -> str:
+def completeness(estimate: Estimate) -> Mapping[str, Any]:
+    """Return whether every part has a price, and which have none."""
+    return {"complete": estimate.complete, "missing": [asdict(one) for one in estimate.omitted]}
+
+
+def missing_text(estimate: Estimate, style: Style) -> str:
     """Return a line for everything that a price leaves out."""
-    return "".join(style.paint(f"left out: {one_line(line)}", "yellow") + "\n" for line in lines)
+    lines = (f"not priced: {where(one)}: {one.reason}" for one in estimate.omitted)
+    return "".join(style.paint(one_line(line), "yellow") + "\n" for line in lines)
+
+
+def where(omission: Omission) -> str:
+    """Return what is left out, by its line and text."""
+    line = f"line {omission.line}" if omission.line else ""
+    return ", ".join(filter(None, (line, omission.text)))
 
 
 def interval(time: Estimate) -> str:
-    """Return a time such as ``3.1 ms (2.9 ms to 3.4 ms)``."""
+    """Return a time such as ``3.1 ms (2.9 ms to 3.4 ms)``, or ``at least 2.9 ms``."""
+    if not time.complete:
+        return f"at least {duration(time.low)}; what is known takes {duration(time.mid)}"
     if time.low == time.high:
         return duration(time.mid)
     return f"{duration(time.mid)} ({duration(time.low)} to {duration(time.high)})"

@@ -97,7 +97,6 @@ def _choose(
         given={name: _as_read(value) for name, value in given.items()},
         choices=chosen[:top],
         considered=len(ranked),
-        left_out=opened.left_out,
     )
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)

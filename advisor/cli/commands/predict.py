@@ -72,9 +72,7 @@ def _predict(
         raise lacking(found)
     name = None if opened.machine is None else opened.machine.name
     cautions = cautions_of(opened, found.bindings)
-    report = PredictionReport(
-        opened.title, name, formula, found, opened.left_out, origins, cautions
-    )
+    report = PredictionReport(opened.title, name, formula, found, origins, cautions)
     as_json_wanted = output_format == JSON
     write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
 

@@ -67,7 +67,7 @@ def test_the_price_of_a_function_is_that_of_its_messages(advise: Program, tmp_pa
     assert sum(messages) == pytest.approx(10 * (alpha + 800 * beta + 13.25 * gamma), rel=0.01)
     assert found["bindings"] == {"N": 100}
     assert found["bound_by"] == ["N = 100: line 4"]
-    assert "left_out" not in found
+    assert found["complete"] and found["missing"] == []
     more = advise.json(
         "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-D", "N=200"
     )
@@ -78,9 +78,11 @@ def test_what_is_not_known_is_told_with_its_line(advise: Program, tmp_path: Path
     file = tmp_path / "f.py"
     file.write_text(ONE_FACE)
     arguments = ("predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "4")
-    told = advise.json(*arguments)["left_out"]
-    assert any(line.startswith("line 13: ") and "unforeseen" in line for line in told)
-    assert "left out: line 13: " in advise(*arguments).out
+    found = advise.json(*arguments)
+    assert not found["complete"] and found["seconds"]["high"] is None
+    assert any(one["line"] == 13 and "unforeseen" in one["text"] for one in found["missing"])
+    shown = advise(*arguments).out
+    assert "at least" in shown and "not priced: line 13, " in shown
     # the size of a parameter that nothing gives
     unbound = advise("predict", str(file), "--kernel", "whole", "--machine", PLAIN, "-P", "4")
     assert unbound.code == 2
