@@ -18,6 +18,7 @@ from kernel_advisor.space import command
 BIN = Path(sys.executable).parent
 RANKS = [str(BIN / "mpiexec"), "-n", "2"]
 ROOMS = ("transforms", "costdb", "machine_profiles")
+HOST = {"cores": 2, "caches": [], "line_bytes": 64, "processor": "made up", "system": "made up"}
 NOT_PYTHONS = (
     # packages that we use, and names that modules of ours have
     *("typer", "click", "libcst", "lark", "jsonschema", "platformdirs"),
@@ -351,7 +352,13 @@ def test_a_lint_run_looks_at_no_file_of_the_path_that_has_a_name_of_ours(user: U
 
 def test_what_measures_looks_at_no_file_of_the_user(user: User) -> None:
     user.has(*ROOMS, "advisor")
-    job = {"section": "calibration_fake:ALONE", "effort": "quick", "seconds": 2, "seed": 1}
+    job = {
+        "section": "calibration_fake:ALONE",
+        "effort": "quick",
+        "seconds": 2,
+        "seed": 1,
+        "host": HOST,
+    }
     places = [str(user.folder), str(Path(__file__).parents[2] / "costdb" / "calibration")]
     # it does not outlive whoever holds its standard input open
     held, end = os.pipe()
