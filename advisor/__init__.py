@@ -17,6 +17,9 @@ def __getattr__(name: str) -> object:
     """Return ``select``, for which the models are imported when it is first asked for."""
     if name != "select":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from advisor.selection import select
+    from kernel_advisor.space import ours
 
-    return select
+    with ours():
+        from advisor.selection import select
+
+        return select

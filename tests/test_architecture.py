@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("machine_profiles", "costdb", "advisor", "transforms")
+ROOMS = ("kernel_advisor", "machine_profiles", "costdb", "advisor", "transforms")
 ALLOWED = {
+    "kernel_advisor": set(),
     "machine_profiles": set(),
-    "costdb": {"machine_profiles"},
-    "advisor": {"costdb"},
+    "costdb": {"kernel_advisor", "machine_profiles"},
+    "advisor": {"costdb", "kernel_advisor"},
     "transforms": {"advisor", "costdb"},
 }
 TRANSFORMS_MAY_SEE = (

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from advisor.compiler import facts
 from advisor.observed import Seen
 
 log = logging.getLogger("advisor")
@@ -43,12 +44,10 @@ def told(doing: str, error: Exception) -> None:
 
 def note(state: Any) -> None:
     """Keep the facts of the function in a compiler's state."""
-    from advisor.compiler.facts import is_of_interest, seen_in, source_file
-
-    file = source_file(state.func_id.func)
-    if file is None or not is_of_interest(file):
+    file = facts.source_file(state.func_id.func)
+    if file is None or not facts.is_of_interest(file):
         return
-    seen = seen_in(state)
+    seen = facts.seen_in(state)
     if seen is not None:
         keep(file, seen)
 
@@ -68,14 +67,12 @@ def keep(file: str, seen: Seen) -> None:
 
 def note_cached(dispatcher: Any, args: tuple[Any, ...]) -> None:
     """Keep the facts of the signature that a call has just taken from the cache, if it did."""
-    from advisor.compiler.facts import is_of_interest, seen_of, source_file
-
-    file = source_file(dispatcher.py_func)
-    if file is None or not is_of_interest(file) or not dispatcher.stats.cache_hits:
+    file = facts.source_file(dispatcher.py_func)
+    if file is None or not facts.is_of_interest(file) or not dispatcher.stats.cache_hits:
         return
     signature = list(dispatcher.overloads)[-1]
     if len(signature) == dispatcher.py_func.__code__.co_argcount:
-        keep(file, seen_of(dispatcher.py_func, signature, args))
+        keep(file, facts.seen_of(dispatcher.py_func, signature, args))
 
 
 def note_underway() -> None:
@@ -85,15 +82,17 @@ def note_underway() -> None:
     """
     import numba
 
-    from advisor.compiler.facts import call_underway, is_of_interest, seen_of, source_file
-
-    found = call_underway()
+    found = facts.call_underway()
     if found is None:
         return
     function, values = found[0].py_func, found[1]
-    file = source_file(function)
-    if file is not None and is_of_interest(file) and len(values) == function.__code__.co_argcount:
-        keep(file, seen_of(function, [numba.typeof(value) for value in values], values))
+    file = facts.source_file(function)
+    if (
+        file is not None
+        and facts.is_of_interest(file)
+        and len(values) == function.__code__.co_argcount
+    ):
+        keep(file, facts.seen_of(function, [numba.typeof(value) for value in values], values))
 
 
 def gathered() -> tuple[tuple[str, Seen], ...]:

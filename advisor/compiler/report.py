@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from advisor.compiler.record import gathered, guarded, is_taken, log
+from kernel_advisor.space import ours
 
 VARIABLE = "ADVISE_NUMBA"
 Form = Literal["warnings", "json-lines", "store"]
@@ -78,7 +79,8 @@ def _report_own(process: int) -> None:
 
 def report(wanted: Wish) -> None:
     """Report all facts gathered so far; an error of ours is logged, not raised."""
-    with guarded("reporting on compiled functions"):
+    # here the program has imported what it likes, and the analysis is still to be imported
+    with guarded("reporting on compiled functions"), ours():
         facts = gathered()
         if not facts:
             return

@@ -1,7 +1,8 @@
 """The pass for a whole program, whatever decorators it uses.
 
-Numba calls :func:`init` before its first compilation, because the project's metadata names it
-as one of ``numba_extensions``; it does nothing unless ``ADVISE_NUMBA`` is set.
+Numba calls :func:`kernel_advisor.start.init_numba` before its first compilation, because the
+project's metadata names it among
+``numba_extensions``. It comes here if ``ADVISE_NUMBA`` is set.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import os
 from functools import wraps
 from typing import Any
 
+from advisor.compiler.record import PLAIN, guarded, note_cached, note_underway
+
 VARIABLE = "ADVISE_NUMBA"
 
 
@@ -17,8 +20,6 @@ def init() -> None:
     """Switch the pass on if the environment asks for it."""
     if not os.environ.get(VARIABLE):
         return
-    from advisor.compiler.record import guarded, note_underway
-
     with guarded("switching the pass on"):
         from advisor.compiler.report import report_at_exit, wish
 
@@ -36,7 +37,6 @@ def install() -> None:
     from importlib import import_module
 
     from advisor.compiler.pipeline import define_plainly, with_facts
-    from advisor.compiler.record import PLAIN, guarded, note_cached
 
     compilers: Any = import_module("numba.core.compiler")
     dispatchers: Any = import_module("numba.core.dispatcher")

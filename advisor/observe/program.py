@@ -1,25 +1,21 @@
-"""Running a user's program as Python does, while its calls are looked at."""
+"""Running a user's program in a process of its own, whose imports are the program's alone."""
 
 from __future__ import annotations
 
-import gc
-import runpy
-import sys
-import traceback
-from collections.abc import Callable, Sequence
+import json
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from tempfile import TemporaryDirectory
+from types import FrameType
 
-from advisor.compiler.record import gathered, guarded, take_over
-from advisor.observe import calls, messages
-from advisor.observe.imports import after_import
-from advisor.observe.ranks import Record, together
+from advisor.observe.ranks import Record, record_of
+from kernel_advisor.space import command
 
-_FAILED = 1
-# Python's own, which the command line raises for itself
-_COLLECTIONS = (700, 10, 10)
-_DEPTH = 1000
+_BY_SIGNAL = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +25,10 @@ class Ended:
     Attributes
     ----------
     code : int
-        Its exit code, as Python would have given it.
+        Its exit code, as a shell would have given it.
     record : Record or None
-        What was seen on all ranks; None on ranks other than the first.
+        What was seen on all ranks; None on ranks other than the first, and of a program that was
+        killed.
     """
 
     code: int
@@ -39,7 +36,7 @@ class Ended:
 
 
 def observe(program: str, arguments: Sequence[str], *, module: bool = False) -> Ended:
-    """Run a program in this process and return what was seen of it.
+    """Run a program and return what was seen of it.
 
     Parameters
     ----------
@@ -51,93 +48,43 @@ def observe(program: str, arguments: Sequence[str], *, module: bool = False) -> 
 
     Notes
     -----
-    The program is executed: that is what was asked for. Under ``mpiexec`` every rank calls this,
-    and the records meet on rank 0, before MPI is finalized.
+    The program is executed: that is what was asked for. It has this process's standard streams
+    and, under ``mpiexec``, its place among the ranks.
     """
-    counted, sent = calls.Calls(), messages.Messages()
-    found: list[Record | None] = []
-
-    def gather() -> None:
-        if not found:
-            mpi = sys.modules.get("mpi4py.MPI")
-            own = Record((*gathered(), *counted.gathered()), tuple(sent.by_place.items()))
-            with guarded("bringing the records of the ranks together"):
-                found.append(together(mpi, own))
-
-    take_over()
-    calls.install(counted)
-    after_import(
-        {
-            "numba": _observe_numba,
-            "mpi4py.MPI": lambda mpi: _observe_messages(mpi, sent, gather),
-        }
-    )
-    gc.set_threshold(*_COLLECTIONS)
-    code = _run(program, arguments, module)
-    # a rank that failed comes here as well, or the others would wait for it
-    gather()
-    return Ended(code, found[0] if found else None)
+    with TemporaryDirectory() as folder:
+        output = Path(folder, "record.json")
+        how = "module" if module else "file"
+        process = subprocess.Popen(
+            command("advisor.observe.inside", str(output), how, program, *arguments),
+            # a launcher talks to its ranks through descriptors of theirs
+            close_fds=False,
+        )
+        with _passing_signals_to(process):
+            code = process.wait()
+        # what a program that was killed leaves is no record
+        text = output.read_text("utf-8") if output.is_file() else "null"
+        stated = json.loads(text)
+    record = None if stated is None else record_of(stated)
+    return Ended(code if code >= 0 else _BY_SIGNAL - code, record)
 
 
-def _observe_numba(numba: ModuleType) -> None:
-    from advisor.compiler.switch import install
+@contextmanager
+def _passing_signals_to(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Let the program decide what an interrupt does, and end it when this process is to end."""
 
-    install()
+    def wait_on(number: int, frame: FrameType | None) -> None:
+        """Do nothing: a terminal interrupts the program as well."""
 
+    def pass_on(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
 
-def _observe_messages(mpi: ModuleType, sent: messages.Messages, gather: Callable[[], None]) -> None:
-    messages.install(mpi, sent)
-    plain = mpi.Finalize
-
-    def finalize() -> None:
-        gather()
-        plain()
-
-    # a program may finalize MPI itself, after which nothing can be sent
-    mpi.Finalize = finalize  # type: ignore[attr-defined]
-
-
-def _run(program: str, arguments: Sequence[str], module: bool) -> int:
-    sys.argv = [program, *arguments]
-    places, depth = list(sys.path), sys.getrecursionlimit()
-    sys.path.insert(0, str(Path.cwd() if module else Path(program).resolve().parent))
-    sys.setrecursionlimit(_DEPTH)
-    sys.excepthook = sys.__excepthook__
+    before = {}
+    # only the main thread may say what a signal does
+    with suppress(ValueError):
+        before[signal.SIGINT] = signal.signal(signal.SIGINT, wait_on)
+        before[signal.SIGTERM] = signal.signal(signal.SIGTERM, pass_on)
     try:
-        if module:
-            runpy.run_module(program, run_name="__main__", alter_sys=True)
-        else:
-            runpy.run_path(program, run_name="__main__")
-    except SystemExit as end:
-        return _code_of(end)
-    except BaseException as error:
-        _show(error)
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        return _FAILED
+        yield
     finally:
-        # what is still to be imported is ours, and not a file of that name beside the program
-        sys.path[:] = places
-        sys.setrecursionlimit(depth)
-        for stream in (sys.stdout, sys.stderr):
-            with guarded("flushing the program's output"):
-                stream.flush()
-    return 0
-
-
-def _code_of(end: SystemExit) -> int:
-    if end.code is None:
-        return 0
-    if isinstance(end.code, int):
-        return end.code
-    print(end.code, file=sys.stderr)
-    return _FAILED
-
-
-def _show(error: BaseException) -> None:
-    """Print the program's traceback without the frames that ran it."""
-    trace = error.__traceback__
-    own = (__file__, runpy.__file__, "<frozen runpy>")
-    while trace is not None and trace.tb_frame.f_code.co_filename in own:
-        trace = trace.tb_next
-    traceback.print_exception(error.with_traceback(trace))
+        for number, handler in before.items():
+            signal.signal(number, handler)

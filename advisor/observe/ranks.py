@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from advisor.observe.messages import Place, Traffic
-from advisor.observed import Seen
+from advisor.observed import Seen, from_document, to_document
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,24 @@ def merged(records: Iterable[Record]) -> Record:
                 traffic[place] = replace(counted)
     facts = tuple((file, replace(seen, calls=n)) for (file, seen), n in calls.items())
     return Record(facts, tuple(traffic.items()), len(records))
+
+
+def document_of(record: Record) -> dict[str, Any]:
+    """Return a value of JSON from which :func:`record_of` makes the same again."""
+    return {
+        "facts": [[file, to_document(seen)] for file, seen in record.facts],
+        "messages": [[asdict(place), asdict(traffic)] for place, traffic in record.messages],
+        "ranks": record.ranks,
+    }
+
+
+def record_of(document: Mapping[str, Any]) -> Record:
+    """Return the record that :func:`document_of` was given."""
+    return Record(
+        tuple((file, from_document(seen)) for file, seen in document["facts"]),
+        tuple((Place(**place), Traffic(**traffic)) for place, traffic in document["messages"]),
+        document["ranks"],
+    )
 
 
 def together(mpi: Any, own: Record) -> Record | None:

@@ -25,6 +25,7 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.store.place import StoreError
+from kernel_advisor.space import ours
 
 MOST_DECISIONS = 4096
 """Decisions that are remembered; then all are forgotten, so that memory stays bounded."""
@@ -79,7 +80,8 @@ class Selection:
         self._machine: Machine | None = None
         self._lacking = ""
         try:
-            self._machine = load_machine(machine)
+            with ours():
+                self._machine = load_machine(machine)
         except (MachineError, StoreError) as error:
             self._lacking = f"{error}; advise calibrate measures this machine"
         self._name = machine
@@ -126,8 +128,7 @@ class Selection:
             kind, numbers = seen_in_short(arguments)
             prepared = self._plans.get(kind)
             if prepared is None:
-                plan = plan_for(self._variants, self._twins, self._machine, arguments, self._stated)
-                self._plans[kind] = prepared = Prepared(plan, Cells(plan.formulas, TIE))
+                prepared = self._plans[kind] = self._prepared(self._machine, arguments)
             plan = prepared.plan
             if plan.formulas.lacking:
                 return without_price(plan.formulas.lacking)
@@ -136,6 +137,11 @@ class Selection:
         except Exception as error:
             told("choosing a variant", error)
             return without_price("an error of ours, which was logged")
+
+    def _prepared(self, machine: Machine, arguments: Sequence[Any]) -> Prepared:
+        with ours():
+            plan = plan_for(self._variants, self._twins, machine, arguments, self._stated)
+            return Prepared(plan, Cells(plan.formulas, TIE))
 
     def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         plain = self._variants[0].plain

@@ -7,7 +7,6 @@ import math
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 
 from costdb.typical import typical
 from costdb.validation.results import CannotValidateError
+from kernel_advisor.space import command
 
 RANKS = 2
 _SECONDS = 0.4
@@ -148,9 +148,8 @@ def run_jobs(jobs: Sequence[Job], seconds: float = _SECONDS) -> Iterator[tuple[T
             "jobs": [{"ways": job.ways, "sizes": job.sizes} for job in jobs],
         }
         file.write_text(json.dumps(stated), "utf-8")
-        command = [launcher, "-n", str(RANKS), sys.executable, "-P", "-m"]
         process = subprocess.Popen(
-            [*command, "advisor.validation.worker", str(file)],
+            [launcher, "-n", str(RANKS), *command("advisor.validation.worker", str(file))],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaints,

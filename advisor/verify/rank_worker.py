@@ -1,4 +1,4 @@
-"""The ranks that run a user's program: ``mpiexec -n P python -m advisor.verify.rank_worker JOB``.
+"""The ranks that run a user's program: ``advisor.verify.rank_worker JOB``, P times.
 
 Two ways to write it take turns. A file that asks whether it is ``__main__`` is run as a script;
 of another one, its function ``main`` is called with all ranks. What it prints, returns and leaves
@@ -20,6 +20,8 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from kernel_advisor.space import give_way
+
 _TOLERANCE = 1e-6
 Results = dict[str, Any]
 Run = Callable[[], Results]
@@ -27,11 +29,12 @@ Run = Callable[[], Results]
 
 def main(arguments: list[str]) -> int:
     """Run the job in the file that the only argument names."""
+    import numpy  # noqa: F401  # before the program's own files can stand for parts of it
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
     job = json.loads(Path(arguments[0]).read_text("utf-8"))
-    sys.path.insert(0, job["folder"])
+    give_way(job["folder"])
     try:
         found = _in_turn(comm, [_run_of(Path(file), comm) for file in job["files"]], job)
     except BaseException:
@@ -149,7 +152,3 @@ def _close_words(one: str, other: str) -> bool:
     except ValueError:
         return False
     return abs(left - right) <= _TOLERANCE * max(abs(left), abs(right), 1.0)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from tempfile import TemporaryDirectory
 from advisor.verify.programs import ProgramCase
 from advisor.verify.running import THREADS, Effort, Measured
 from costdb.typical import typical
+from kernel_advisor.space import command
 
 _PATIENCE_S = 120.0
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
@@ -110,10 +110,9 @@ def _measured(launches: Sequence[Sequence[float]], equal: bool) -> Measured:
 
 def _launch(launcher: str, ranks: int, job: Path) -> str:
     """Run the ranks of one launch; return why that failed, if it did."""
-    worker = [sys.executable, "-m", "advisor.verify.rank_worker", str(job)]
     kept = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS_VARIABLES)}
     process = subprocess.Popen(
-        [launcher, "-n", str(ranks), *worker],
+        [launcher, "-n", str(ranks), *command("advisor.verify.rank_worker", str(job))],
         env={**kept, **dict.fromkeys(THREADS, "1")},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 from advisor.verify.cases import Case, Variant
 from costdb.typical import typical
+from kernel_advisor.space import command
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _TOLERANCE = 1e-6
@@ -96,11 +96,10 @@ def _launch(
         "output": str(output),
     }
     job.write_text(json.dumps(stated), "utf-8")
-    command = [sys.executable, "-m", "advisor.verify.worker", str(job)]
     environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
     try:
         ended = subprocess.run(
-            command,
+            command("advisor.verify.worker", str(job)),
             env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,

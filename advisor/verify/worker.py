@@ -1,4 +1,4 @@
-"""The process that runs a user's kernel: ``python -m advisor.verify.worker JOB``.
+"""The process that runs a user's kernel: ``advisor.verify.worker JOB``.
 
 It imports the file that the job names, makes arguments of the stated shapes, calls the kernel,
 and writes what it took and what came of it.
@@ -19,6 +19,12 @@ from types import ModuleType
 from typing import Any
 
 from costdb.calibration.host.calm_core import on_calm_cores
+from kernel_advisor.space import give_way, ours
+
+try:
+    import resource
+except ImportError:
+    resource = None  # type: ignore[assignment]  # a system that counts no pages
 
 _SEED = 20_261_121
 _LARGE = 33_000
@@ -29,15 +35,18 @@ _PIECE_BYTES = 2**14
 def main(arguments: list[str]) -> int:
     """Run the job in the file that the only argument names."""
     job = json.loads(Path(arguments[0]).read_text("utf-8"))
-    sys.path.insert(0, job["folder"])
-    function = getattr(_load(Path(job["file"])), job["kernel"])
     import numpy as np
+
+    give_way(job["folder"])
+    function = getattr(_load(Path(job["file"])), job["kernel"])
+
+    def keep(results: list[Any]) -> None:
+        with ours():
+            np.savez(job["results"], *results)
 
     # compiled kernels have threads of their own, which need all cores
     with on_calm_cores() if "numba" not in sys.modules else nullcontext(_nothing) as stay:
-        samples, pages = run(
-            function, job, lambda results: np.savez(job["results"], *results), stay
-        )
+        samples, pages = run(function, job, keep, stay)
     found = {"samples_s": samples, "pages": pages}
     Path(job["output"]).write_text(json.dumps(found), "utf-8")
     return 0
@@ -112,9 +121,7 @@ def run(
 
 def _pages() -> int:
     """Return how many pages the process has got from the system; 0 where none is counted."""
-    try:
-        import resource
-    except ImportError:
+    if resource is None:
         return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
@@ -199,7 +206,3 @@ def _copied(value: Any) -> Any:
 
 def _is_array(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "copy")
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from costdb.calibration.host.bystanders import Bystanders
-from costdb.calibration.host.cores import usable_cores
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.launch import launch
 from costdb.calibration.library import code_version, launched_ranks
 from costdb.calibration.measure import PACES
@@ -123,13 +123,15 @@ def _check_machine(name: str) -> None:
         raise CalibrationError(f'"{name}" is a built-in machine: choose another name')
 
 
-def calibrate(request: Request, watcher: Watcher, start: Start = launch) -> Made:
+def calibrate(request: Request, watcher: Watcher, host: Host, start: Start = launch) -> Made:
     """Measure, keep every sample, and make the profile of all that the store has.
 
     Parameters
     ----------
     request : Request
     watcher : Watcher
+    host : Host
+        Where this runs.
     start : callable
         Begins a launch of a job with so many ranks, 0 for none, and yields its messages.
 
@@ -151,26 +153,30 @@ def calibrate(request: Request, watcher: Watcher, start: Start = launch) -> Made
     with ExitStack() as held:
         held.enter_context(alone())
         connection = held.enter_context(writing(store_path()))
-        run = _run(connection, request, wanted, watcher)
-        measured = _measure(connection, run, request, wanted, watcher, start)
+        run = _run(connection, request, wanted, watcher, host)
+        measured = _measure(connection, run, request, wanted, watcher, host, start)
         if measured:
             finish_run(connection, run)
-        return make_profile(connection, run, skipped)
+        return make_profile(connection, run, skipped, host)
 
 
-def ranks_of(request: Request) -> int:
+def ranks_of(request: Request, host: Host) -> int:
     """Return how many ranks take part where a section needs MPI."""
     launched = launched_ranks()
     if launched > 1:
         return launched
-    return request.ranks or max(min(usable_cores(), _MOST_RANKS), 2)
+    return request.ranks or max(min(host.cores, _MOST_RANKS), 2)
 
 
 def _run(
-    connection: sqlite3.Connection, request: Request, wanted: Sequence[Section], watcher: Watcher
+    connection: sqlite3.Connection,
+    request: Request,
+    wanted: Sequence[Section],
+    watcher: Watcher,
+    host: Host,
 ) -> Run:
     names = tuple(section.name for section in wanted)
-    asked = Run("", request.machine, request.effort, ranks_of(request), code_version(), names)
+    asked = Run("", request.machine, request.effort, ranks_of(request, host), code_version(), names)
     if not request.fresh:
         begun = unfinished_run(connection, asked, RESUMED_WITHIN)
         if begun is not None:
@@ -187,6 +193,7 @@ def _measure(
     request: Request,
     wanted: Sequence[Section],
     watcher: Watcher,
+    host: Host,
     start: Start,
 ) -> bool:
     launches = LAUNCHES[request.effort]
@@ -202,7 +209,7 @@ def _measure(
         for number in range(done, launches):
             watcher.measuring(section.title, number + 1, launches)
             seconds = (ends - time.monotonic()) / (launches - number)
-            job = Job(section.name, request.effort, seconds, random.randrange(2**32))
+            job = Job(section.name, request.effort, seconds, random.randrange(2**32), host)
             try:
                 _launch(connection, run, section, job, watcher, start)
             except CalibrationError as error:
@@ -225,7 +232,7 @@ def _launch(
     start: Start,
 ) -> None:
     with_mpi = Need.MPI in section.needs
-    points = section.points(job.effort, run.ranks if with_mpi else usable_cores())
+    points = section.points(job.effort, run.ranks if with_mpi else job.host.cores, job.host)
     expected = PACES[job.effort].rounds * len(points)
     began = time.monotonic()
     bystanders = Bystanders()

@@ -18,6 +18,7 @@ from typing import IO, Any
 
 from costdb.calibration.registry import CalibrationError
 from costdb.calibration.worker import OWNER, Job
+from kernel_advisor.space import command
 
 _GRACE_S = 20.0
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
@@ -58,7 +59,7 @@ def mpiexec() -> str | None:
 
 
 def _command(job: Job, ranks: int) -> list[str]:
-    worker = [sys.executable, "-P", "-m", "costdb.calibration.worker", json.dumps(asdict(job))]
+    worker = command("costdb.calibration.worker", json.dumps(asdict(job)))
     if not ranks:
         return worker
     launcher = mpiexec()
@@ -68,7 +69,7 @@ def _command(job: Job, ranks: int) -> list[str]:
 
 
 @contextmanager
-def _running(command: list[str], limit_s: float, complaints: IO[str]) -> Iterator[IO[str]]:
+def _running(started: list[str], limit_s: float, complaints: IO[str]) -> Iterator[IO[str]]:
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -77,7 +78,7 @@ def _running(command: list[str], limit_s: float, complaints: IO[str]) -> Iterato
     environment[OWNER] = str(os.getpid())
     # A session of its own: an interrupt reaches this process alone, which then ends them all.
     process = subprocess.Popen(
-        command,
+        started,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=complaints,

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from costdb.calibration.host.hardware import (
     SYSTEM_CITATION,
     SYSTEM_SOURCE,
+    Host,
     hardware_facts,
-    machine_title,
 )
 from costdb.calibration.host.neighbours import UNTOLD, Sharing
 from costdb.calibration.host.sharing_document import sharing_facts, sharing_told
@@ -71,7 +71,7 @@ class Made:
 
 
 def make_profile(
-    connection: sqlite3.Connection, newest: Run, skipped: Iterable[Skipped] = ()
+    connection: sqlite3.Connection, newest: Run, skipped: Iterable[Skipped], host: Host
 ) -> Made:
     """Fit all sections that the store has of the machine of `newest`, and keep the profile.
 
@@ -82,14 +82,14 @@ def make_profile(
     """
     names = tuple(dict.fromkeys((*SECTIONS, *newest.sections)))
     sharing = sharing_in(connection, newest.machine, names)
-    sections, failed = fit_sections(connection, newest, names)
+    sections, failed = fit_sections(connection, newest, names, host)
     left_out = (*skipped, *failed)
     if not sections:
         reasons = "; ".join(f"{one.name}: {one.reason}" for one in left_out)
         raise CalibrationError(
             f"no section was measured to its end{': ' if reasons else ''}{reasons}"
         )
-    document = document_of(newest, sections, left_out, sharing)
+    document = document_of(newest, sections, left_out, host, sharing)
     problems = check_profile(document, f"calibration of {newest.machine}")
     if problems:
         raise CalibrationError(problems[0])
@@ -102,7 +102,7 @@ def make_profile(
 
 
 def fit_sections(
-    connection: sqlite3.Connection, newest: Run, names: Iterable[str]
+    connection: sqlite3.Connection, newest: Run, names: Iterable[str], host: Host
 ) -> tuple[tuple[FittedSection, ...], tuple[Skipped, ...]]:
     """Fit what was measured; a section whose measurements admit no fit is reported instead."""
     fitted, failed = [], []
@@ -117,7 +117,7 @@ def fit_sections(
             failed.append(Skipped(name, "nothing was measured in its time"))
             continue
         try:
-            found = section.fit(timings)
+            found = section.fit(timings, host)
         except Exception as error:
             # Whatever is wrong with one section, the others' measurements are worth keeping.
             reason = str(error) if isinstance(error, ValueError) else repr(error)
@@ -132,11 +132,12 @@ def document_of(
     newest: Run,
     sections: Sequence[FittedSection],
     skipped: Sequence[Skipped],
+    host: Host,
     sharing: Sharing = UNTOLD,
 ) -> dict[str, Json]:
     """Return the profile, not yet checked."""
     sources: dict[str, Json] = {SYSTEM_SOURCE: SYSTEM_CITATION}
-    parts: dict[str, Json] = {"hardware": {**hardware_facts(), **sharing_facts(sharing)}}
+    parts: dict[str, Json] = {"hardware": {**hardware_facts(host), **sharing_facts(sharing)}}
     if sharing != UNTOLD:
         sources[SOURCE] = _citation(newest)
     notes: list[Json] = [_STEADY, *sharing_told(sharing)]
@@ -150,7 +151,7 @@ def document_of(
     return {
         "schema_version": PROFILE_SCHEMA_VERSION,
         "name": newest.machine,
-        "title": machine_title(),
+        "title": host.title,
         "library": _library(sections),
         "date": newest.id[:10],
         "notes": notes,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from costdb.calibration.host.hardware import Host
 from costdb.machines.documents import Json
 from costdb.typical import typical, typical_of_launches
 
@@ -95,8 +96,9 @@ class Timing:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Who takes part: this rank of `size`, and how to talk to the others."""
+    """Who takes part: this rank of `size`, on which host, and how to talk to the others."""
 
+    host: Host
     rank: int = 0
     size: int = 1
     communicator: MPI.Intracomm | None = None
@@ -202,7 +204,7 @@ class Section(Protocol):
         """What must be installed; the section is skipped without."""
         ...
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return what to time, the same list on every rank and every launch.
 
         Parameters
@@ -210,6 +212,7 @@ class Section(Protocol):
         effort : Effort
         processors : int
             Ranks of the world where the section needs MPI, else the cores that may be used.
+        host : Host
         """
         ...
 
@@ -217,8 +220,8 @@ class Section(Protocol):
         """Prepare buffers for a point and return what to time. Runs on every rank."""
         ...
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
-        """Fit the models to all timings.
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
+        """Fit the models to all timings, which were taken on a host.
 
         Quantities have provenance ``measured`` and the source ``calibration``, which the harness
         adds to the profile's sources.

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from costdb.calibration.follow import follow
-from costdb.calibration.host.cores import usable_cores
+from costdb.calibration.host.hardware import Host, host_of
 from costdb.calibration.library import setting_of
 from costdb.calibration.measure import PACES, measure
 from costdb.calibration.registry import find_section
@@ -36,12 +36,13 @@ OWNER = "ADVISE_CALIBRATION_OWNER"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One launch: which section, how thoroughly, for how long, and in which order."""
+    """One launch: which section, how thoroughly, how long, in which order, where."""
 
     section: str
     effort: Effort
     seconds: float
     seed: int
+    host: Host
 
 
 class Output(Protocol):
@@ -88,8 +89,8 @@ def work(job: Job, output: Output) -> None:
     """Measure one launch."""
     begun = time.monotonic()
     section = find_section(job.section)
-    world = world_of(section)
-    points = section.points(job.effort, processors(section, world))
+    world = world_of(section, job.host)
+    points = section.points(job.effort, processors(section, world), job.host)
     setting = setting_of(section, world)
     if world.rank == 0:
         output.write(setting=asdict(setting))
@@ -106,25 +107,25 @@ def work(job: Job, output: Output) -> None:
         output.end()
 
 
-def world_of(section: Section) -> World:
+def world_of(section: Section, host: Host) -> World:
     """Return all ranks for a section that needs MPI, else this process alone."""
     if Need.MPI not in section.needs:
-        return World()
+        return World(host)
     from mpi4py import MPI
 
     everyone = MPI.COMM_WORLD
-    return World(everyone.Get_rank(), everyone.Get_size(), everyone)
+    return World(host, everyone.Get_rank(), everyone.Get_size(), everyone)
 
 
 def processors(section: Section, world: World) -> int:
     """Return what the section's points are made for: ranks, or cores."""
-    return world.size if Need.MPI in section.needs else usable_cores()
+    return world.size if Need.MPI in section.needs else world.host.cores
 
 
 def main(arguments: list[str]) -> int:
     """Run the job that the only argument describes."""
     stated = json.loads(arguments[0])
-    job = Job(**{**stated, "effort": Effort(stated["effort"])})
+    job = Job(**{**stated, "effort": Effort(stated["effort"]), "host": host_of(stated["host"])})
     # What a section or a library prints must not get between the lines of the protocol.
     descriptor = os.dup(1)
     os.dup2(2, 1)

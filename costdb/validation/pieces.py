@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
 
+from costdb.calibration.host.hardware import this_host
 from costdb.calibration.registry import find_section
 from costdb.calibration.section import Quality, Timing
 from costdb.published import ACCEPTED_R2, LINES
@@ -40,7 +41,7 @@ NOTES = (
 def in_pieces(section: str, timings: Sequence[Timing]) -> Iterator[tuple[str, Pair]]:
     """Yield, for each operation, the standard model and the one that predictions use."""
     try:
-        qualities = find_section(section).fit(timings).qualities
+        qualities = find_section(section).fit(timings, this_host()).qualities
     except ValueError as error:
         raise CannotValidateError(f"{section}: not fitted in pieces: {error}") from error
     for operation in dict.fromkeys(quality.operation for quality in qualities):

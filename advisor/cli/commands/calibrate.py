@@ -105,10 +105,11 @@ def _next_step(name: str, *, quick: bool) -> str:
 def _calibrated(request: Request, watcher: _Lines) -> Made | None:
     """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
     from costdb.calibration.campaign import calibrate
+    from costdb.calibration.host.hardware import this_host
     from costdb.calibration.library import launched_ranks
 
     if launched_ranks() == 1:
-        return calibrate(request, watcher)
+        return calibrate(request, watcher, this_host())
     from costdb.calibration.launched import Team
 
     team = Team()
@@ -116,7 +117,7 @@ def _calibrated(request: Request, watcher: _Lines) -> Made | None:
         team.assist()
         return None
     try:
-        return calibrate(request, watcher, team.start)
+        return calibrate(request, watcher, this_host(), team.start)
     finally:
         team.dismiss()
 

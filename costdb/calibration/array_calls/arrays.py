@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from costdb.arrays.hierarchy import Hierarchy, hierarchy
 from costdb.arrays.rates import KEPT, WHOLE
@@ -30,13 +29,13 @@ from costdb.calibration.array_calls.step_points import (
     steps_alone,
 )
 from costdb.calibration.array_calls.walk_points import WALK, kept_of, walk_points
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.machines.documents import Json
 from costdb.repetition import ALONE
 
 _NO_CALLS = frozenset((STEP, SEQUENCE, INTERPRETED, WALK))
 _LINE_BYTES = 64
-_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 _LEVELS = (32 * 2**10, 2**20, 8 * 2**20, 32 * 2**20)
 _RATIO, _FARTHEST_BYTES = 4, 64 * 2**20
 """Of the ends of pieces beyond the second cache; and the farthest, as arrays that are timed are
@@ -51,7 +50,7 @@ class ArraySection:
     title: str = "array operations by class, element type, strides and working set"
     needs: frozenset[Need] = frozenset()
 
-    def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return the calls to time, and the steps of an interpreted loop."""
         loops = interpreted_points()
         calls = [*array_points(effort), *walk_points(effort)]
@@ -65,12 +64,12 @@ class ArraySection:
             return interpreted_action(point)
         return sequence_action(point) if SEQUENCE in point.features else action_of(point)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit every class by itself, and then what programs of several calls have on top."""
         # the process that measures decides how many threads NumPy may have, before it is imported
         from costdb.calibration.fitting import repetition
 
-        memory = caches()
+        memory = caches(host)
         kept = kept_of([timing.on_idle_cores() for timing in timings], memory)
         memory = memory if kept is None else replace(memory, kept=kept)
         steps = {
@@ -131,9 +130,9 @@ def caches_document(memory: Hierarchy) -> dict[str, Json]:
     }
 
 
-def cache_levels(folder: Path = _CACHES) -> tuple[int, ...]:
+def cache_levels(host: Host) -> tuple[int, ...]:
     """Return the ends of the pieces of shared memory, whose last reaches beyond the caches."""
-    caches_found = _stated(folder)
+    caches_found = _stated(host)
     if caches_found is None:
         return (*_LEVELS, 2 * _LEVELS[-1])
     # a large cache is shared, so that its far end is slower than its near one
@@ -141,7 +140,7 @@ def cache_levels(folder: Path = _CACHES) -> tuple[int, ...]:
     return first, second, max(last // 4, second + 1), last, 2 * last
 
 
-def caches(folder: Path = _CACHES) -> Hierarchy:
+def caches(host: Host) -> Hierarchy:
     """Return up to how many bytes data counts as being in each piece of the memory.
 
     The first two caches are a process's own. Of the last one nobody states what a process has:
@@ -149,7 +148,7 @@ def caches(folder: Path = _CACHES) -> Hierarchy:
     from the second cache on, and pieces of equal ratios follow the growth up to the last cache, or
     to what is measured of a larger one.
     """
-    found = _stated(folder)
+    found = _stated(host)
     if found is None:
         return hierarchy(_LEVELS, _LINE_BYTES)
     (first, first_way), (second, second_way), (last, last_way) = found
@@ -163,20 +162,9 @@ def caches(folder: Path = _CACHES) -> Hierarchy:
     return hierarchy(ends, _LINE_BYTES, ways if all(ways) else ())
 
 
-def _stated(folder: Path) -> list[tuple[int, int]] | None:
+def _stated(host: Host) -> list[tuple[int, int]] | None:
     """Return the bytes of each cache and of one of its ways, None where they are not all told."""
-    found: dict[int, tuple[int, int]] = {}
-    for index in sorted(folder.glob("index*")):
-        try:
-            kind, level, size, sets, line = (
-                (index / name).read_text().strip()
-                for name in ("type", "level", "size", "number_of_sets", "coherency_line_size")
-            )
-        except OSError:
-            continue
-        if kind != "Instruction" and size.endswith("K") and size[:-1].isdecimal():
-            way = int(sets) * int(line) if sets.isdecimal() and line.isdecimal() else 0
-            found[int(level)] = 1024 * int(size[:-1]), way
+    found = {cache.level: (cache.size_bytes, cache.way_bytes) for cache in host.caches}
     return [found[level] for level in (1, 2, 3)] if sorted(found) == [1, 2, 3] else None
 
 

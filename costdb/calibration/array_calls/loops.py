@@ -9,6 +9,7 @@ from typing import Any
 
 from costdb.calibration.array_calls.arrays import caches, caches_document
 from costdb.calibration.array_calls.fit import fit_calls
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.expr import num
 from costdb.machines.documents import Json
@@ -31,7 +32,7 @@ class LoopSection:
     title: str = "compiled loops by rows and by columns"
     needs: frozenset[Need] = frozenset({Need.NUMBA})
 
-    def points(self, effort: Effort, processors: int = 1) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return nests of either order over arrays of many sizes."""
         shapes = _SHAPES if effort is Effort.FULL else _SHAPES[:6]
         return [
@@ -55,12 +56,12 @@ class LoopSection:
 
         return Action(run, times, alone=True)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit the innermost loop, as often as it is entered."""
         runs = [_innermost(timing.on_idle_cores()) for timing in timings if timing.launches_us]
         if not runs:
             return Fitted({}, (), ("Compiled loops: none was measured in the time given.",))
-        memory = caches()
+        memory = caches(host)
         found, qualities = fit_calls("loop", "float64", runs, memory)
         rates: Json = {"loop": {"float64": found.document()}}
         arrays: Json = {**caches_document(memory), "rates": rates}

@@ -1,11 +1,17 @@
-"""What the operating system says of the machine: cache line, cache sizes, cores."""
+"""What the operating system says of the machine: cores, caches, processor.
+
+Read in one place and handed on as a `Host`: whatever goes by caches and cores, the points of a
+section or a fit, is then the same wherever it is worked out.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from costdb.calibration.host.cores import usable_cores
 from costdb.machines.documents import Json
@@ -18,40 +24,94 @@ _PROCESSOR = Path("/proc/cpuinfo")
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
-def hardware_facts(caches: Path = _CACHES) -> dict[str, Json]:
-    """Return the ``hardware`` section: only what the system states."""
-    facts: dict[str, Json] = {"cores": _stated(usable_cores(), "core")}
-    line = 0
-    for level, size, line_bytes in _data_caches(caches):
-        facts[f"l{level}_bytes"] = _stated(size, "byte")
-        line = line or line_bytes
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A cache that holds data; 0 is what the system does not state."""
+
+    level: int
+    size_bytes: int
+    way_bytes: int = 0
+    line_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """What calibrating goes by.
+
+    Attributes
+    ----------
+    cores : int
+        That a process may use.
+    caches : tuple of Cache
+        Nearest first; empty where the system tells of none.
+    line_bytes : int
+        Of a cache line; 0 where the system does not state it.
+    processor : str
+        Maker and model.
+    system : str
+        The operating system.
+    """
+
+    cores: int
+    caches: tuple[Cache, ...]
+    line_bytes: int
+    processor: str
+    system: str
+
+    @property
+    def title(self) -> str:
+        """What a profile is called after."""
+        return f"{self.processor}, {self.cores} cores, {self.system}"
+
+
+def this_host() -> Host:
+    """Return the host that this process runs on."""
+    return read_host(_CACHES, _PROCESSOR)
+
+
+def read_host(folder: Path, processor: Path) -> Host:
+    """Return a host by a folder of what its system tells of caches, and its ``/proc/cpuinfo``."""
+    caches = tuple(sorted(_data_caches(folder), key=lambda cache: cache.level))
+    line = next((cache.line_bytes for cache in caches if cache.line_bytes), 0)
     if not line and "SC_LEVEL1_DCACHE_LINESIZE" in os.sysconf_names:
-        line = os.sysconf("SC_LEVEL1_DCACHE_LINESIZE")
-    if line > 0:
-        facts["cache_line_bytes"] = _stated(line, "byte")
+        line = max(os.sysconf("SC_LEVEL1_DCACHE_LINESIZE"), 0)
+    return Host(usable_cores(), caches, line, _model(processor), platform.system())
+
+
+def host_of(document: Mapping[str, Any]) -> Host:
+    """Return the host whose `dataclasses.asdict` this is."""
+    return Host(**{**document, "caches": tuple(Cache(**one) for one in document["caches"])})
+
+
+def hardware_facts(host: Host) -> dict[str, Json]:
+    """Return the ``hardware`` section: only what the system states."""
+    facts: dict[str, Json] = {"cores": _stated(host.cores, "core")}
+    for cache in host.caches:
+        facts[f"l{cache.level}_bytes"] = _stated(cache.size_bytes, "byte")
+    if host.line_bytes:
+        facts["cache_line_bytes"] = _stated(host.line_bytes, "byte")
     return facts
 
 
-def machine_title() -> str:
-    """Return maker and model of the processor, and how many cores there are."""
-    model = platform.processor() or platform.machine()
-    if _PROCESSOR.is_file():
-        for line in _PROCESSOR.read_text(errors="replace").splitlines():
+def _model(processor: Path) -> str:
+    if processor.is_file():
+        for line in processor.read_text(errors="replace").splitlines():
             key, _, text = line.partition(":")
             if key.strip() == "model name" and text.strip():
-                model = " ".join(text.split())
-                break
-    return f"{model}, {usable_cores()} cores, {platform.system()}"
+                return " ".join(text.split())
+    return platform.processor() or platform.machine()
 
 
-def _data_caches(folder: Path) -> Iterator[tuple[int, int, int]]:
+def _data_caches(folder: Path) -> Iterator[Cache]:
     for index in sorted(folder.glob("index*")):
-        kind, level, size, line = (
-            _text(index / name) for name in ("type", "level", "size", "coherency_line_size")
+        kind, level, size, sets, line = (
+            _text(index / name)
+            for name in ("type", "level", "size", "number_of_sets", "coherency_line_size")
         )
-        bytes_ = _bytes(size)
-        if kind in ("Data", "Unified") and level.isdecimal() and bytes_:
-            yield int(level), bytes_, int(line) if line.isdecimal() else 0
+        if kind in ("Data", "Unified") and level.isdecimal() and _bytes(size):
+            line_bytes = int(line) if line.isdecimal() else 0
+            way_bytes = int(sets) * line_bytes if sets.isdecimal() else 0
+            yield Cache(int(level), _bytes(size), way_bytes, line_bytes)
 
 
 def _text(path: Path) -> str:

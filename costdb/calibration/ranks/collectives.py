@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks.collectives_fit import fit_collectives
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sizes import repetitions, spread_sizes
@@ -38,7 +39,7 @@ class Collectives:
     title = "collectives and scans over ranks"
     needs = frozenset((Need.MPI,))
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return buffers of log-spaced sizes, and blocks of random shapes."""
         sizes, blocks = _COUNTS[effort]
         made = [
@@ -82,7 +83,7 @@ class Collectives:
 
         return Action(run, count)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit each kind's steps where messages do not compose to them, and the scans."""
         return fit_collectives(timings)
 

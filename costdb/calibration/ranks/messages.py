@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks.message_fit import fit_messages
 from costdb.calibration.section import (
     Action,
@@ -49,7 +50,7 @@ class Messages:
     title = "messages: rows, columns and strides"
     needs = frozenset((Need.MPI,))
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return shapes drawn once and for all: bytes, runs, pitch and stride independently."""
         draw = random.Random(_SEED)
         rows, columns, strides = _COUNTS[effort]
@@ -78,7 +79,7 @@ class Messages:
 
         return Action(run, count)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit all message models; the one by grades goes into the profile."""
         return fit_messages(timings)
 

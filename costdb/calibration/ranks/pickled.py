@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from costdb.calibration.host.allocator import keep_as_with
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks.pickled_fit import fit_pickled
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sizes import repetitions, spread_sizes
@@ -39,7 +40,7 @@ class Pickled:
     title = "pickled messages: steps, messages and collectives"
     needs = frozenset((Need.MPI,))
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return arrays of log-spaced sizes for each step and collective, and some lists."""
         steps, collectives = _COUNTS[effort]
         operations = [(name, steps, _LARGEST_BYTES) for name in _STEPS]
@@ -71,7 +72,7 @@ class Pickled:
 
         return Action(run, count * each)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit the steps, then what composing them leaves of messages and collectives."""
         return fit_pickled(timings)
 

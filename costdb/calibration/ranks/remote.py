@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks.remote_fit import fit_remote
 from costdb.calibration.ranks.remote_private import PRIVATE, private_statement
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
@@ -42,7 +43,7 @@ class Remote:
     title = "remote references: patterns and synchronisation"
     needs = frozenset((Need.MPI,))
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return references of each pattern, private statements beside, and synchronisation."""
         made = [
             Point(operation, {"words": words, "ranks": processors}, held_out=number % 2 == 1)
@@ -83,7 +84,7 @@ class Remote:
 
         return Action(run, count, free)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit the rate of each pattern, and a call's time for those of many words."""
         return fit_remote(timings)
 

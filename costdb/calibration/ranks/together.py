@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costdb.calibration.array_calls.arrays import cache_levels, caches
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks.together_fit import ALL, ARRAYS_OF, ONE, fit_together
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.sizes import repetitions, spread_sizes
@@ -31,11 +32,11 @@ class Together:
     title = "arrays of ranks that compute at the same time"
     needs = frozenset((Need.MPI,))
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return working sets from half the processor's own cache on, alone and in company."""
         if processors < 2:
             return ()
-        levels = cache_levels()
+        levels = cache_levels(host)
         largest = max(2 * levels[1], min(2 * levels[-1], _LARGEST_BYTES))
         sizes = spread_sizes(levels[1] // 2, largest, _COUNTS[effort], _ITEM_BYTES)
         return [
@@ -67,9 +68,9 @@ class Together:
 
         return Action(run, times)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit how many times longer lines take, by the level that they come from."""
-        return fit_together(timings, caches())
+        return fit_together(timings, caches(host))
 
 
 SECTION = Together()

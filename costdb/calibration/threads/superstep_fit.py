@@ -113,6 +113,9 @@ def fit_family(
         raise ValueError(f"{operation}: too few supersteps were measured")
     heights = [int(timing.point.features["h"]) for timing in timings]
     used = [limit for limit in limits if min(heights) < limit < max(heights)]
+    # of two sides one may stay within a cache that the larger one leaves
+    least = min(given["ghr"].min(), given["ghw"].min())
+    reached = [limit for limit in limits if least < limit < max(heights)]
     capacity = used[-1] if used else int(given["gh"].max())
     forms: dict[str, Vector] = {}
     for form in PUBLISHED:
@@ -122,7 +125,7 @@ def fit_family(
     published: dict[str, Coefficients] = {"": found}
     if good:
         capacity, published, forms[CACHED] = _cached(given, times, kept, used or [capacity])
-    by_level = level_columns(given, used)
+    by_level = level_columns(given, reached)
     fits: dict[str, Coefficients] = {PLAIN: _at_all_levels(found, by_level)}
     for form, columns in ((BY_LEVEL, by_level), (BUSIEST_BY_LEVEL, _without(by_level, "gM"))):
         fits[form] = fit_above(part(columns, ~kept), times[~kept])
@@ -132,7 +135,7 @@ def fit_family(
     return FamilyFit(
         published,
         fits[chosen],
-        tuple(used),
+        tuple(reached),
         capacity,
         {form: errors[form] for form in forms if form in fits or form == CACHED},
         forms[chosen][kept],

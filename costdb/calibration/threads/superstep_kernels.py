@@ -20,7 +20,6 @@ import numpy as np
 from numba import njit, prange, set_num_threads
 from numpy.typing import NDArray
 
-from costdb.calibration.array_calls.arrays import cache_levels
 from costdb.calibration.threads.superstep_points import ELEMENT_BYTES, LINE_BYTES
 
 Numbers = NDArray[np.int64]
@@ -101,15 +100,24 @@ class Near:
 
 
 class Far:
-    """A superstep of the Bad family; parameters are those of `Near`.
+    """A superstep of the Bad family.
 
+    Parameters
+    ----------
+    reads, writes : tuple of int
+        Elements of each processor.
+    beyond_bytes : int
+        What lies beyond all caches. The arena is twice as large, within reason.
+
+    Notes
+    -----
     A processor's accesses go on where the superstep before ended, in the share of the arena that
     its neighbour had then; the writes go on behind the reads.
     """
 
-    def __init__(self, reads: tuple[int, ...], writes: tuple[int, ...]) -> None:
+    def __init__(self, reads: tuple[int, ...], writes: tuple[int, ...], beyond_bytes: int) -> None:
         self.threads = len(reads)
-        self.arena = _arena()
+        self.arena = _arena(min(2 * beyond_bytes, _LARGEST_ARENA_BYTES))
         self.lines = self.arena.size // ELEMENTS_IN_LINE // self.threads
         self.sums = _on_lines(self.threads * ELEMENTS_IN_LINE)
         # Not where the last superstep of another plan began, whose lines may still be near.
@@ -153,10 +161,9 @@ def _hop(lines: int) -> int:
 
 
 @lru_cache(maxsize=1)
-def _arena() -> Numbers:
+def _arena(size_bytes: int) -> Numbers:
     # One for all points: fresh memory would be timed for its page faults.
-    size = min(2 * cache_levels()[-1], _LARGEST_ARENA_BYTES)
-    return _on_lines(size // ELEMENT_BYTES)
+    return _on_lines(size_bytes // ELEMENT_BYTES)
 
 
 def _on_lines(elements: int) -> Numbers:

@@ -8,6 +8,7 @@ import numpy as np
 
 from costdb.calibration.array_calls.arrays import cache_levels
 from costdb.calibration.fitting import repetition, residual_of
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Fitted, Quality, Timing
 from costdb.calibration.threads.superstep_fit import Coefficients, FamilyFit, fit_family
 from costdb.calibration.threads.superstep_points import BAD, ELEMENT_BYTES, GOOD, operation
@@ -22,7 +23,7 @@ _NOTE = (
 )
 
 
-def fitted_supersteps(timings: Sequence[Timing]) -> Fitted:
+def fitted_supersteps(timings: Sequence[Timing], host: Host) -> Fitted:
     """Fit all families and processor counts and return the section.
 
     Raises
@@ -35,7 +36,7 @@ def fitted_supersteps(timings: Sequence[Timing]) -> Fitted:
         raise ValueError("supersteps need two cores")
     # Far accesses are beyond all caches, however few they are.
     limits: dict[str, list[int]] = {
-        GOOD: [size // ELEMENT_BYTES for size in cache_levels()],
+        GOOD: [size // ELEMENT_BYTES for size in cache_levels(host)],
         BAD: [],
     }
     fits: dict[tuple[str, int], FamilyFit] = {}

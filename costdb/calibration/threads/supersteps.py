@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from costdb.calibration.array_calls.arrays import cache_levels
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.threads.superstep_points import GOOD, plan_of, superstep_points
 
@@ -23,7 +25,7 @@ class SuperstepSection:
     title: str = "shared memory: near and far supersteps of threads"
     needs: frozenset[Need] = frozenset((Need.NUMBA,))
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         """Return the plans of all suites; none where there are no two cores."""
         return superstep_points(effort, processors)
 
@@ -34,14 +36,14 @@ class SuperstepSection:
         plan = plan_of(point)
         if point.features["family"] == GOOD:
             return Action(Near(plan.reads, plan.writes), threads=len(plan.reads))
-        far = Far(plan.reads, plan.writes)
+        far = Far(plan.reads, plan.writes, cache_levels(world.host)[-1])
         return Action(far, before=far.move, threads=len(plan.reads))
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit both families for each number of processors."""
         from costdb.calibration.threads.superstep_profile import fitted_supersteps
 
-        return fitted_supersteps(timings)
+        return fitted_supersteps(timings, host)
 
 
 SECTION = SuperstepSection()

@@ -21,6 +21,7 @@ from costdb.calibration.array_calls.fit import (
 )
 from costdb.calibration.array_calls.point_calls import call_of
 from costdb.calibration.array_calls.points import array_points
+from costdb.calibration.host.hardware import read_host
 from costdb.calibration.section import Effort, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
@@ -78,16 +79,18 @@ def told(folder: Path, *sizes: int) -> Path:
 def test_pieces_reach_from_the_second_cache_to_the_last_or_to_what_is_measured(
     tmp_path: Path, sizes: tuple[int, ...], ends: tuple[int, ...]
 ) -> None:
-    found = caches(told(tmp_path, *sizes))
+    host = read_host(told(tmp_path, *sizes), tmp_path / "cpuinfo")
+    found = caches(host)
     assert found.levels == ends
     assert found.ways == (*(size // 16 for size in sizes), *[sizes[-1] // 16] * (len(ends) - 3))
-    assert cache_levels(tmp_path)[:2] == sizes[:2]
-    assert cache_levels(tmp_path)[-1] == 2 * cache_levels(tmp_path)[-2]
+    assert cache_levels(host)[:2] == sizes[:2]
+    assert cache_levels(host)[-1] == 2 * cache_levels(host)[-2]
 
 
 def test_a_system_that_does_not_tell_has_usual_caches(tmp_path: Path) -> None:
-    found = caches(told(tmp_path, 32 * KIB, MIB))
-    assert (*found.levels, 2 * found.levels[-1]) == cache_levels(tmp_path)
+    host = read_host(told(tmp_path, 32 * KIB, MIB), tmp_path / "cpuinfo")
+    found = caches(host)
+    assert (*found.levels, 2 * found.levels[-1]) == cache_levels(host)
 
 
 @given(

@@ -18,6 +18,7 @@ from costdb.calibration.array_calls.fit import fit_classes
 from costdb.calibration.array_calls.fresh_points import SIZES
 from costdb.calibration.array_calls.point_calls import call_of
 from costdb.calibration.array_calls.points import array_points
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
@@ -30,6 +31,7 @@ from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
 from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
+from tests.costdb.hosts import EPYC
 
 N = sym("N")
 LEVELS = (1000, 10_000)
@@ -533,11 +535,12 @@ def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
     assert half_width(Region(8, (num(100),), (num(800),)), 100) > 0.15
 
 
-def test_what_is_fitted_makes_a_sound_profile() -> None:
+def test_what_is_fitted_makes_a_sound_profile(host: Host) -> None:
     timings = [
-        Timing(point, (((1.0 + len(point.features),),),)) for point in SECTION.points(Effort.QUICK)
+        Timing(point, (((1.0 + len(point.features),),),))
+        for point in SECTION.points(Effort.QUICK, 1, host)
     ]
-    found = SECTION.fit(timings)
+    found = SECTION.fit(timings, host)
     profile = {**document(), **found.parts}
     assert check_profile(profile, "made-up.json") == []
     assert set(found.parts) == {"arrays", "python"}
@@ -545,10 +548,10 @@ def test_what_is_fitted_makes_a_sound_profile() -> None:
     assert set(fresh["line_us"]) == set(SIZES)
 
 
-def test_loops_that_were_not_measured_leave_the_profile_as_it_is() -> None:
+def test_loops_that_were_not_measured_leave_the_profile_as_it_is(host: Host) -> None:
     from costdb.calibration.array_calls.loops import SECTION as LOOPS
 
-    found = LOOPS.fit([Timing(point, ()) for point in LOOPS.points(Effort.QUICK)])
+    found = LOOPS.fit([Timing(point, ()) for point in LOOPS.points(Effort.QUICK, 1, host)], host)
     assert found.parts == {} and found.notes
 
 
@@ -560,20 +563,20 @@ def test_points_say_what_they_time() -> None:
             assert evaluate(call.elements, {}) >= 1
 
 
-def test_loops_alone_make_a_sound_profile() -> None:
+def test_loops_alone_make_a_sound_profile(host: Host) -> None:
     from costdb.calibration.array_calls.loops import SECTION as LOOPS
 
     timings = [
         Timing(point, (((float(number + 1),),),))
-        for number, point in enumerate(LOOPS.points(Effort.FULL))
+        for number, point in enumerate(LOOPS.points(Effort.FULL, 1, host))
     ]
-    profile = {**document(), **LOOPS.fit(timings).parts}
+    profile = {**document(), **LOOPS.fit(timings, host).parts}
     assert check_profile(profile, "made-up.json") == []
 
 
 def test_the_largest_points_of_every_class_can_be_done() -> None:
     largest: dict[tuple[str, str], Point] = {}
-    for point in SECTION.points(Effort.FULL):
+    for point in SECTION.points(Effort.FULL, 1, EPYC):
         features = point.features
         key = (point.operation, str(features.get("dtype")))
         size = int(features.get("rows", 1)) * int(features.get("columns", 1))
@@ -584,7 +587,7 @@ def test_the_largest_points_of_every_class_can_be_done() -> None:
             largest[key] = point
     for point in largest.values():
         if "fresh" not in point.features:
-            SECTION.action(point, World()).run()
+            SECTION.action(point, World(EPYC)).run()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.arrays.hierarchy import hierarchy
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks import together
 from costdb.calibration.ranks.together import SECTION
 from costdb.calibration.ranks.together_fit import ALL, ARRAYS_OF, ONE, fit_together
@@ -22,6 +23,7 @@ from costdb.machines.machine import machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
+from tests.costdb.hosts import EPYC
 
 LEVELS = (1000, 10_000, 100_000, 1_000_000)
 MEMORY = hierarchy(LEVELS, 64)
@@ -84,8 +86,8 @@ def test_company_that_costs_nothing_has_the_factor_one() -> None:
 
 
 @pytest.mark.parametrize("effort", list(Effort))
-def test_each_working_set_is_timed_alone_and_in_company(effort: Effort) -> None:
-    points = SECTION.points(effort, 2)
+def test_each_working_set_is_timed_alone_and_in_company(effort: Effort, host: Host) -> None:
+    points = SECTION.points(effort, 2, host)
     by_who = {
         who: [
             (p.operation, p.features["bytes"], p.held_out)
@@ -95,7 +97,7 @@ def test_each_working_set_is_timed_alone_and_in_company(effort: Effort) -> None:
         for who in (ONE, ALL)
     }
     assert by_who[ONE] == by_who[ALL] and len(by_who[ONE]) == len(set(by_who[ONE])) > 10
-    assert SECTION.points(effort, 1) == ()
+    assert SECTION.points(effort, 1, host) == ()
 
 
 @pytest.mark.parametrize("operation", list(ARRAYS_OF))
@@ -108,7 +110,7 @@ def test_only_the_first_rank_computes_where_one_does(
     value = {"copy": 1.0, "add": 2.0}[operation]
     for who, rank, works in ((ONE, 1, False), (ONE, 0, True), (ALL, 1, True)):
         point = Point(f"together.{operation}", {"bytes": 2400, "who": who, "ranks": 2})
-        action = SECTION.action(point, World(rank, 2))
+        action = SECTION.action(point, World(EPYC, rank, 2))
         target[:] = 7.0
         action.run()
         assert np.all(target[: 2400 // 8 // ARRAYS_OF[operation]] == (value if works else 7.0))

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
@@ -24,7 +25,7 @@ class Sums:
     needs: frozenset[Need] = frozenset()
     title: str = "sums of lists"
 
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         return [
             Point(f"{self.name}.sum", {"elements": count, "ranks": processors}, count == 300)
             for count in (100, 200, 300, 400)
@@ -35,7 +36,7 @@ class Sums:
         numbers = list(range(int(point.features["elements"])))
         return Action(lambda: sum(numbers), repetitions=1)
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         if not timings:
             raise ValueError("nothing was measured")
         slope = max(
@@ -60,22 +61,22 @@ class Broken(Sums):
 
 @dataclass(frozen=True)
 class Unfit(Sums):
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         raise ValueError("no model fits")
 
 
 @dataclass(frozen=True)
 class Empty(Sums):
-    def points(self, effort: Effort, processors: int) -> Sequence[Point]:
+    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
         return []
 
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         raise AssertionError("there is nothing to fit")
 
 
 @dataclass(frozen=True)
 class Faulty(Sums):
-    def fit(self, timings: Sequence[Timing]) -> Fitted:
+    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         raise TypeError("a fault")
 
 

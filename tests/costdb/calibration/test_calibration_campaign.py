@@ -11,13 +11,15 @@ import subprocess
 import sys
 import time
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from costdb.calibration.campaign import LAUNCHES, Request, calibrate
+from costdb.calibration import campaign
+from costdb.calibration.campaign import LAUNCHES, Request
 from costdb.calibration.host.bystanders import Bystanders
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.launch import mpiexec
 from costdb.calibration.library import launched_ranks
 from costdb.calibration.measure import PACES
@@ -40,12 +42,14 @@ from costdb.store.records import (
 )
 from costdb.store.runs import alone, launches_of, newest_run_of
 from costdb.store.tables import SCHEMA_VERSION
+from kernel_advisor.space import command
 
 HERE = Path(__file__).parent
 ALONE, TOGETHER = "calibration_fake:ALONE", "calibration_fake:TOGETHER"
 BROKEN, UNFIT = "calibration_fake:BROKEN", "calibration_fake:UNFIT"
 EMPTY, FAULTY = "calibration_fake:EMPTY", "calibration_fake:FAULTY"
 
+HOST = Host(3, (), 64, "Made up", "Linux")
 DRIVER = f"""
 import sys
 sys.path.insert(0, {str(HERE)!r})
@@ -53,7 +57,7 @@ from costdb.calibration.campaign import Request, calibrate
 from costdb.calibration.section import Effort
 import test_calibration_campaign as here
 print("begun", flush=True)
-calibrate(Request("here", Effort.QUICK, ({ALONE!r},), seconds=6), here.Told())
+calibrate(Request("here", Effort.QUICK, ({ALONE!r},), seconds=6), here.Told(), here.HOST)
 print("stored", flush=True)
 """
 
@@ -83,6 +87,10 @@ def data_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.setenv("PYTHONPATH", str(HERE))
     return tmp_path / "data"
+
+
+def calibrate(request, watcher):
+    return campaign.calibrate(request, watcher, HOST)
 
 
 def quick(*sections, **options):
@@ -129,7 +137,7 @@ def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
         assert [[len(visit) for visit in launch] for launch in timing.launches_us] == [
             [pace.samples_of(slow=False)] * pace.rounds
         ] * 2
-        assert timing.point.features["ranks"] == len(os.sched_getaffinity(0))
+        assert timing.point.features["ranks"] == HOST.cores
 
 
 def test_an_interrupted_run_keeps_what_is_done_and_is_resumed():
@@ -160,7 +168,7 @@ def test_sections_measured_at_other_times_keep_their_own_source():
     (older,) = calibrate(quick(ALONE), Told()).sections
     (newer,) = calibrate(quick(TOGETHER), Told()).sections
     both = [replace(older, name="alone"), replace(newer, name="together")]
-    document = document_of(newer.run, both, [])
+    document = document_of(newer.run, both, [], HOST)
     sources = document["sources"]
     assert older.run.id in sources["calibration.alone"]
     assert newer.run.id in sources["calibration"]
@@ -169,12 +177,12 @@ def test_sections_measured_at_other_times_keep_their_own_source():
     assert facts["sum_together_us"]["source"] == "calibration"
     assert check_profile(document, "here") == []
     # what two sections state alike stands once, what they state otherwise is a contradiction
-    assert document_of(newer.run, [both[0], both[0]], [])["hardware"]["sum_alone_us"]
+    assert document_of(newer.run, [both[0], both[0]], [], HOST)["hardware"]["sum_alone_us"]
     parts = deepcopy(dict(older.fitted.parts))
     parts["hardware"]["sum_alone_us"]["value"] += 1
     otherwise = replace(both[0], fitted=replace(older.fitted, parts=parts))
     with pytest.raises(CalibrationError, match="/hardware/sum_alone_us again"):
-        document_of(newer.run, [both[0], otherwise], [])
+        document_of(newer.run, [both[0], otherwise], [], HOST)
 
 
 def test_a_section_that_fails_leaves_the_others_and_says_why():
@@ -264,10 +272,16 @@ def test_kills_at_any_moment_leave_a_clean_store_that_is_resumed():
 
 def test_the_measuring_process_ends_with_its_reader():
     job = json.dumps(
-        {"section": "calibration_fake:SLOW", "effort": "full", "seconds": 60, "seed": 1}
+        {
+            "section": "calibration_fake:SLOW",
+            "effort": "full",
+            "seconds": 60,
+            "seed": 1,
+            "host": asdict(HOST),
+        }
     )
     worker = subprocess.Popen(
-        [sys.executable, "-P", "-m", "costdb.calibration.worker", job],
+        command("costdb.calibration.worker", job),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -311,7 +325,7 @@ team = Team()
 if team.leads:
     try:
         request = Request("cluster", Effort.QUICK, ({TOGETHER!r}, {ALONE!r}), seconds=6)
-        calibrate(request, here.Told(), team.start)
+        calibrate(request, here.Told(), here.HOST, team.start)
     finally:
         team.dismiss()
 else:
@@ -383,7 +397,9 @@ def test_no_two_sections_share_an_operation():
     seen: dict[str, str] = {}
     for name in SECTIONS:
         operations = {
-            point.operation for effort in Effort for point in find_section(name).points(effort, 2)
+            point.operation
+            for effort in Effort
+            for point in find_section(name).points(effort, 2, HOST)
         }
         for operation in operations:
             assert operation not in seen, f"{name} and {seen[operation]} both have {operation}"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from costdb.calibration.registry import find_section
 from costdb.calibration.section import Effort, Timing
+from tests.costdb.hosts import EPYC
 
 NAMES = ("messages", "collectives", "pickled", "remote", "supersteps")
 LARGEST = 1e9
@@ -33,12 +34,12 @@ def numbers(document: object) -> Iterator[float]:
 @given(data=st.data())
 def test_what_few_points_say_is_sound_or_not_said(name: str, data: st.DataObject) -> None:
     section = find_section(name)
-    points = section.points(Effort.QUICK, 2)
+    points = section.points(Effort.QUICK, 2, EPYC)
     chosen = data.draw(st.lists(st.sampled_from(points), min_size=1, max_size=40, unique_by=id))
     draw = data.draw(st.randoms(use_true_random=False))
     timings = [Timing(p, (((draw.uniform(1, 500),) * 3,), ((5.0, 6.0),))) for p in chosen]
     try:
-        fitted = section.fit(timings)
+        fitted = section.fit(timings, EPYC)
     except (ValueError, LookupError):
         # a calibration leaves the section out, says so, and keeps the others
         return

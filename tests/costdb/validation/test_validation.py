@@ -34,6 +34,7 @@ from costdb.validation.lines import validate_lines
 from costdb.validation.results import CannotValidateError, Row, Verdict
 from costdb.validation.sorts import MOST_RUNS, RUNS, calmest
 from costdb.validation.supersteps import validate_supersteps
+from tests.costdb.hosts import EPYC
 
 PRINTED = json.loads((Path(__file__).parents[2] / "data" / "lines_published.json").read_text())
 HERE = replace(load_machine("powerchallenge"), name="here")
@@ -54,7 +55,7 @@ def keep(
     run = begin_run(connection, "here", "quick", 2, "1", [section.name])
     number = begin_launch(connection, run, section.name, SETTING)
     launch = Launch(run.id, section.name, number, SETTING, False)
-    points = section.points(Effort.FULL, 2)
+    points = section.points(Effort.FULL, 2, EPYC)
     record(connection, run, launch, [(point, [law_us(point)] * 3, None) for point in points])
     finish_launch(connection, launch)
     finish_run(connection, run)

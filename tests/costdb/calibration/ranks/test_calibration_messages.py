@@ -16,6 +16,7 @@ from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import Message
+from tests.costdb.hosts import EPYC
 
 TRUTH = {
     "alpha_us": 1.7,
@@ -46,7 +47,7 @@ SCALE = scale(
 
 def timings(noise: float, seed: int = 1, effort: Effort = Effort.FULL) -> list[Timing]:
     draw = np.random.default_rng(seed)
-    points = SECTION.points(effort, 2)
+    points = SECTION.points(effort, 2, EPYC)
     columns = columns_of([region_of(point) for point in points], SCALE)
     made = []
     for number, point in enumerate(points):
@@ -73,12 +74,12 @@ def machine(fitted: Fitted) -> Machine:
 
 @pytest.fixture(scope="module")
 def exact() -> Fitted:
-    return SECTION.fit(timings(0.0))
+    return SECTION.fit(timings(0.0), EPYC)
 
 
 @pytest.fixture(scope="module")
 def noisy() -> Fitted:
-    return SECTION.fit(timings(0.05))
+    return SECTION.fit(timings(0.05), EPYC)
 
 
 def test_coefficients_are_recovered(exact: Fitted) -> None:
@@ -148,8 +149,8 @@ def test_lines_beat_bytes_with_the_same_grades(noisy: Fitted) -> None:
 
 @pytest.mark.parametrize("effort", list(Effort))
 def test_points_are_the_same_each_time_and_cover_what_they_should(effort: Effort) -> None:
-    points = SECTION.points(effort, 2)
-    assert points == SECTION.points(effort, 2)
+    points = SECTION.points(effort, 2, EPYC)
+    assert points == SECTION.points(effort, 2, EPYC)
     sizes = np.array([float(r) for r in map(bytes_of_point, points)])
     for kept in (False, True):
         part = np.array([point.held_out == kept for point in points])

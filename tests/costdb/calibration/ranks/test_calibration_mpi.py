@@ -39,6 +39,7 @@ from costdb.work import (
     Then,
     Work,
 )
+from tests.costdb.hosts import EPYC
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 
@@ -59,7 +60,7 @@ def machine(fitted: Fitted) -> Machine:
 def timings(section: Any, exact: Callable[[Point], float], noise: float) -> list[Timing]:
     draw = np.random.default_rng(3)
     made = []
-    for point in section.points(Effort.FULL, 2):
+    for point in section.points(Effort.FULL, 2, EPYC):
         launches = exact(point) * np.exp(noise * draw.standard_normal((3, 9)))
         made.append(Timing(point, tuple((tuple(launch),) for launch in launches.tolist())))
     return made
@@ -134,7 +135,7 @@ def pickled_us(point: Point) -> float:
 @pytest.mark.parametrize(("noise", "tolerance"), [(0.0, 0.001), (0.05, 0.08)])
 def test_pickled_steps_and_factors_are_recovered(noise: float, tolerance: float) -> None:
     made = timings(pickled.SECTION, pickled_us, noise)
-    fitted = pickled.SECTION.fit(made)
+    fitted = pickled.SECTION.fit(made, EPYC)
     here = machine(fitted)
     assert list(here.section("pickle", "collectives")) == ["alltoall"]
     factor = here.quantity("pickle", "collectives", "alltoall")
@@ -185,7 +186,7 @@ def remote_us(point: Point) -> float:
 
 
 def test_rates_and_calls_are_recovered() -> None:
-    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.02))
+    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.02), EPYC)
     here = machine(fitted)
     for store, dearer in ((False, 1.0), (True, 1.1)):
         for pattern in Pattern:
@@ -203,7 +204,7 @@ def test_rates_and_calls_are_recovered() -> None:
 
 
 def test_own_work_is_resumed_after_every_operation_on_anothers_memory() -> None:
-    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0))
+    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0), EPYC)
     found = machine(fitted).quantity("pgas", "resume_us")
     assert found is not None
     seen = sorted(RESUMED.values())
@@ -224,14 +225,14 @@ def test_own_work_is_resumed_after_every_operation_on_anothers_memory() -> None:
         for timing in timings(remote.SECTION, remote_us, 0.0)
         if timing.point.operation.split(".")[1] not in ("private", "beside")
     ]
-    assert machine(remote.SECTION.fit(older)).quantity("pgas", "resume_us") is None
+    assert machine(remote.SECTION.fit(older, EPYC)).quantity("pgas", "resume_us") is None
 
 
 @pytest.mark.parametrize(("then", "longer_us"), [
     (Then.ANYTHING, ANYTHING), (Then.INTERPRETED, 0.04), (Then.LIBRARY, RESUMED["sum"])
 ])  # fmt: skip
 def test_what_is_resumed_takes_longer_by_who_does_it(then: Then, longer_us: float) -> None:
-    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0))
+    fitted = remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0), EPYC)
     work = RemoteGroup(num(100), num(2), Pattern.BASELINE, then=then)
     expected = 100 * (RATES["baseline"][1] + longer_us)
     assert microseconds(work, machine(fitted)) == pytest.approx(expected, rel=1e-3)
@@ -244,14 +245,14 @@ def test_what_is_resumed_takes_longer_by_who_does_it(then: Then, longer_us: floa
 
 
 def test_calls_of_a_mixed_group_go_to_other_ranks_only() -> None:
-    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0)))
+    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0), EPYC))
     work = RemoteGroup(num(1000), num(2), Pattern.VECTOR, mixed=True, calls=num(10))
     expected = (1000 * 1e-4 + 10 * (1.2 + ANYTHING)) / 2 + 1000 * 0.03 / 2
     assert microseconds(work, here) == pytest.approx(expected, rel=0.01)
 
 
 def test_calls_longer_than_measured_ones_are_extrapolations() -> None:
-    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0)))
+    here = machine(remote.SECTION.fit(timings(remote.SECTION, remote_us, 0.0), EPYC))
     for words, inside in ((100, True), (100_000, False)):
         work = RemoteGroup(num(words), num(2), Pattern.VECTOR, calls=num(1))
         priced = price_work(work, here)
@@ -283,7 +284,7 @@ def collective_us(point: Point) -> float:
 
 def test_steps_and_passes_are_recovered_and_stated_only_where_messages_miss() -> None:
     made = timings(collectives.SECTION, collective_us, 0.02)
-    fitted = collectives.SECTION.fit(made)
+    fitted = collectives.SECTION.fit(made, EPYC)
     here = machine(fitted)
     stated = set(here.section("collectives", "steps"))
     like_messages = {"broadcast", "gather"}
@@ -319,7 +320,7 @@ def scan(point: Point) -> PrefixScan:
 
 
 def test_steps_follow_the_textbook_in_the_number_of_ranks() -> None:
-    here = machine(collectives.SECTION.fit(timings(collectives.SECTION, collective_us, 0.0)))
+    here = machine(collectives.SECTION.fit(timings(collectives.SECTION, collective_us, 0.0), EPYC))
     once = graded(8000, *OWN, STEP_LIMITS)
     halved = graded(1.5 * 8000, *OWN, STEP_LIMITS)
     work = Collective(CollectiveKind.REDUCE_SCATTER, num(4), array(8000))
@@ -342,7 +343,7 @@ def test_kinds_that_an_earlier_version_did_not_measure_are_derived() -> None:
     made = timings(collectives.SECTION, collective_us, 0.02)
     later = {CollectiveKind.REDUCE_SCATTER, CollectiveKind.ALLGATHERV, CollectiveKind.ALLTOALLV}
     earlier = [one for one in made if one.point.operation.split(".")[1] not in later]
-    whole, less = (machine(collectives.SECTION.fit(these)) for these in (made, earlier))
+    whole, less = (machine(collectives.SECTION.fit(these, EPYC)) for these in (made, earlier))
     for kind in CollectiveKind:
         work = Collective(kind, num(2), array(50_000))
         found = [price_work(work, here) for here in (whole, less)]
@@ -359,18 +360,22 @@ def test_kinds_that_an_earlier_version_did_not_measure_are_derived() -> None:
         assert derived == (kind in later)
     without = [one for one in made if one.point.operation != "collective.prefix"]
     with pytest.raises(ValueError, match="too few points"):
-        collectives.SECTION.fit(without)
+        collectives.SECTION.fit(without, EPYC)
 
 
 ALL_ACTIONS = """
 from mpi4py import MPI
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks import collectives, messages, pickled, remote
 from costdb.calibration.section import Effort, World
+from tests.costdb.hosts import EPYC
 comm = MPI.COMM_WORLD
-world = World(comm.Get_rank(), comm.Get_size(), comm)
+host = Host(comm.Get_size(), (), 64, "made up", "made up")
+world = World(host, comm.Get_rank(), comm.Get_size(), comm)
 done = set()
 for module in (messages, collectives, pickled, remote):
-    for point in module.SECTION.points(Effort.QUICK, world.size)[::2 if module is messages else 1]:
+    every = 2 if module is messages else 1
+    for point in module.SECTION.points(Effort.QUICK, world.size, host)[::every]:
         action = module.SECTION.action(point, world)
         action.run()
         action.close()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from costdb.calibration.array_calls.arrays import cache_levels
+from costdb.calibration.host.hardware import Host
 from costdb.calibration.registry import SECTIONS
 from costdb.calibration.section import Effort, Need, Timing, World
 from costdb.calibration.threads.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
@@ -17,11 +18,14 @@ from costdb.expr import evaluate, num
 from costdb.machines import machine_of
 from costdb.profile_check import check_profile
 from costdb.smp.functions import Family, superstep_interval
+from tests.costdb.hosts import EPYC, LAPTOP
 
-LEVELS = cache_levels()
+BEYOND_BYTES = 16 << 20
 
 
-def timings(time_of, noise: float = 0.0, effort: Effort = Effort.FULL) -> list[Timing]:
+def timings(
+    time_of, host: Host = EPYC, noise: float = 0.0, effort: Effort = Effort.FULL
+) -> list[Timing]:
     source = random.Random(1)
     return [
         Timing(
@@ -29,28 +33,28 @@ def timings(time_of, noise: float = 0.0, effort: Effort = Effort.FULL) -> list[T
             tuple(
                 (
                     tuple(
-                        time_of(point.features) * source.uniform(1 - noise, 1 + noise)
+                        time_of(point.features, host) * source.uniform(1 - noise, 1 + noise)
                         for _ in "123"
                     ),
                 )
                 for _ in "12"
             ),
         )
-        for point in SECTION.points(effort, 2)
+        for point in SECTION.points(effort, 2, host)
     ]
 
 
-def linear(features) -> float:
+def linear(features, host: Host) -> float:
     far = 4 if features["family"] == "bad" else 1
     return 5 + far * (
         0.001 * features["hr"] + 0.002 * features["hw"] + 0.0001 * features["accesses"]
     )
 
 
-def by_level(features) -> float:
+def by_level(features, host: Host) -> float:
     if features["family"] == "bad":
-        return linear(features)
-    limits = [size // 8 for size in LEVELS]
+        return linear(features, host)
+    limits = [size // 8 for size in cache_levels(host)]
 
     def walk(count: float) -> float:
         cost, low = 0.0, 0.0
@@ -84,12 +88,13 @@ def prediction(made_up, features) -> float:
 
 
 @pytest.mark.parametrize("truth", [linear, by_level])
-def test_the_profile_predicts_what_made_the_times(truth) -> None:
-    fitted = SECTION.fit(timings(truth, noise=0.01))
+def test_the_profile_predicts_what_made_the_times(truth, host: Host) -> None:
+    fitted = SECTION.fit(timings(truth, host, noise=0.01), host)
     part = fitted.parts["smp"]
     made_up = machine(part)
-    for point in SECTION.points(Effort.FULL, 2):
-        assert prediction(made_up, point.features) == pytest.approx(truth(point.features), rel=0.05)
+    for point in SECTION.points(Effort.FULL, 2, host):
+        expected = truth(point.features, host)
+        assert prediction(made_up, point.features) == pytest.approx(expected, rel=0.02)
     chosen = [quality for quality in fitted.qualities if quality.chosen]
     assert {quality.operation for quality in chosen} == {"superstep.good.p2", "superstep.bad.p2"}
     assert all(quality.median_error < 0.02 for quality in chosen)
@@ -99,15 +104,15 @@ def test_the_profile_predicts_what_made_the_times(truth) -> None:
     assert 0.95 < residual["low"] <= 1 <= residual["high"] < 1.05
 
 
-def test_the_interval_owns_what_no_form_explains() -> None:
-    fitted = SECTION.fit(timings(linear, noise=0.4))
+def test_the_interval_owns_what_no_form_explains(host: Host) -> None:
+    fitted = SECTION.fit(timings(linear, host, noise=0.4), host)
     residual = fitted.parts["smp"]["residual"]
     assert residual["low"] < 0.85
     assert residual["high"] > 1.15
 
 
-def test_predictions_grow_with_accesses() -> None:
-    made_up = machine(SECTION.fit(timings(by_level, noise=0.3)).parts["smp"])
+def test_predictions_grow_with_accesses(host: Host) -> None:
+    made_up = machine(SECTION.fit(timings(by_level, host, noise=0.3), host).parts["smp"])
     for family in ("good", "bad"):
         last = 0.0
         for h in np.geomspace(5000, 1_900_000, 60).astype(int).tolist():
@@ -117,27 +122,30 @@ def test_predictions_grow_with_accesses() -> None:
             last = found
 
 
-def test_the_quick_points_can_be_fitted_too() -> None:
-    fitted = SECTION.fit(timings(linear, effort=Effort.QUICK))
+def test_the_quick_points_can_be_fitted_too(host: Host) -> None:
+    fitted = SECTION.fit(timings(linear, host, effort=Effort.QUICK), host)
     assert fitted.parts["smp"]["range"]["h"] == [5000, 600_000]
     machine(fitted.parts["smp"])
 
 
 def test_too_few_points_are_no_fit() -> None:
     with pytest.raises(ValueError, match="two cores"):
-        SECTION.fit([])
+        SECTION.fit([], EPYC)
     with pytest.raises(ValueError, match="too few"):
-        SECTION.fit(timings(linear)[:4])
-    assert SECTION.points(Effort.FULL, 1) == []
+        SECTION.fit(timings(linear)[:4], EPYC)
+    assert SECTION.points(Effort.FULL, 1, EPYC) == []
 
 
 def test_points_are_the_same_every_time_and_keep_suites_from_the_fit() -> None:
-    points = SECTION.points(Effort.FULL, 2)
-    assert points == SECTION.points(Effort.FULL, 2)
+    points = SECTION.points(Effort.FULL, 2, EPYC)
+    assert points == SECTION.points(Effort.FULL, 2, EPYC)
     for point in points:
         fitted = {"good": 1, "bad": 2}[str(point.features["family"])]
         assert point.held_out is (point.features["suite"] != fitted)
-    assert {point.features["processors"] for point in SECTION.points(Effort.QUICK, 4)} == {2, 4}
+    assert {point.features["processors"] for point in SECTION.points(Effort.QUICK, 4, EPYC)} == {
+        2,
+        4,
+    }
     assert SECTION.needs == {Need.NUMBA}
     assert "supersteps" in SECTIONS
 
@@ -157,7 +165,7 @@ def test_near_processors_use_elements_of_their_own_that_follow_one_another() -> 
 
 
 def test_far_processors_never_share_a_line_nor_come_back_to_one_and_change_places() -> None:
-    step = Far((5, 30), (40, 7))
+    step = Far((5, 30), (40, 7), BEYOND_BYTES)
     step.arena[:] = 1
     lines = step.arena.reshape(-1, ELEMENTS_IN_LINE)
     seen: set[int] = set()
@@ -177,13 +185,12 @@ def test_far_processors_never_share_a_line_nor_come_back_to_one_and_change_place
         for share, count in zip(shares, (40, 7), strict=True):
             assert sorted(lines[share, 0]) == [0, *range(2, count)]
             assert np.diff(np.sort(share)).min() > 100
-    # a cache of hundreds of megabytes is never one machine's alone
-    assert step.arena.nbytes >= min(2 * LEVELS[-2], 512 << 20)
+    assert step.arena.nbytes == 2 * BEYOND_BYTES
 
 
 @pytest.mark.parametrize(("reads", "writes"), [((5, 30), (40, 7)), ((50, 3), (2, 50))])
 def test_far_processors_write_no_line_that_any_has_read_in_the_superstep(reads, writes) -> None:
-    step = Far(reads, writes)
+    step = Far(reads, writes, BEYOND_BYTES)
     lines = step.arena.reshape(-1, ELEMENTS_IN_LINE)
     for _ in range(3):
         step.move()
@@ -199,7 +206,10 @@ def test_far_processors_write_no_line_that_any_has_read_in_the_superstep(reads, 
 
 
 def test_a_point_of_each_family_runs() -> None:
-    for point in (SECTION.points(Effort.QUICK, 2)[0], SECTION.points(Effort.QUICK, 2)[-1]):
-        action = SECTION.action(point, World())
+    for point in (
+        SECTION.points(Effort.QUICK, 2, LAPTOP)[0],
+        SECTION.points(Effort.QUICK, 2, LAPTOP)[-1],
+    ):
+        action = SECTION.action(point, World(LAPTOP))
         action.run()
         action.close()

@@ -1,0 +1,126 @@
+"""The process that runs a user's program as Python does, while its calls are looked at.
+
+Started as :func:`kernel_advisor.space.command` does, with ``OUTPUT HOW PROGRAM ARGUMENTS...``. What
+was seen goes into the file OUTPUT: nothing is analysed where a program has imported what it likes.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import runpy
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import ModuleType
+
+from advisor.compiler.record import gathered, guarded, take_over
+from advisor.compiler.switch import install
+from advisor.observe import calls, messages
+from advisor.observe.imports import after_import
+from advisor.observe.ranks import Record, document_of, together
+from kernel_advisor.space import give_way, ours
+
+MODULE = "module"
+FILE = "file"
+_FAILED = 1
+_INTERRUPTED = 130
+
+
+def main(arguments: list[str]) -> int:
+    """Run a program and return its exit code; under ``mpiexec`` every rank does.
+
+    The records of the ranks meet on rank 0, before MPI is finalized; the others write null.
+    """
+    output, how, program, *given = arguments
+    counted, sent = calls.Calls(), messages.Messages()
+    written: list[bool] = []
+
+    def gather() -> None:
+        if written:
+            return
+        written.append(True)
+        mpi = sys.modules.get("mpi4py.MPI")
+        own = Record((*gathered(), *counted.gathered()), tuple(sent.by_place.items()))
+        with guarded("bringing the records of the ranks together"), ours():
+            record = together(mpi, own)
+            text = json.dumps(None if record is None else document_of(record))
+            Path(output).write_text(text, "utf-8")
+
+    take_over()
+    calls.install(counted)
+    give_way(str(Path.cwd() if how == MODULE else Path(program).resolve().parent))
+    after_import(
+        {
+            "numba": _observe_numba,
+            "mpi4py.MPI": lambda mpi: _observe_messages(mpi, sent, gather),
+        }
+    )
+    code = _run(program, given, how == MODULE)
+    # a rank that failed comes here as well, or the others would wait for it
+    gather()
+    return code
+
+
+def _observe_numba(numba: ModuleType) -> None:
+    with ours():
+        install()
+
+
+def _observe_messages(mpi: ModuleType, sent: messages.Messages, gather: Callable[[], None]) -> None:
+    messages.install(mpi, sent)
+    plain = mpi.Finalize
+
+    def finalize() -> None:
+        gather()
+        plain()
+
+    # a program may finalize MPI itself, after which nothing can be sent
+    mpi.Finalize = finalize  # type: ignore[attr-defined]
+
+
+def _run(program: str, arguments: Sequence[str], module: bool) -> int:
+    sys.argv = [program, *arguments]
+    try:
+        if module:
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+        else:
+            _execute(Path(program).absolute())
+    except SystemExit as end:
+        return _code_of(end)
+    except BaseException as error:
+        _show(error)
+        return _INTERRUPTED if isinstance(error, KeyboardInterrupt) else _FAILED
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with guarded("flushing the program's output"):
+                stream.flush()
+    return 0
+
+
+def _execute(file: Path) -> None:
+    """Execute a file as ``__main__``, which it stays until the process ends."""
+    main = ModuleType("__main__")
+    main.__file__ = str(file)
+    main.__dict__["__builtins__"] = builtins
+    sys.modules["__main__"] = main
+    exec(compile(file.read_bytes(), main.__file__, "exec"), main.__dict__)
+
+
+def _code_of(end: SystemExit) -> int:
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code
+    print(end.code, file=sys.stderr)
+    return _FAILED
+
+
+def _show(error: BaseException) -> None:
+    """Print the program's traceback without the frames that ran it."""
+    trace = error.__traceback__
+    own = (__file__, runpy.__file__, "<frozen runpy>")
+    while trace is not None and trace.tb_frame.f_code.co_filename in own:
+        trace = trace.tb_next
+    traceback.print_exception(error.with_traceback(trace))

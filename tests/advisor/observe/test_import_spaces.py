@@ -1,0 +1,377 @@
+"""A user's files beside a program stand for themselves in it, and for nothing of ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kernel_advisor.space import command
+
+BIN = Path(sys.executable).parent
+RANKS = [str(BIN / "mpiexec"), "-n", "2"]
+ROOMS = ("transforms", "costdb", "machine_profiles")
+HOST = {"cores": 2, "caches": [], "line_bytes": 64, "processor": "made up", "system": "made up"}
+NOT_PYTHONS = (
+    # packages that we use, and names that modules of ours have
+    *("typer", "click", "libcst", "lark", "jsonschema", "platformdirs"),
+    *("numpy_helpers", "observe", "calls", "engine", "inside", "space", "start"),
+)
+PYTHONS = ("select", "sqlite3", "statistics", "difflib", "tomllib", "subprocess", "json", "queue")
+OTHERS = (*NOT_PYTHONS, *PYTHONS)
+
+PLAIN = """\
+import sys
+
+import numpy as np
+
+{imports}
+import threading
+
+
+def scaled(a, b):
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            b[i, j] = 2 * a[i, j]
+    return b
+
+
+{work}
+{mine}
+print(sys.path[0], sys.argv[1:], __name__, __file__)
+"""
+MINE = "print({names})"
+
+
+class User:
+    """Somebody with a folder of files, who types commands there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {n: v for n, v in os.environ.items() if not n.startswith("ADVISE_")}
+        kept.pop("PYTHONPATH", None)
+        self.environment = {
+            **kept,
+            "ADVISE_DATA_DIR": str(folder / "kept" / "data"),
+            "ADVISE_MACHINE": "t3e",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def types(
+        self, *command: str, ranks: int = 1, code: int = 0, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*(RANKS if ranks > 1 else []), str(BIN / command[0]), *command[1:]],
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done
+
+    def has(self, *names: str) -> None:
+        for name in names:
+            text = f"MINE = {name!r}\n\ndef mine(a):\n    return a + 1\n"
+            (self.folder / f"{name}.py").write_text(text)
+
+    def writes(self, text: str, names: tuple[str, ...] = ()) -> str:
+        imports = "\n".join(f"import {name}" for name in names)
+        mine = MINE.format(names=", ".join(f"{name}.MINE" for name in names))
+        whole = PLAIN.format(imports=imports, work=text, mine=mine)
+        (self.folder / "program.py").write_text(whole)
+        return "program.py"
+
+    def observed(self) -> dict[str, dict[str, object]]:
+        with sqlite3.connect(self.folder / "kept" / "data" / "advise.sqlite3") as store:
+            rows = store.execute("SELECT name, document FROM observations")
+            return {name: json.loads(document) for name, document in rows}
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)
+
+
+MARKED = """\
+from advisor.annotations import kernel
+from advisor import Block
+print(kernel(scaled)(np.ones((30, 40)), np.ones((30, 40))).sum())
+"""
+COMPILED = """\
+from numba import njit
+print(njit(scaled)(np.ones((300, 400), order="F"), np.ones((300, 400), order="F")).sum())
+"""
+SENT = """\
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+total = np.zeros(50)
+world.Allreduce(np.ones(50), total)
+world.Barrier()
+if world.rank:
+    raise SystemExit
+"""
+
+
+@pytest.mark.parametrize(
+    "own_advisor", [False, True], ids=["annotated", "with an advisor of its own"]
+)
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_program_runs_as_it_does_without_us_and_is_advised_on(
+    user: User, own_advisor: bool, ranks: int
+) -> None:
+    names = (*ROOMS, *OTHERS, *(("advisor",) if own_advisor else ()))
+    user.has(*names)
+    text = (SENT if ranks > 1 else "") + ("" if own_advisor else MARKED)
+    program = user.writes(text, names)
+    plain = user.types("python", program, "-x", "7", ranks=ranks)
+    assert str(user.folder) in plain.stdout
+    done = user.types("advise", "run", program, "-x", "7", ranks=ranks)
+    assert done.stdout == plain.stdout
+    assert "Traceback" not in done.stderr
+    assert "error while" not in done.stderr
+    kept = user.observed() if (user.folder / "kept").exists() else {}
+    found = {name.rpartition(":")[2] for name in kept}
+    expected = {"scaled"} if not own_advisor else set()
+    assert found == (expected | {"Allreduce"} if ranks > 1 else expected)
+    if ranks > 1:
+        (sent,) = [document for name, document in kept.items() if name.endswith("Allreduce")]
+        assert (sent["calls"], sent["most_bytes"], sent["world"]) == (2, 400, 2)
+
+
+@pytest.mark.parametrize("own_advisor", [False, True], ids=["ours", "own"])
+def test_compiled_functions_are_seen_beside_such_files(user: User, own_advisor: bool) -> None:
+    # numba itself needs parts of Python that some of the files would stand for
+    names = (*ROOMS, *NOT_PYTHONS, *(("advisor",) if own_advisor else ()))
+    user.has(*names)
+    program = user.writes(("" if own_advisor else MARKED) + COMPILED, names)
+    plain = user.types("python", program)
+    done = user.types("advise", "run", program)
+    assert done.stdout == plain.stdout
+    assert "ADV501" in done.stderr
+    assert "scaled" in user.observed()
+
+
+@pytest.mark.parametrize("name", [*ROOMS, "advisor", *OTHERS])
+def test_one_file_of_a_name_of_ours_changes_nothing(user: User, name: str) -> None:
+    user.has(name)
+    work = "" if name == "advisor" else MARKED
+    program = user.writes(work, (name,))
+    plain = user.types("python", program)
+    done = user.types("advise", "run", program)
+    assert done.stdout == plain.stdout
+    assert "Traceback" not in done.stderr
+    assert done.stderr.count("observed") == 1
+
+
+def test_what_is_not_there_is_ours_or_missing_as_without_us(user: User) -> None:
+    text = (
+        "import advisor, costdb, transforms\n"
+        "assert advisor.kernel(scaled) and transforms.__doc__.startswith('The choices')\n"
+        "assert 'typer' not in sys.modules and 'libcst' not in sys.modules\n"
+        "import importlib.util\n"
+        "assert importlib.util.find_spec('observe') is None\n"
+        "assert sys.getrecursionlimit() == 1000\n"
+    )
+    program = user.writes(text)
+    plain = user.types("python", program).stdout
+    assert user.types("advise", "run", program).stdout == plain
+    (user.folder / "costdb").mkdir()
+    (user.folder / "costdb" / "__init__.py").write_text("MINE = 1\n")
+    (user.folder / "costdb" / "store.py").write_text("from costdb import MINE\n")
+    program = user.writes("import costdb.store\nprint(costdb.store.MINE)\n" + MARKED)
+    plain = user.types("python", program).stdout
+    assert user.types("advise", "run", program).stdout == plain
+    assert user.types("advise", "run", "-m", "program").stdout.splitlines()[:2] == ["1", "2400.0"]
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        ("sys.exit(3)", 3),
+        ("raise ValueError('mine')", 1),
+        ("import os; os._exit(5)", 5),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 128 + signal.SIGKILL),
+        ("raise KeyboardInterrupt", 130),
+    ],
+)
+def test_a_program_ends_as_it_does_without_us(user: User, ending: str, code: int) -> None:
+    user.has(*ROOMS, "advisor")
+    done = user.types("advise", "run", user.writes(ending), code=code)
+    assert "advisor/" not in done.stderr
+    assert ('program.py", line' in done.stderr) == ("raise" in ending)
+
+
+def test_a_program_is_ended_with_the_command_that_runs_it(user: User) -> None:
+    (user.folder / "program.py").write_text(
+        "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(100)\n"
+    )
+    running = subprocess.Popen(
+        [str(BIN / "advise"), "run", "program.py"],
+        cwd=user.folder,
+        env=user.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert running.stdout is not None
+    program = int(running.stdout.readline())
+    running.send_signal(signal.SIGTERM)
+    assert running.wait(timeout=30) == 128 + signal.SIGTERM
+    running.stdout.close()
+    time.sleep(0.1)
+    with pytest.raises(ProcessLookupError):
+        os.kill(program, 0)
+
+
+@pytest.mark.parametrize("own_advisor", [False, True])
+def test_the_pass_in_numba_advises_in_a_program_with_such_files(
+    user: User, own_advisor: bool
+) -> None:
+    names = (*ROOMS, "typer", "lark", "libcst", "observe", *(("advisor",) if own_advisor else ()))
+    user.has(*names)
+    program = user.writes(COMPILED + "print(threading.active_count())\n", names)
+    plain = user.types("python", program)
+    assert plain.stderr == ""
+    done = user.types("python", program, ADVISE_NUMBA="1")
+    assert done.stdout == plain.stdout
+    assert "ADV501" in done.stderr
+    assert "failed to load" not in done.stderr
+    user.types("python", program, ADVISE_NUMBA="store")
+    assert "scaled" in user.observed()
+
+
+CHOOSES = """\
+from advisor import select
+
+def slow(image, b: int):
+    out = image
+    for _ in range(b - 1):
+        out = out + image
+    return out
+
+def quick(image, b: int):
+    return b * image
+
+box = select(slow, quick, machine="t3e")
+print(box(np.ones((300, 300)), 9).sum(), box.counts)
+"""
+
+
+def test_select_chooses_in_a_program_with_such_files(user: User) -> None:
+    alone = user.types("python", user.writes(CHOOSES)).stdout.splitlines()[0]
+    assert "quick" in alone
+    names = (*ROOMS, "lark", "libcst", "observe")
+    user.has(*names)
+    after = user.types("python", user.writes(CHOOSES, names)).stdout.splitlines()
+    assert after[0] == alone
+    assert after[1] == " ".join(names)
+    before = user.writes("").replace("program", "later")
+    (user.folder / before).write_text(
+        "import numpy as np\n" + CHOOSES + "import costdb\nprint(costdb.MINE)\n"
+    )
+    assert user.types("python", before).stdout.splitlines() == [alone, "costdb"]
+
+
+KERNEL = """\
+import json
+
+import numpy as np
+import transforms
+{imports}
+
+assert transforms.MINE == "transforms" and json.MINE == "json"
+
+
+# advise: kernel N=300, b=9
+# advise: image: f8[N, N]
+def smooth(image, b: int):
+    import costdb
+
+    result = np.zeros((300, 300))
+    for _ in range(b):
+        result = result + image
+    assert costdb.MINE == "costdb"
+    return result
+"""
+EXCHANGE = """\
+import sys
+
+import numpy as np
+from mpi4py import MPI
+import transforms
+{imports}
+
+
+def main(comm):
+    import costdb
+
+    rank = comm.Get_rank()
+    a = np.arange(8000.0).reshape(2000, 4) if rank == 0 else np.zeros((2000, 4))
+    if rank == 0:
+        for i in range(2000):
+            comm.Send(a[i, :], dest=1)
+    elif rank == 1:
+        for i in range(2000):
+            comm.Recv(a[i, :], source=0)
+    assert transforms.MINE == "transforms" and costdb.MINE == "costdb"
+    return a
+"""
+
+
+@pytest.mark.parametrize("text", [KERNEL, EXCHANGE], ids=["kernel", "ranks"])
+@pytest.mark.parametrize("own_advisor", [False, True])
+def test_what_is_verified_runs_beside_such_files(user: User, text: str, own_advisor: bool) -> None:
+    user.has(*ROOMS, *OTHERS, "zipfile", *(("advisor",) if own_advisor else ()))
+    imports = "import advisor; advisor.MINE" if own_advisor else "from advisor import kernel"
+    (user.folder / "kernels.py").write_text(text.format(imports=imports))
+    done = user.types("advise", "verify", "kernels.py", "--repeat", "1", "--output-format", "json")
+    (found,) = json.loads(done.stdout)["kernels" if text is KERNEL else "programs"]
+    ran = found["variants" if text is KERNEL else "rewrites"]
+    assert ran
+    assert [(one["failure"], one["equal"]) for one in ran] == [("", True)] * len(ran)
+
+
+def test_a_lint_run_looks_at_no_file_of_the_path_that_has_a_name_of_ours(user: User) -> None:
+    program = user.writes(MARKED)
+    plain = user.types("advise", program)
+    user.has(*ROOMS, "advisor")
+    assert user.types("advise", program).stdout == plain.stdout
+    found = user.types("advise", program, PYTHONPATH=str(user.folder))
+    assert (found.stdout, found.stderr) == (plain.stdout, plain.stderr)
+
+
+def test_what_measures_looks_at_no_file_of_the_user(user: User) -> None:
+    user.has(*ROOMS, "advisor")
+    job = {
+        "section": "calibration_fake:ALONE",
+        "effort": "quick",
+        "seconds": 2,
+        "seed": 1,
+        "host": HOST,
+    }
+    places = [str(user.folder), str(Path(__file__).parents[2] / "costdb" / "calibration")]
+    # it does not outlive whoever holds its standard input open
+    held, end = os.pipe()
+    done = subprocess.run(
+        command("costdb.calibration.worker", json.dumps(job)),
+        cwd=user.folder,
+        env={**user.environment, "PYTHONPATH": os.pathsep.join(places)},
+        stdin=held,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    os.close(held)
+    os.close(end)
+    assert json.loads(done.stdout.splitlines()[-1]) == {"done": True}
