@@ -128,16 +128,25 @@ def functions() -> Iterator[str]:
                 yield f"{prefix}.{name}"
 
 
-def forms() -> Iterator[str]:
-    """Yield statements that NumPy runs, at least one of each function and method where one does."""
+def forms(most: int = 2, keywords: tuple[str, ...] = KEYWORDS) -> Iterator[str]:
+    """Yield statements that NumPy runs, at least one of each function and method where one does.
+
+    Parameters
+    ----------
+    most : int
+        How many sets of operands each function is given.
+    keywords : tuple of str
+        What is added to each of them, where that runs.
+    """
     for call in functions():
-        yield from _forms(lambda given, call=call: f"r = {call}({given})", OPERANDS)
+        yield from _forms(lambda given, call=call: f"r = {call}({given})", OPERANDS, most, keywords)
     for name in sorted(one for one in dir(np.ndarray) if not one.startswith("_")):
         if name in SKIPPED or not callable(getattr(np.ndarray, name)):
             continue
         for owner in ("a", "v", "i"):
             operands = ("", *OPERANDS)
-            yield from _forms(lambda given, o=owner, n=name: f"r = {o}.{n}({given})", operands)
+            write = lambda given, o=owner, n=name: f"r = {o}.{n}({given})"  # noqa: E731
+            yield from _forms(write, operands, most, keywords)
     for sign in ("+", "-", "*", "/", "//", "%", "**", "@", "<", "==", "&", "|", "^", "<<"):
         for left, right in (("a", "b"), ("i", "j"), ("m", "m"), ("a", "2"), ("i", "2")):
             yield from filter(runs, (f"r = {left} {sign} {right}",))
@@ -155,15 +164,17 @@ def forms() -> Iterator[str]:
     yield from filter(runs, extra)
 
 
-def _forms(write: Any, operands: tuple[str, ...]) -> Iterator[str]:
+def _forms(
+    write: Any, operands: tuple[str, ...], most: int, keywords: tuple[str, ...]
+) -> Iterator[str]:
     found = 0
     for given in operands:
-        if found == 2:
+        if found == most:
             return
         if not runs(write(given)):
             continue
         found += 1
-        for keyword in KEYWORDS:
+        for keyword in keywords:
             with_keyword = write(", ".join(filter(None, (given, keyword))))
             if not keyword or runs(with_keyword):
                 yield with_keyword
@@ -190,9 +201,10 @@ def taken_s(statement: str, extent: int) -> float:
 
 
 def is_free(statement: str) -> bool:
-    """Return whether NumPy touches no element: it gives views, or a number that it looks up.
+    """Return whether NumPy touches no element.
 
-    For a number it has to take about as long for 900 times the elements.
+    It gives views, or takes about as long for 900 times the elements: to look a number up, or for
+    memory that it leaves as it is.
     """
     space = values()
     given = [one for one in space.values() if isinstance(one, np.ndarray)]
@@ -202,10 +214,10 @@ def is_free(statement: str) -> bool:
     result = space.get("r")
     parts = result if isinstance(result, list | tuple) else [result]
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    if arrays and len(arrays) == len(parts):
-        return all(any(np.shares_memory(a, one) for one in given) or not a.size for a in arrays)
+    if arrays and all(any(np.shares_memory(a, one) for one in given) for a in arrays):
+        return True
     small, large = (taken_s(statement, extent) for extent in (50, 1500))
-    return not arrays and large < max(30 * small, FREE_S)
+    return large < max(30 * small, FREE_S)
 
 
 def in_program(statement: str, machine: Machine) -> tuple[str, float]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import pytest
 
 from benchmarks import numpy_battery
@@ -10,28 +13,31 @@ from costdb.machines import load_machine
 from tests.decision_corpus import CALIBRATED, FROZEN
 
 MACHINE = load_machine(str(FROZEN / f"{CALIBRATED}.json"))
-FORMS = tuple(dict.fromkeys(forms()))
-PARTS = 8
 
 
-@pytest.mark.parametrize("part", range(PARTS))
-def test_every_form_is_priced_or_named(part: int) -> None:
-    silent = [
-        (form, look.__name__)
-        for number, form in enumerate(FORMS)
-        if number % PARTS == part
-        for look in (in_program, in_kernel)
-        if look(form, MACHINE)[0] == "silent" and not is_free(form)
-    ]
-    assert not silent
-
-
-def test_the_battery_is_all_of_numpy() -> None:
-    called = {form.partition("(")[0].removeprefix("r = ") for form in FORMS}
-    assert len(FORMS) > 1500
+@pytest.mark.parametrize("look", [in_program, in_kernel])
+def test_every_function_and_method_is_priced_or_named(look: Any) -> None:
+    """With one set of operands each; the command tries two, and all keywords."""
+    every = tuple(dict.fromkeys(forms(1, ("",))))
+    assert len(every) > 450
+    called = {form.partition("(")[0].removeprefix("r = ") for form in every}
     missing = [name for name in numpy_battery.functions() if name not in called]
     # functions of functions, strings, files and dates
     assert len(missing) < 40, missing
+    assert not silent(every, look)
+
+
+@pytest.mark.parametrize("look", [in_program, in_kernel])
+def test_keywords_are_not_silent(look: Any) -> None:
+    given = ("out=o", "where=m", "axis=0", "dtype=np.float32", "keepdims=True")
+    every = dict.fromkeys(form for form in forms(1, given) if sum(map(ord, form)) % 4 == 0)
+    assert len(every) > 100
+    assert not silent(every, look)
+
+
+def silent(every: Iterable[str], look: Any) -> list[str]:
+    told = [form for form in every if look(form, MACHINE)[0] == "silent"]
+    return [form for form in told if not is_free(form)]
 
 
 @pytest.mark.parametrize(
