@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.finding import (
     NOTHING_SEEN,
+    REPORTED_FROM,
     UNUSED_SUPPRESSION,
     Coverage,
     Finding,
@@ -29,7 +30,7 @@ ReadProgram = Callable[[str, str], "Program | None"]
 ReadCalls = Callable[[str, str, Mapping[str, int | float], Mapping[str, str]], "tuple[Seen, ...]"]
 """Likewise to what calls tell."""
 
-PLAIN_GAIN = 1.05
+PLAIN_GAIN = REPORTED_FROM
 """Predicted speed-up from which on a finding is reported."""
 
 

@@ -12,6 +12,9 @@ UNUSED_SUPPRESSION = "ADV901"
 """Code of the remark that a comment suppresses nothing."""
 
 
+REPORTED_FROM = 1.05
+"""Predicted speed-up from which on a finding is reported, and a size is said to make it pay."""
+
 SMALL_SHARE = 0.01
 """Part of a kernel's or program's time below which a finding is not shown."""
 
@@ -164,9 +167,8 @@ class Condition:
     Attributes
     ----------
     text : str
-        Such as ``N >= 412, proved to 2**24``, or ``searched to 4096`` where some values were not
-        tried; for several open sizes one part for each, with
-        the values that the others had.
+        Such as ``N >= 412, tried to 4096``; for several open sizes one part for each, with the
+        values that the others had.
     open_sizes : tuple of str
         The sizes that nothing binds.
     pays_from : int or None

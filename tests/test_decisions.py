@@ -12,7 +12,7 @@ import pytest
 
 from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import lower
-from advisor.finding import Finding
+from advisor.finding import REPORTED_FROM, Finding
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
@@ -66,6 +66,11 @@ def times(kernel: Kernel, rule: Transform, machine: str, **sizes: int) -> dict[s
 def finding(kernel: Kernel, rule: Transform, machine: str, **sizes: int) -> Finding | None:
     ranked = rank("f.py", kernel, load_machine(machine), bind_sizes(kernel, sizes), [rule])
     return ranked.findings[0] if ranked.findings else None
+
+
+def reported(before: float, after: float) -> bool:
+    """Whether a gain is large enough to be reported, which is where it is said to pay."""
+    return before > REPORTED_FROM * after
 
 
 # alternating directions
@@ -161,7 +166,9 @@ def test_the_stated_numbers_of_ranks_are_those_where_the_balance_pays(machine: s
     assert by_ranks.values[0] == 2
     for turn in by_ranks.values[1:]:
         below, above = (gauss(machine, ranks) for ranks in (turn - 1, turn))
-        assert (below["cyclic"] < below["block"]) != (above["cyclic"] < above["block"])
+        assert reported(below["block"], below["cyclic"]) != reported(
+            above["block"], above["cyclic"]
+        )
 
 
 # matrix product
@@ -299,7 +306,7 @@ def test_a_second_transform_by_size(machine: str) -> None:
     for size, better in ((turn.values[0] - 1, True), (turn.values[-1], False)):
         found = times(example("fft2d"), TRANSFORM_ACROSS, machine, N=size)
         by_butterflies = next(t for title, t in found.items() if "butterflies" in title)
-        assert (by_butterflies < found["as written"]) is better
+        assert reported(found["as written"], by_butterflies) is better
 
 
 @pytest.mark.parametrize("machine", LINES)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from advisor.analysis.lower import Unpriced, lower
+from advisor.finding import REPORTED_FROM
 from advisor.ir.content import content_of
 from advisor.ir.kernel import Kernel
 from advisor.source import Span
 from advisor.steps import step
-from costdb.crossovers import PROVED_TO, Crossover, crossover, proved_crossover
+from costdb.crossovers import Crossover, crossover
 from costdb.estimate import Estimate, Missing, Priced, Ratio
 from costdb.evaluate import compare, evaluate_price, middle, middles
 from costdb.expr import ExprError, free_symbols
@@ -20,8 +21,8 @@ from costdb.pricing import price_time, with_parts
 from costdb.process.terms import Process
 
 Number = int | float
-SCANNED_TO = 4096
-"""Sizes up to here, and up to some times their value, are searched for crossovers."""
+TRIED_TO = 4096
+"""Sizes up to here, and up to some times their value, are tried for crossovers."""
 
 WORTH = 1.01
 """How many times faster a step must be, alone or after others, to count as one."""
@@ -194,23 +195,31 @@ def _compare(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Comp
 
 
 def where_it_pays(
-    before: Costed, after: Costed, variable: str, sizes: Mapping[str, Number]
+    before: Costed,
+    after: Costed,
+    variable: str,
+    sizes: Mapping[str, Number],
+    *,
+    of_ranks: bool = False,
 ) -> tuple[tuple[int, ...], str] | None:
     """Return where the better of two kernels changes along one size, and where `after` pays.
 
-    None where it does not change in the range decided or searched; one that was only searched is
-    told with its end, also without any change where that is less than was asked for.
+    Where the size is the number of ranks of a program, nothing is said of one, which sends nothing.
+
+    None where it does not change in the range tried; where less could be tried than was asked
+    for, that is told too. A finding that is reported for less than others are is held to that.
     """
-    high = max(SCANNED_TO, 4 * int(sizes[variable]))
-    found = crossing(before, after, variable, sizes, 1, high)
+    high = max(TRIED_TO, 4 * int(sizes[variable]))
+    own, other = (time_s(one, sizes) for one in (before, after))
+    gain = own / other if other else 0.0
+    least = gain * (1 - 1e-6) if 1 < gain < REPORTED_FROM else REPORTED_FROM
+    found = crossing(before, after, variable, sizes, 2 if of_ranks else 1, high, least)
     if not found.flips and found.high < high:
         every = "every" if found.after_wins_first else "no"
-        return (), f"{every} {variable} from 1 to {found.high}, not searched further"
+        return (), f"{every} {variable} from {found.low} to {found.high}, not tried further"
     if not found.flips:
         return None
-    decided = found.proved and found.high >= high
-    end = "" if decided else f", searched to {found.high}"
-    return found.flips, f"{pays_for(found, high)}{end}"
+    return found.flips, f"{pays_for(found, high)}, tried to {found.high}"
 
 
 def crossing(
@@ -220,18 +229,10 @@ def crossing(
     sizes: Mapping[str, Number],
     low: int,
     high: int,
+    least: float = REPORTED_FROM,
 ) -> Crossover:
-    """Return where the better of two kernels changes: everywhere, or where a search finds it.
-
-    Parameters
-    ----------
-    low, high : int
-        The range to search where the formulas cannot be decided up to `PROVED_TO`.
-    """
-    proved = proved_crossover(
-        before.priced, after.priced, variable, sizes, low, max(high, PROVED_TO)
-    )
-    return proved or crossover(before.priced, after.priced, variable, sizes, low, high)
+    """Return where the gain of one kernel over another is reported, and where it is not."""
+    return crossover(before.priced, after.priced, variable, sizes, low, high, least)
 
 
 def pays_for(found: Crossover, asked: int) -> str:

@@ -25,7 +25,7 @@ from advisor.ranking.compare import Compared, Costed, where_it_pays
 from advisor.ranking.own_cores import about_cores
 from advisor.ranking.sizes import Sizes
 from advisor.source import Edit, Span
-from costdb.expr import Expr, ExprError
+from costdb.expr import Expr, ExprError, sym
 from costdb.heap_work import IF_GIVEN_BACK
 from costdb.machines import Machine
 from costdb.omission import Omission
@@ -128,7 +128,7 @@ def finding_of(
         finding,
         prediction=prediction,
         assumptions=sizes.assumptions(used) if details else (),
-        crossovers=tuple(_crossovers(before, best.costed, sizes, used)) if details else (),
+        crossovers=tuple(_crossovers(place, before, best.costed, sizes, used)) if details else (),
     )
 
 
@@ -328,11 +328,13 @@ def _described(name: str, quantity: Quantity) -> str:
 
 
 def _crossovers(
-    before: Costed, after: Costed, sizes: Sizes, used: frozenset[str]
+    place: Place, before: Costed, after: Costed, sizes: Sizes, used: frozenset[str]
 ) -> Iterator[Crossover]:
     for variable in sorted(used):
         try:
-            found = where_it_pays(before, after, variable, sizes.values)
+            found = where_it_pays(
+                before, after, variable, sizes.values, of_ranks=place.ranks == sym(variable)
+            )
         except ExprError:
             # some values of it make no program, such as more columns of ranks than ranks
             continue

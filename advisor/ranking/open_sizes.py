@@ -3,9 +3,8 @@
 Of kernels and of programs alike.
 
 No time is told, for there is none. With one size open, the finding tells at which of its values a
-proposal is faster: all of them up to a bound where the formulas allow it, else those that a search
-finds. With several, each is taken by itself, with the others at values that the finding
-names, because a search over all of them would say little in one line.
+proposal is faster, of those that a search tries. With several, each is taken by itself, with the
+others at values that the finding names, because a search over all of them would say little.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Generic
 
 from advisor.analysis.lower import Unpriced
 from advisor.finding import (
+    REPORTED_FROM,
     Alternative,
     Applicability,
     Assumption,
@@ -26,7 +26,7 @@ from advisor.finding import (
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Transform
 from advisor.ranking.compare import (
-    SCANNED_TO,
+    TRIED_TO,
     Costed,
     Number,
     cost,
@@ -37,7 +37,6 @@ from advisor.ranking.compare import (
 )
 from advisor.ranking.findings import Offer, Offered, Place, Rule, finding_about, unpredicted
 from advisor.ranking.sizes import Sizes
-from costdb.crossovers import PROVED_TO, enumerates
 from costdb.estimate import Missing
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
@@ -122,6 +121,7 @@ def best_where_open(
     lost: Sequence[Alternative],
     sizes: Sizes,
     stand_ins: Mapping[str, Number],
+    ranks: str = "",
 ) -> Opened[Offered] | None:
     """Return the proposal that wins most often, and where it pays.
 
@@ -136,6 +136,9 @@ def best_where_open(
         The sizes that something binds.
     stand_ins : mapping of str to number
         Values of each of the others where another one is searched.
+    ranks : str
+        Which of them is the number of ranks of a program: nothing is said of one, which sends
+        nothing.
 
     Returns
     -------
@@ -146,7 +149,7 @@ def best_where_open(
         return None
     unbound = _unbound(before, candidates, sizes)
     here = {**stand_ins, **sizes.values}
-    weighed = _weighed(before, [after for _, after in candidates], unbound, here)
+    weighed = _weighed(before, [after for _, after in candidates], unbound, here, ranks)
     wins, found = weighed.wins, weighed.found
     if not any(one.pays for one in found):
         return None
@@ -183,14 +186,14 @@ _remembered: dict[Hashable, _Weighed] = {}
 
 
 def _weighed(
-    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point
+    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point, ranks: str
 ) -> _Weighed:
     asked = tuple(
         (one.priced.microseconds, tuple(one.priced.coefficients.items()))
         for one in (before, *prices)
     )
-    key = asked, unbound, tuple(sorted(here.items()))
-    known = _remembered.pop(key, None) or _weighed_anew(before, prices, unbound, here)
+    key = asked, unbound, tuple(sorted(here.items())), ranks
+    known = _remembered.pop(key, None) or _weighed_anew(before, prices, unbound, here, ranks)
     _remembered[key] = known
     while len(_remembered) > MOST_REMEMBERED:
         _remembered.pop(next(iter(_remembered)))
@@ -198,14 +201,14 @@ def _weighed(
 
 
 def _weighed_anew(
-    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point
+    before: Costed, prices: Sequence[Costed], unbound: tuple[str, ...], here: Point, ranks: str
 ) -> _Weighed:
-    wins, gains = _tried(before, prices, _points(unbound, here, 2, SCANNED_TO))
-    if not max(wins) and not any(enumerates(one.priced.microseconds) for one in (before, *prices)):
-        wins, gains = _tried(before, prices, _points(unbound, here, 2 * SCANNED_TO, PROVED_TO))
+    wins, gains = _tried(before, prices, _points(unbound, here, 2, TRIED_TO))
     most = max(wins)
     after = prices[wins.index(most)]
-    found = [_searched(before, after, name, here) for name in unbound] if most else []
+    found = (
+        [_searched(before, after, name, here, name == ranks) for name in unbound] if most else []
+    )
     return _Weighed(tuple(wins), tuple(gains), tuple(found))
 
 
@@ -242,31 +245,33 @@ class _Searched:
     crossover: Crossover | None
 
 
-def _searched(before: Costed, after: Costed, name: str, here: Point) -> _Searched:
-    low = _first_possible(before, after, name, here)
+def _searched(before: Costed, after: Costed, name: str, here: Point, of_ranks: bool) -> _Searched:
+    low = _first_possible(before, after, name, here, int(of_ranks))
     if low is None:
-        return _Searched(name, "", str(SCANNED_TO), False, None, None)
-    found = crossing(before, after, name, here, low, SCANNED_TO)
+        return _Searched(name, "", str(TRIED_TO), False, None, None)
+    found = crossing(before, after, name, here, low, TRIED_TO)
     first, flips = found.after_wins_first, found.flips
-    end = f"2**{PROVED_TO.bit_length() - 1}" if found.high == PROVED_TO else str(found.high)
+    end = str(found.high)
     if not flips:
-        everywhere = f"every {name} from {low} to {end}"
-        always = first and found.high >= SCANNED_TO
+        everywhere = f"every {name} tried, {low} to {end}"
+        always = first and found.high >= TRIED_TO
         return _Searched(
             name, everywhere if first else "", end, always, low if first else None, None
         )
     # an odd number of changes after a loss, or an even one after a gain, ends in a gain
-    lasting = first == (len(flips) % 2 == 0) and found.high >= SCANNED_TO
-    pays = pays_for(found, SCANNED_TO)
-    text = f"{pays}, {'proved' if found.proved else 'searched'} to {end}"
+    lasting = first == (len(flips) % 2 == 0) and found.high >= TRIED_TO
+    pays = pays_for(found, TRIED_TO)
+    text = f"{pays}, tried to {end}"
     return _Searched(
         name, text, end, False, flips[-1] if lasting else None, Crossover(name, flips, pays)
     )
 
 
-def _first_possible(before: Costed, after: Costed, name: str, here: Point) -> int | None:
-    """Return the least power of 2 from which on both kernels have a price."""
-    for exponent in range(SCANNED_TO.bit_length()):
+def _first_possible(
+    before: Costed, after: Costed, name: str, here: Point, least: int
+) -> int | None:
+    """Return the least power of 2, from that of an exponent on, where both have a price."""
+    for exponent in range(least, TRIED_TO.bit_length()):
         try:
             for costed in (before, after):
                 time_s(costed, {**here, name: 1 << exponent})
@@ -329,6 +334,6 @@ def _tried(
         for place, time in enumerate(times):
             if time > 0:
                 gains[place] = max(gains[place], now / time)
-        if min(times) < now:
+        if min(times) * REPORTED_FROM < now:
             wins[times.index(min(times))] += 1
     return wins, gains

@@ -202,7 +202,7 @@ def _where_open(
     worth: Worth,
 ) -> Judged | None:
     """Return a finding that says where it pays, as nothing binds some size."""
-    best = best_where_open(before, candidates, lost, sizes, stand_ins)
+    best = best_where_open(before, candidates, lost, sizes, stand_ins, RANKS)
     if best is None or not worth(transform.code, best.gain):
         return None
     finding = finding_of_opened(place, machine, transform, before, best)

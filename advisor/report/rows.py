@@ -135,7 +135,7 @@ def sizes(finding: Finding) -> str:
 
 
 def _from(pays: str) -> str:
-    where, searched, end = pays.removeprefix("pays ").partition(", searched")
+    where, searched, end = pays.removeprefix("pays ").partition(", tried")
     text = _LEAST.sub(r"from \1 = \2 on", where)
     return f"{text}{searched}{end}" if text != where or text.startswith("from ") else f"for {pays}"
 

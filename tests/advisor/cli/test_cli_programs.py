@@ -211,7 +211,7 @@ def test_sizes_that_nothing_binds_stay_open(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.condition.open_sizes == ("P",)
     least = found.condition.pays_from
     assert least is not None and least > 2
-    assert found.message.startswith(f"pays on plain for P >= {least}, proved to 2**24: ")
+    assert found.message.startswith(f"pays on plain for P >= {least}, tried to 4096: ")
     assert findings(steps=10, P=least - 1) == ()
     (begun,) = findings(steps=10, P=least)
     assert begun.prediction is not None

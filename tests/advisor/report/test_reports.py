@@ -316,7 +316,7 @@ def test_concise_says_the_gain_once(message: str) -> None:
     [
         ("b >= 3", "when   faster from b = 3 on\n"),
         ("pays from b = 3", "when   faster from b = 3\n"),
-        ("b >= 3, searched to 4096", "when   faster from b = 3 on, searched to 4096\n"),
+        ("b >= 3, tried to 4096", "when   faster from b = 3 on, tried to 4096\n"),
         ("b in 3..9", "when   faster for b in 3..9\n"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import event, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.expr import (
@@ -22,7 +22,6 @@ from costdb.expr import (
     summation,
     sym,
 )
-from costdb.expr.differences import difference_along
 from costdb.expr.evaluate import Evaluator
 from costdb.expr.exact import exact
 
@@ -96,18 +95,3 @@ PRICES = st.recursive(
     ),
     max_leaves=8,
 )
-
-
-@given(PRICES, PRICES, *(st.fractions(0, 9, max_denominator=99) for _ in "ab"), st.integers(1, 4))
-def test_a_difference_taken_apart_is_exact(
-    one: Expr, other: Expr, a: Fraction, b: Fraction, m: int
-) -> None:
-    values = {"a": exact(a), "b": exact(b), "m": m}
-    along = difference_along(one, other, "n", values)
-    told_of = 0
-    for n in range(9):
-        found = None if along is None else along(n)
-        if found is not None:
-            assert found == evaluate(one - other, {**values, "n": n})
-            told_of += 1
-    event("apart" if told_of == 9 else "in part" if told_of else "not")
