@@ -185,12 +185,16 @@ def _fix(fix: Fix | None) -> str:
 
 def _trust(finding: Finding) -> str:
     evidence, prediction = finding.evidence, finding.prediction
+    # a run says more than any model: it comes first, where lines are cut
     texts = [
-        f"no price for `{one_line(one.text)}` (line {one.line}), {one.reason}"
-        for one in (() if prediction is None else prediction.omitted)
+        *evidence.measured,
+        *(
+            f"no price for `{one_line(one.text)}` (line {one.line}), {one.reason}"
+            for one in (() if prediction is None else prediction.omitted)
+        ),
     ]
     if prediction is not None and not prediction.in_range:
         texts.append("outside the range that the machine was calibrated for")
     texts.append(_ORIGINS.get(evidence.provenance, "{}").format(evidence.machine))
-    texts += evidence.measured or ["no run confirms it yet"]
+    texts += [] if evidence.measured else ["no run confirms it yet"]
     return "; ".join(texts)

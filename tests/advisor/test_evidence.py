@@ -70,7 +70,7 @@ def test_evidence_is_shown_at_its_sizes_and_the_cache_notices_new(
     )
     assert measured_lines(capsys) == [wanted]
     assert main(["kernel.py", "--machine", "t3e", "--exit-zero"]) == 0
-    assert "  measured   on t3e 2026-11-21 on 1 process" in capsys.readouterr().out
+    assert "  trust  on t3e 2026-11-21 on 1 process" in capsys.readouterr().out
     assert main(["explain", "kernel.py:8", "--machine", "t3e", "--output-format", "json"]) == 0
     explained = json.loads(capsys.readouterr().out)["findings"]
     assert [wanted] in [one["evidence"]["measured"] for one in explained]

@@ -141,7 +141,7 @@ def test_an_explanation_tells_how_well_the_models_it_uses_hold(
     (said,) = finding["how_well"]
     assert said.startswith("lines: 2 of 3 figures hold (advise validate lines, 20")
     assert main(["explain", place]) == 0
-    assert "how well predictions hold on here\n" in capsys.readouterr().out
+    assert "found here  lines: 2 of 3 figures hold" in capsys.readouterr().out
 
 
 def test_without_mpi_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
