@@ -254,7 +254,9 @@ def _searched(before: Costed, after: Costed, name: str, here: Point, of_ranks: b
     end = str(found.high)
     if not flips:
         everywhere = f"every {name} tried, {low} to {end}"
-        always = first and found.high >= TRIED_TO
+        # an edit is for every number of ranks only if it loses nothing on one
+        alone = not of_ranks or crossing(before, after, name, here, 1, 1, 1.0).after_wins_first
+        always = first and found.high >= TRIED_TO and alone
         return _Searched(
             name, everywhere if first else "", end, always, low if first else None, None
         )
