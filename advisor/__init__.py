@@ -17,7 +17,7 @@ def __getattr__(name: str) -> object:
     """Return ``select``, for which the models are imported when it is first asked for."""
     if name != "select":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from kernel_advisor.space import ours
+    from costdb.launch.space import ours
 
     with ours():
         from advisor.selection import select

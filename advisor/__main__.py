@@ -8,6 +8,6 @@ if __name__ == "__main__":
     # string.py there would stand for the standard library's.
     if not sys.flags.safe_path and Path(sys.path[0]) != Path(__file__).parents[1]:
         del sys.path[0]
-    from kernel_advisor.start import advise
+    from costdb.launch.start import advise
 
     advise()

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("kernel_advisor", "machine_profiles", "costdb", "advisor", "transforms")
+ROOMS = ("machine_profiles", "costdb", "advisor", "transforms")
 ALLOWED = {
-    "kernel_advisor": set(),
     "machine_profiles": set(),
-    "costdb": {"kernel_advisor", "machine_profiles"},
-    "advisor": {"costdb", "kernel_advisor"},
+    "costdb": {"machine_profiles"},
+    "advisor": {"costdb"},
     "transforms": {"advisor", "costdb"},
 }
 TRANSFORMS_MAY_SEE = (

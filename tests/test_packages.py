@@ -15,7 +15,7 @@ import pytest
 pytest.importorskip("hatchling", reason="needs hatchling, of the extra `test`")
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("advisor", "costdb", "kernel_advisor", "machine_profiles", "transforms")
+PACKAGES = ("advisor", "costdb", "machine_profiles", "transforms")
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None or not (ROOT / ".git").exists(), reason="needs a clone"

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 ROOT = Path(__file__).parent.parent
 PACKAGED = (
-    "advisor", "transforms", "costdb", "machine_profiles", "kernel_advisor", "examples",
+    "advisor", "transforms", "costdb", "machine_profiles", "examples",
     "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml",
 )  # fmt: skip
 LOSING = (ROOT / "examples" / "box_sum.py").read_text().replace("b=3", "b=9")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-_ROOMS = ("advisor", "costdb", "kernel_advisor", "transforms", "machine_profiles")
+_ROOMS = ("advisor", "costdb", "transforms", "machine_profiles")
 _METADATA = (".dist-info", ".egg-info", ".egg-link")
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from advisor.compiler.record import gathered, guarded, is_taken, log
-from kernel_advisor.space import ours
+from costdb.launch.space import ours
 
 VARIABLE = "ADVISE_NUMBA"
 Form = Literal["warnings", "json-lines", "store"]

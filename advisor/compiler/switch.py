@@ -1,6 +1,6 @@
 """The pass for a whole program, whatever decorators it uses.
 
-Numba calls :func:`kernel_advisor.start.init_numba` before its first compilation, because the
+Numba calls :func:`costdb.launch.start.init_numba` before its first compilation, because the
 project's metadata names it among
 ``numba_extensions``. It comes here if ``ADVISE_NUMBA`` is set.
 """

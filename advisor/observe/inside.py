@@ -1,6 +1,6 @@
 """The process that runs a user's program as Python does, while its calls are looked at.
 
-Started as :func:`kernel_advisor.space.command` does, with ``OUTPUT HOW PROGRAM ARGUMENTS...``. What
+Started as :func:`costdb.launch.space.command` does, with ``OUTPUT HOW PROGRAM ARGUMENTS...``. What
 was seen goes into the file OUTPUT: nothing is analysed where a program has imported what it likes.
 """
 
@@ -20,7 +20,7 @@ from advisor.compiler.switch import install
 from advisor.observe import calls, messages
 from advisor.observe.imports import after_import
 from advisor.observe.ranks import Record, document_of, together
-from kernel_advisor.space import give_way, ours
+from costdb.launch.space import give_way, ours
 
 MODULE = "module"
 FILE = "file"

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 
 from advisor.observe.ranks import Record, record_of
-from kernel_advisor.space import command
+from costdb.launch.space import command
 
 _BY_SIGNAL = 128
 

@@ -25,7 +25,7 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.store.place import StoreError
-from kernel_advisor.space import ours
+from costdb.launch.space import ours
 
 MOST_DECISIONS = 4096
 """Decisions that are remembered; then all are forgotten, so that memory stays bounded."""

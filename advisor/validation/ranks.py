@@ -19,7 +19,7 @@ from typing import Any
 
 from costdb.typical import typical
 from costdb.validation.results import CannotValidateError
-from kernel_advisor.space import command
+from costdb.launch.space import command
 
 RANKS = 2
 _SECONDS = 0.4

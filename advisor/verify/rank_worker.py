@@ -20,7 +20,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from kernel_advisor.space import give_way
+from costdb.launch.space import give_way
 
 _TOLERANCE = 1e-6
 Results = dict[str, Any]

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from advisor.verify.programs import ProgramCase
 from advisor.verify.running import THREADS, Effort, Measured
 from costdb.typical import typical
-from kernel_advisor.space import command
+from costdb.launch.space import command
 
 _PATIENCE_S = 120.0
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from advisor.verify.cases import Case, Variant
 from costdb.typical import typical
-from kernel_advisor.space import command
+from costdb.launch.space import command
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _TOLERANCE = 1e-6

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from costdb.calibration.host.calm_core import on_calm_cores
-from kernel_advisor.space import give_way, ours
+from costdb.launch.space import give_way, ours
 
 try:
     import resource

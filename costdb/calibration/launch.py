@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from costdb.calibration.registry import CalibrationError
 from costdb.calibration.worker import OWNER, Job
-from kernel_advisor.space import command
+from costdb.launch.space import command
 
 _GRACE_S = 20.0
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")

@@ -42,7 +42,7 @@ from costdb.store.records import (
 )
 from costdb.store.runs import alone, launches_of, newest_run_of
 from costdb.store.tables import SCHEMA_VERSION
-from kernel_advisor.space import command
+from costdb.launch.space import command
 
 HERE = Path(__file__).parent
 ALONE, TOGETHER = "calibration_fake:ALONE", "calibration_fake:TOGETHER"

@@ -1,7 +1,7 @@
 """Where a process of this tool begins: the command, a worker, numba's extension.
 
 As a script, ``start.py MODULE ARGUMENTS...``, it runs ``MODULE.main(ARGUMENTS)`` of ours in a
-Python that has loaded nothing else; see :func:`kernel_advisor.space.command`.
+Python that has loaded nothing else; see :func:`costdb.launch.space.command`.
 """
 
 import sys
@@ -13,7 +13,7 @@ def advise() -> None:
     """Run the command line."""
     from importlib import import_module
 
-    from kernel_advisor.space import pin
+    from costdb.launch.space import pin
 
     pin()
     import_module("advisor.cli.app").run()
@@ -26,7 +26,7 @@ def init_numba() -> None:
     if os.environ.get("ADVISE_NUMBA"):
         from importlib import import_module
 
-        from kernel_advisor.space import ours
+        from costdb.launch.space import ours
 
         with ours():
             import_module("advisor.compiler.switch").init()
@@ -35,13 +35,12 @@ def init_numba() -> None:
 if __name__ == "__main__":
     if not sys.flags.safe_path:
         del sys.path[0]  # where this file is
-    # the last place will do: nobody else has a package of this name
-    sys.path.append(__file__.rpartition("kernel_advisor")[0])
+    sys.path.insert(0, __file__.rpartition("costdb")[0])
     from importlib import import_module
 
-    from kernel_advisor import space
+    from costdb.launch import space
 
-    sys.path.pop()
+    del sys.path[0]
     space.begin(started)
     sys.argv = sys.argv[1:]
     sys.exit(import_module(sys.argv[0]).main(sys.argv[1:]))

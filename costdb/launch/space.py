@@ -16,7 +16,8 @@ from threading import RLock
 from types import ModuleType
 
 ROOMS = ("advisor", "costdb", "transforms", "machine_profiles")
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120  # quick
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  # quick
+_ROOT = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
 
 _lock = RLock()
 _aside: dict[str, ModuleType] = {}
@@ -41,7 +42,7 @@ def command(module: str, *arguments: str) -> list[str]:
 
     Neither the current folder nor ``PYTHONPATH`` decides which module that is.
     """
-    start = os.path.join(_ROOT, "kernel_advisor", "start.py")  # noqa: PTH118
+    start = os.path.join(_HERE, "start.py")  # noqa: PTH118
     return [sys.executable, start, module, *arguments]
 
 
@@ -81,7 +82,7 @@ def ours() -> Iterator[None]:
             yield
             return
         path, theirs = list(sys.path), _taken(_clashing())
-        before = _tops(sys.modules)
+        before = _tops(sys.modules) - {*ROOMS}
         sys.modules.update(_aside)
         folders = _folders_of_program()
         sys.path[:] = [place for place in path if os.path.realpath(place) not in folders]
