@@ -7,6 +7,7 @@ the package with what the tests run on, which is lent to the hooks through ``PYT
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -24,7 +25,8 @@ PACKAGED = (
     "advisor", "transforms", "costdb", "machine_profiles", "examples",
     "pyproject.toml", "README.md", "LICENSE", ".pre-commit-hooks.yaml",
 )  # fmt: skip
-LOSING = (ROOT / "examples" / "box_sum.py").read_text().replace("b=3", "b=9")
+UNCERTAIN = (ROOT / "examples" / "box_sum.py").read_text()
+LOSING = UNCERTAIN.replace("b=3", "b=9")
 
 
 class Project:
@@ -115,7 +117,7 @@ def test_a_losing_choice_is_stopped_fixed_and_passes(project: Project) -> None:
     kernel = project.folder / "kernel.py"
     kernel.write_text(LOSING)
     stopped = project.commit("Add a kernel", fails=True)
-    assert "ADV201" in stopped and "of t3e)" in stopped
+    assert re.search(r"ADV201 .* GAIN", stopped) and "of t3e)" in stopped
     assert "kernel.py" not in project.run("git", "ls-tree", "--name-only", "HEAD")
 
     fixed = project.pre_commit("run", "advise-fix", "--hook-stage", "manual", fails=True)
@@ -126,6 +128,13 @@ def test_a_losing_choice_is_stopped_fixed_and_passes(project: Project) -> None:
     again = project.pre_commit("run", "advise-fix", "--hook-stage", "manual", "--all-files")
     assert "Passed" in again
     assert ".advise_cache" not in project.run("git", "status", "--short", "--ignored=no")
+
+
+def test_what_is_uncertain_passes_and_is_shown(project: Project) -> None:
+    (project.folder / "uncertain.py").write_text(UNCERTAIN)
+    said = project.commit("Add a kernel that may gain")
+    assert re.search(r"ADV201 .* UNCERTAIN", said) and "1 uncertain" in said
+    assert "uncertain.py" in project.run("git", "ls-tree", "--name-only", "HEAD")
 
 
 def test_excluded_files_stay_excluded(project: Project) -> None:

@@ -23,9 +23,9 @@ from advisor.selection.plans import Plan, Sizes, plan_for, seen_in_short
 from advisor.selection.variants import Variant, variant_of
 from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError
+from costdb.launch.space import ours
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.store.place import StoreError
-from costdb.launch.space import ours
 
 MOST_DECISIONS = 4096
 """Decisions that are remembered; then all are forgotten, so that memory stays bounded."""

@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Timer
 from typing import Any
 
+from costdb.launch.space import command
 from costdb.typical import typical
 from costdb.validation.results import CannotValidateError
-from costdb.launch.space import command
 
 RANKS = 2
 _SECONDS = 0.4

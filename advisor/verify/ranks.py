@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 
 from advisor.verify.programs import ProgramCase
 from advisor.verify.running import THREADS, Effort, Measured
-from costdb.typical import typical
 from costdb.launch.space import command
+from costdb.typical import typical
 
 _PATIENCE_S = 120.0
 _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")

@@ -12,8 +12,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from advisor.verify.cases import Case, Variant
-from costdb.typical import typical
 from costdb.launch.space import command
+from costdb.typical import typical
 
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _TOLERANCE = 1e-6

@@ -18,7 +18,7 @@ from costdb.launch.space import command
 BIN = Path(sys.executable).parent
 RANKS = [str(BIN / "mpiexec"), "-n", "2"]
 ROOMS = ("transforms", "costdb", "machine_profiles")
-# of a program that imports us itself, or that numba does it for: `costdb` is the name we go by there
+# for a program that imports us itself: `costdb` is our name there
 THEIRS = ("transforms", "machine_profiles")
 HOST = {"cores": 2, "caches": [], "line_bytes": 64, "processor": "made up", "system": "made up"}
 NOT_PYTHONS = (

@@ -27,6 +27,7 @@ from costdb.calibration.profile import disturbances, document_of
 from costdb.calibration.recording import timings_of
 from costdb.calibration.registry import SECTIONS, CalibrationError, check_names, find_section
 from costdb.calibration.section import Effort
+from costdb.launch.space import command
 from costdb.machines import load_machine
 from costdb.profile_check import check_profile
 from costdb.store import StoreError, store_path
@@ -42,7 +43,6 @@ from costdb.store.records import (
 )
 from costdb.store.runs import alone, launches_of, newest_run_of
 from costdb.store.tables import SCHEMA_VERSION
-from costdb.launch.space import command
 
 HERE = Path(__file__).parent
 ALONE, TOGETHER = "calibration_fake:ALONE", "calibration_fake:TOGETHER"
