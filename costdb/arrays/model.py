@@ -11,6 +11,8 @@ from costdb.arrays.amounts import (
     ELEMENT,
     FRESH,
     LINES,
+    NEAR_PAGE,
+    PAGE,
     UNFORESEEN,
     Amount,
     amounts,
@@ -42,6 +44,7 @@ from costdb.work import BY_MASKS, ArrayCall, ArrayOperation, Statement, Visit
 
 MODEL = "arrays"
 _UNFORESEEN = f"{SECTION}.unforeseen"
+_PAGES = (NEAR_PAGE, PAGE)
 _LEARNED = 32_768
 """So many elements of a mask processors of today remember when it comes again and again."""
 _OF_DATA = "whether the processor foresees which value each element gets, which only the data know"
@@ -230,7 +233,8 @@ class _Pricing:
 
     def _stand_ins(self, amount: Amount) -> list[Rates]:
         # what memory does to one class it does to others
-        if amount.place[0] not in LINES or amount.place[1] == NEAR:
+        key = amount.place[0]
+        if key not in (*LINES, *_PAGES) or amount.place[-1] == NEAR:
             return []
         found: list[Rates] = []
         for key in ("binary", "copy"):

@@ -349,14 +349,18 @@ class Arrays:
         """Return the work of an operation that makes an array of its own, and that array."""
         match value:
             case Read(array, region):
-                if any(isinstance(part, Strided) for part in region):
+                if any(
+                    isinstance(part, Strided) and self.placement(array).is_spread(d)
+                    for d, part in enumerate(region)
+                ):
                     raise NotPriced("an operation other than arithmetic on a slice with a step")
                 inner = region_placement(self.placement(array), region)
                 part = ArrayType(self.kernel.dtype(array), region_extents(region))
                 whole_array = is_whole(region, self.kernel.extents(array))
                 name = array if whole_array else None
+                memory = None if whole_array else self._part_of(value)
                 return self._shown_part(value, whole_array=whole_array), Operand(
-                    name, part, inner, whole(part.extents)
+                    name, part, inner, whole(part.extents), part=memory
                 )
             case Scalar() | Fill() | Copy() | Elementwise() | Expand() | Transpose() | MatMul():
                 found = describe(value, self.type_of)
@@ -413,26 +417,29 @@ class Arrays:
 
     def _reduced_in_steps(self, value: Reduction, read: Read) -> tuple[list[Process], Operand]:
         """Return the reduction of a slice with a step."""
-        kept = [d for d, part in enumerate(read.region) if not isinstance(part, Point)]
         array, placement = self.type_of(read.array), self.placement(read.array)
         found = describe(value, self.type_of)
         left = NOWHERE if value.axis is None else self._placed(value)
+        ranks = tuple(
+            placement.ranks(d) for d, one in enumerate(read.region) if not isinstance(one, Point)
+        )
+        part = operations.Reduced(self._part_of(read), ranks, array.dtype, read.array)
+        made = operations.reduction_of(value, part, found)
+        return made, Operand(None, found, left, whole(found.extents))
+
+    def _part_of(self, read: Read) -> Region:
+        """Return where one rank's elements of a part of an array lie."""
+        array, placement = self.type_of(read.array), self.placement(read.array)
         counts = tuple(
             local_count(placement, d, part, self.facts) for d, part in enumerate(read.region)
         )
         memory = selected(array, placement, read.region, counts, self.facts)
-        part = operations.Reduced(
-            Region(
-                memory.itemsize_bytes,
-                tuple(memory.counts[d] for d in kept),
-                tuple(memory.pitches_bytes[d] for d in kept),
-            ),
-            tuple(placement.ranks(d) for d in kept),
-            array.dtype,
-            read.array,
+        kept = [d for d, part in enumerate(read.region) if not isinstance(part, Point)]
+        return Region(
+            memory.itemsize_bytes,
+            tuple(memory.counts[d] for d in kept),
+            tuple(memory.pitches_bytes[d] for d in kept),
         )
-        made = operations.reduction_of(value, part, found)
-        return made, Operand(None, found, left, whole(found.extents))
 
     def _copied(
         self, source: Operand, found: ArrayType, placement: Placement, operation: ArrayOperation

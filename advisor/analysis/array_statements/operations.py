@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from advisor.analysis.array_statements.calls import dense, product, view
 from advisor.analysis.placed.along import ONE, ZERO
-from advisor.analysis.placed.operands import Operand, local_region
+from advisor.analysis.placed.operands import Operand, held, local_region
 from advisor.analysis.placed.placement import Placement, local_extents, pitches_bytes
 from advisor.analysis.sizes.facts import Facts, NotPriced
 from advisor.analysis.transfers.butterflies import butterflies
@@ -94,10 +94,9 @@ def copy(
 
     A library that only shows it otherwise (`operation` is a view) copies nothing.
     """
-    read = local_extents(source.placement, source.array.extents, facts)
     stored = local_extents(placement, found.extents, facts)
     accesses = (
-        Access(local_region(source.array, source.placement, read, facts)),
+        Access(held(source, facts)),
         Access(local_region(found, placement, stored, facts), store=True),
     )
     call = view()
@@ -114,9 +113,8 @@ def scan(
         raise NotPriced("a scan along a cyclically distributed dimension")
     counts = local_extents(placement, found.extents, facts)
     edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
-    read = local_extents(source.placement, source.array.extents, facts)
     accesses = (
-        Access(local_region(source.array, source.placement, read, facts)),
+        Access(held(source, facts)),
         Access(local_region(found, placement, counts, facts), store=True),
     )
     call = _call(ArrayOperation.SCAN, source, found, accesses, axis)
@@ -159,11 +157,9 @@ def reduction(
 
     Where there are `factors`, their products are summed as they are computed.
     """
-    placement = source.placement
-    counts = local_extents(placement, source.array.extents, facts)
     part = Reduced(
-        local_region(source.array, placement, counts, facts),
-        tuple(map(placement.ranks, range(len(counts)))),
+        held(source, facts),
+        tuple(map(source.placement.ranks, range(len(source.array.extents)))),
         source.array.dtype,
         source.name or "",
     )
@@ -290,9 +286,8 @@ def along_lines(
     elements = ONE
     for count in counts:
         elements = elements * count
-    read = local_extents(source.placement, source.array.extents, facts)
     accesses = (
-        Access(local_region(source.array, source.placement, read, facts)),
+        Access(held(source, facts)),
         Access(local_region(found, placement, counts, facts), store=True),
     )
     call = _call(what[0], source, found, accesses, what[1])

@@ -36,6 +36,8 @@ class Operand:
     view : tuple of (int or None), optional
         Dimensions of the array in the order in which the operand shows them, None for new ones;
         by default those that `region` keeps, as they are.
+    part : Region, optional
+        Where one rank's elements lie, if `array` is but the type of a part of a larger one.
     """
 
     name: str | None
@@ -43,6 +45,7 @@ class Operand:
     placement: Placement
     region: tuple[Subscript, ...]
     view: tuple[int | None, ...] | None = None
+    part: Region | None = None
 
 
 Pairs = list[tuple[int, int | None]]
@@ -113,6 +116,14 @@ def local_region(
     itemsize = itemsize_of(found.dtype)
     extents = local_extents(placement, found.extents, facts)
     return Region(itemsize, counts, pitches_bytes(extents, placement.order, itemsize))
+
+
+def held(operand: Operand, facts: Facts) -> Region:
+    """Return where all that one rank has of an operand's array lies."""
+    if operand.part is not None:
+        return operand.part
+    counts = local_extents(operand.placement, operand.array.extents, facts)
+    return local_region(operand.array, operand.placement, counts, facts)
 
 
 def selected(
