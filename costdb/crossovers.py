@@ -14,7 +14,7 @@ from costdb.expr.evaluate import Evaluator
 from costdb.expr.functions import Reduction
 from costdb.expr.pieces import PIECED_FROM
 
-_DENSE, _STEP = 256, 1.08
+_DENSE, _STEP = 64, 1.15
 """So many values are tried one by one, then some per cent apart."""
 _DENSE_SLOW, _STEP_SLOW = 16, 1.5
 """The same where formulas hold sums without closed form."""

@@ -16,6 +16,14 @@ settings.load_profile("timeless")
 
 
 @pytest.fixture(autouse=True, scope="session")
+def _compiled_once(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Let processes that tests start find our modules compiled, wherever bytecode is unwelcome."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    # one for all workers
+    os.environ["PYTHONPYCACHEPREFIX"] = str(tmp_path_factory.getbasetemp().parent / "compiled")
+
+
+@pytest.fixture(autouse=True, scope="session")
 def _no_machines_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     before = os.environ.get("ADVISE_DATA_DIR")
     os.environ["ADVISE_DATA_DIR"] = str(tmp_path_factory.mktemp("data"))

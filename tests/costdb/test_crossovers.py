@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb import crossovers
-from costdb.crossovers import crossover
+from costdb.crossovers import _DENSE, crossover
 from costdb.estimate import Priced
 from costdb.expr import ExprError, evaluate, parse
 
@@ -24,9 +24,11 @@ def test_what_is_said_of_a_value_is_what_the_prices_say_there(
     a: int, b: int, c: int, share: int, least: float
 ) -> None:
     before, after = f"{a}*N + {b}*ceil(N/{share}) + 7", f"{c}*N*log2(N + 1)/{share} + {a} + 5"
-    found = crossover(priced(before), priced(after), "N", {}, 1, 200, least)
-    assert (found.low, found.high) == (1, 200)
-    for value in range(1, 201):
+    found = crossover(priced(before), priced(after), "N", {}, 1, 1000, least)
+    assert (found.low, found.high) == (1, 1000)
+    tried = [value for value, _ in found.samples]
+    assert tried[:_DENSE] == list(range(1, _DENSE + 1)) and tried[-1] == 1000
+    for value in tried:
         one, other = (evaluate(parse(text), {"N": value}) for text in (before, after))
         gain = float(one) / float(other)
         if abs(gain - least) > 1e-6:
