@@ -293,10 +293,12 @@ if TYPE_CHECKING:
     def kernel(function: Function, /) -> Function: ...
 
     @overload
-    def kernel(**sizes: int) -> Callable[[Function], Function]: ...
+    def kernel(**sizes: float) -> Callable[[Function], Function]: ...
 
 
-def kernel(function: Callable[..., object] | None = None, /, **sizes: int) -> Callable[..., object]:
+def kernel(
+    function: Callable[..., object] | None = None, /, **sizes: float
+) -> Callable[..., object]:
     """Mark a function as a kernel to advise on, and bind sizes to their usual values.
 
     The very same function is returned; the sizes are kept in its attribute ``__advise__``.
@@ -305,8 +307,9 @@ def kernel(function: Callable[..., object] | None = None, /, **sizes: int) -> Ca
     ----------
     function : callable
         Given by the bare form ``@kernel``.
-    **sizes : int
-        Usual values of size names and integer parameters, each at least 1.
+    **sizes : int or float
+        Usual values of size names and integer parameters, each at least 1; a float says that a
+        parameter is a number and no size.
 
     Raises
     ------
@@ -314,7 +317,7 @@ def kernel(function: Callable[..., object] | None = None, /, **sizes: int) -> Ca
         When a size is not positive.
     """
     for name, size in sizes.items():
-        if _whole(size, f"size {name}") < 1:
+        if not isinstance(size, float) and _whole(size, f"size {name}") < 1:
             raise ValueError(f"size {name} must be at least 1, not {size}")
 
     def mark(marked: Callable[..., object]) -> Callable[..., object]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import libcst as cst
 
 from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import AnyDirective, ArrayComment, CommentError
+from advisor.frontend.advise_comments.directives import (
+    AnyDirective,
+    ArrayComment,
+    CommentError,
+    NumberComment,
+)
 from advisor.frontend.advise_comments.pragmas import read_pragmas
 from advisor.frontend.declared.compiled import threads_by_line
 from advisor.frontend.declared.declarations import Declarations, declaration
@@ -138,6 +143,7 @@ def _kernel(
     parameters = (*node.params.posonly_params, *node.params.params, *node.params.kwonly_params)
     for parameter in parameters:
         _parameter(parameter, reader.declarations, scope, commented, function.sizes)
+    scope.numbers.update(_said_numbers(path, function, own, scope.declared))
     for name, array in commented.items():
         scope.declared.setdefault(name, array)
     seen, decorators = function.seen, function.decorators
@@ -235,6 +241,30 @@ def _parameter(
         scope.scalars[name] = sym(name)
     elif _is_named(annotation, "float"):
         scope.numbers[name] = PYTHON_FLOAT
+
+
+def _said_numbers(
+    path: str,
+    function: FoundKernel,
+    directives: Iterable[AnyDirective],
+    arrays: Mapping[str, DeclaredArray],
+) -> dict[str, str]:
+    """Return the types of parameters that comments and decorators say are numbers."""
+    found = dict.fromkeys(function.numbers, PYTHON_FLOAT)
+    extents = {
+        symbol for array in arrays.values() for e in array.extents for symbol in free_symbols(e)
+    }
+    for name in extents & found.keys():
+        problem = f"`{name}` is an extent of an array: it needs a whole number"
+        raise SourceProblem(path, function.first_line, 1, problem)
+    for directive in directives:
+        if isinstance(directive, NumberComment):
+            name, bound = directive.name, function.scopes[-1].bound
+            if name in arrays or name not in bound:
+                problem = "is declared twice" if name in arrays else "is no name of the kernel"
+                raise SourceProblem(path, directive.line, directive.column, f"`{name}` {problem}")
+            found[name] = directive.dtype
+    return found
 
 
 def _hints(function: FoundKernel, parameters: Iterable[cst.Param], scope: Scope) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 ::
 
-    directive   = "kernel" { NAME "=" INTEGER [","] }
+    directive   = "kernel" { NAME "=" ( INTEGER | NUMBER ) [","] }
+                | NAME ":" DTYPE
                 | NAME ":" DTYPE "[" EXPR { "," EXPR } "]" [ distributed ] { option }
                 | "trip" EXPR
                 | "prob" EXPR
@@ -47,6 +48,7 @@ from advisor.frontend.advise_comments.directives import (
     ArrayComment,
     CommentError,
     KernelComment,
+    NumberComment,
     Probability,
     Scope,
     StatedCost,
@@ -165,18 +167,22 @@ def _directive(reader: DirectiveReader, span: Span, own_line: bool) -> AnyDirect
 
 def _kernel(reader: DirectiveReader, span: Span, own_line: bool) -> KernelComment:
     sizes: dict[str, int] = {}
+    numbers: list[str] = []
     while reader.peek():
         name = reader.name("a size such as N=1000")
-        if name in sizes:
+        if name in sizes or name in numbers:
             reader.fail_at(reader.position - 1, f"size {name} is bound twice")
         reader.expect("=")
-        sizes[name] = reader.integer("a whole number", 1)
+        if reader.accept_decimal():
+            numbers.append(name)
+        else:
+            sizes[name] = reader.integer("a whole number", 1)
         if reader.accept(",") and not reader.peek():
             reader.fail("a size such as N=1000")
-    return KernelComment(span, own_line, tuple(sizes.items()))
+    return KernelComment(span, own_line, tuple(sizes.items()), tuple(numbers))
 
 
-def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment:
+def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment | NumberComment:
     first = reader.position
     name = reader.name("the name of an array")
     reader.expect(":")
@@ -185,6 +191,8 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment:
         dtype_of(dtype)
     except UnknownDtype as unknown:
         reader.fail_at(reader.position - 1, str(unknown))
+    if not reader.peek():
+        return NumberComment(span, own_line, name, dtype_of(dtype).name)
     reader.expect("[")
     shape = reader.separated(lambda: reader.expression("an extent", ",]", least=1), "]")
     dims: tuple[AxisMap, ...] = (NotDistributed(),) * len(shape)

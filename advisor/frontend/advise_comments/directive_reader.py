@@ -94,6 +94,16 @@ class DirectiveReader:
         self.position += 1
         return self.tokens[self.position - 1].text
 
+    def accept_decimal(self) -> bool:
+        """Step over a number with a decimal point, if that comes next, and its sign."""
+        place = self.position + (self.peek() == "-")
+        if place == len(self.tokens) or self.tokens[place].kind != "number":
+            return False
+        if "." not in self.tokens[place].text:
+            return False
+        self.position = place + 1
+        return True
+
     def integer(self, what: str, least: int) -> int:
         """Step over a whole number that is at least `least`."""
         digits = self.peek().replace("_", "")

@@ -60,9 +60,26 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class KernelComment(Directive):
-    """``kernel N=1000 P=16``: the function is a kernel, with usual values of its sizes."""
+    """``kernel N=1000 P=16``: the function is a kernel, with usual values of its sizes.
+
+    Attributes
+    ----------
+    sizes : tuple of (str, int)
+    numbers : tuple of str
+        What is bound to a number that is no size, such as ``alpha=1.5``: its type is all that a
+        price depends on.
+    """
 
     sizes: tuple[tuple[str, int], ...]
+    numbers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NumberComment(Directive):
+    """``alpha: f8``: a parameter is one number of that type."""
+
+    name: str
+    dtype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +172,9 @@ class Suppression(Directive):
         return not self.codes or code in self.codes
 
 
-AnyDirective = KernelComment | ArrayComment | Trip | Probability | StatedCost | Suppression
+AnyDirective = (
+    KernelComment | NumberComment | ArrayComment | Trip | Probability | StatedCost | Suppression
+)
 
 
 @dataclass(frozen=True, slots=True)

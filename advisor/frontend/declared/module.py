@@ -56,6 +56,8 @@ class FoundKernel:
         Where its definition begins, with its decorators.
     asked : Asked or None
         What its only decorator asks of numba.
+    numbers : frozenset of str
+        Parameters that are said to be numbers, and no sizes.
     """
 
     node: cst.FunctionDef
@@ -67,6 +69,7 @@ class FoundKernel:
     seen: Seen | None = None
     line: int = 0
     asked: Asked | None = None
+    numbers: frozenset[str] = frozenset()
 
 
 class FileReader(ScopeVisitor):
@@ -146,6 +149,7 @@ class FileReader(ScopeVisitor):
         qualified = ".".join((*self._qualified, node.name.value))
         self._qualified += (node.name.value, "<locals>")
         sizes: dict[str, SizeBinding] = {}
+        numbers: set[str] = set()
         is_kernel = False
         others: list[str] = []
         asked: Asked | None = None
@@ -160,7 +164,7 @@ class FileReader(ScopeVisitor):
             if full in KERNEL_DECORATORS:
                 is_kernel = True
                 if isinstance(call, cst.Call):
-                    sizes.update(self._sizes(call))
+                    sizes.update(self._sizes(call, numbers))
             elif not self._is_harmless(function, full):
                 others.append(dotted(function) or "an expression")
                 asked = asked_of_numba(full, call)
@@ -171,6 +175,7 @@ class FileReader(ScopeVisitor):
                 is_kernel = True
                 for name, value in comment.sizes:
                     sizes[name] = SizeBinding(value, comment.span)
+                numbers.update(comment.numbers)
             above -= 1
         shown = self._observed.get(qualified, [])
         if is_kernel:
@@ -190,6 +195,7 @@ class FileReader(ScopeVisitor):
                 seen,
                 min(lines),
                 asked if len(others) == 1 else None,
+                frozenset(numbers),
             )
             for seen in runs
         )
@@ -211,7 +217,7 @@ class FileReader(ScopeVisitor):
             and not any(function.value in scope.bound for scope in self.scopes)
         )
 
-    def _sizes(self, call: cst.Call) -> dict[str, SizeBinding]:
+    def _sizes(self, call: cst.Call, numbers: set[str]) -> dict[str, SizeBinding]:
         found: dict[str, SizeBinding] = {}
         for argument in call.args:
             span = self.span_of(argument)
@@ -219,6 +225,9 @@ class FileReader(ScopeVisitor):
                 raise self.declarations.problem(argument, "sizes are keywords: @kernel(N=1000)")
             value = constant_int(argument.value)
             name = argument.keyword.value
+            if isinstance(argument.value, cst.Float):
+                numbers.add(name)
+                continue
             if value is None:
                 raise self.declarations.problem(argument, f"size {name} must be a whole number")
             if value < 1:

@@ -212,8 +212,16 @@ def test_suppressions(text: str, scope: Scope, codes: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("text", "column", "says"),
     [
-        ("", 10, "expected kernel, NAME: DTYPE[...], trip, prob, cost or ignore, but the comment"),
-        ("igmore", 11, "expected kernel, NAME: DTYPE[...], trip, prob, cost or ignore, but found"),
+        (
+            "",
+            10,
+            "expected kernel, NAME: DTYPE[...], trip, prob, cost or ignore, but the comment",
+        ),
+        (
+            "igmore",
+            11,
+            "expected kernel, NAME: DTYPE[...], trip, prob, cost or ignore, but found",
+        ),
         ("123", 11, "but found '123'"),
         ("kernel N", 19, "expected '=', but the comment ends"),
         ("kernel N=0", 20, "expected a whole number, at least 1, but found '0'"),
@@ -222,7 +230,9 @@ def test_suppressions(text: str, scope: Scope, codes: tuple[str, ...]) -> None:
         ("kernel N=1 N=2", 22, "size N is bound twice"),
         ("kernel N=1,", 22, "expected a size such as N=1000, but the comment ends"),
         ("kernel N=" + "9" * 5000, 20, "expected a whole number below 10**18"),
-        ("x: f8", 16, "expected '[', but the comment ends"),
+        ("x: f8 over", 17, "expected '[', but found 'over'"),
+        ("kernel a=1.5 a=2", 24, "size a is bound twice"),
+        ("kernel a=-1", 20, "expected a whole number, but found '-'"),
         ("x: q7[N]", 14, "unknown element type 'q7'"),
         ("x: 8[N]", 14, "expected an element type such as i4 or float64, but found '8'"),
         ("x: f8[]", 17, "expected an extent, but found ']'"),

@@ -382,5 +382,32 @@ def test_sizes_that_are_no_numbers_of_the_source_are_refused(written: str) -> No
         read_kernels("k.py", said)
 
 
+@pytest.mark.parametrize("alpha", ["float", *DTYPES])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_numbers_have_the_types_that_are_said(alpha: str, dtype: str) -> None:
+    said = "alpha=-1.5" if alpha == "float" else ""
+    typed = "" if said else f"# advise: alpha: {alpha}\n"
+    (kernel,) = read_kernels(
+        "k.py",
+        f"# advise: kernel N=3 {said}\n# advise: a: {dtype}[N]\n{typed}"
+        "def f(a, alpha, N: int):\n    b = alpha * a\n    return b\n",
+    )
+    number = -1.5 if said else np.dtype(alpha).type(1)
+    assert kernel.dtype("b") == (number * np.ones(3, dtype)).dtype.name
+
+
+@pytest.mark.parametrize(
+    ("above", "says"),
+    [
+        ("# advise: kernel N=1.5\n# advise: a: f8[N]", "`N` is an extent of an array"),
+        ("# advise: kernel N=5\n# advise: a: f8[N]\n# advise: a: f8", "`a` is declared twice"),
+        ("# advise: kernel N=5\n# advise: q: f8", "`q` is no name of the kernel"),
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(above: str, says: str) -> None:
+    with pytest.raises(SourceProblem, match=says):
+        read_kernels("k.py", f"{above}\ndef f(a, N: int):\n    return 2 * a\n")
+
+
 def test_nothing_is_said_of_the_differences_of_one_element() -> None:
     assert not check("np.diff(a[1, -2])", dict.fromkeys(SHAPES, "float64"))
