@@ -13,7 +13,7 @@ from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood
 LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "paddle", "mlx")
 """Array libraries that no model here describes."""
 
-SIZES = "uses NumPy arrays, the sizes of which are not known"
+SIZES = "the sizes of its NumPy arrays are not known"
 
 _IMPORTED = re.compile(
     rf"^[ \t]*(?:import|from)[ \t]+(?:[\w., \t]+,[ \t]*)?({'|'.join(LIBRARIES)})\b", re.MULTILINE
@@ -35,33 +35,31 @@ def unsupported(source: str) -> tuple[str, ...]:
 def coverage_of(path: str, source: str) -> Coverage:
     """Return what is not analysed of a file that has neither marks nor messages nor threads."""
     if path.endswith(".ipynb"):
-        return _whole(path, "notebooks are not read")
+        return _whole(path, "a notebook, which is not read")
     libraries = unsupported(source)
     if not libraries and _NUMPY.search(source) is None:
-        return NOTHING_SEEN if path.endswith((".py", ".pyi", ".pyw")) else _not_python(path, source)
+        return NOTHING_SEEN if _is_python(path, source) else _whole(path, "no Python file")
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _whole(path, "does not parse as Python")
+        return _whole(path, "it does not parse as Python")
     lines = source.splitlines()
     found = tuple(
         NotUnderstood(path, node.lineno, lines[node.lineno - 1].strip(), SIZES)
         for node in tree.body
-        if _NUMPY.search(source) is not None and _uses(node, _numpy_names(tree))
+        if _NUMPY.search(source) is not None and _uses_arrays(node, _numpy_names(tree))
     )
-    return Coverage(not_understood=found, unsupported=libraries)
+    return Coverage(not_understood=found, unsupported=tuple(f"{path} uses {n}" for n in libraries))
 
 
 def _whole(path: str, reason: str) -> Coverage:
     return Coverage(not_understood=(NotUnderstood(path, 1, "", reason),))
 
 
-def _not_python(path: str, source: str) -> Coverage:
-    try:
-        ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _whole(path, "is not Python")
-    return NOTHING_SEEN
+def _is_python(path: str, source: str) -> bool:
+    """Return whether a file is Python by its suffix, or else by its first line."""
+    _, dot, suffix = path.rpartition("/")[2].rpartition(".")
+    return suffix in ("py", "pyi", "pyw") if dot else "python" in source.partition("\n")[0]
 
 
 def _numpy_names(tree: ast.Module) -> frozenset[str]:
@@ -79,7 +77,10 @@ def _numpy_names(tree: ast.Module) -> frozenset[str]:
     return frozenset(names)
 
 
-def _uses(node: ast.stmt, names: frozenset[str]) -> bool:
+def _uses_arrays(node: ast.stmt, names: frozenset[str]) -> bool:
     if isinstance(node, ast.Import | ast.ImportFrom):
         return False
-    return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(node))
+    return any(
+        (isinstance(one, ast.Name) and one.id in names) or isinstance(one, ast.Slice | ast.MatMult)
+        for one in ast.walk(node)
+    )

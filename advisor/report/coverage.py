@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from advisor.finding import NotUnderstood, Verdict
 from advisor.report.model import Report
 from advisor.report.style import one_line, shortened
+from advisor.unread import SIZES
 
 _SHOWN, _TEXT = 3, 48
 _SUPPORTED = "numpy, mpi4py and numba are"
@@ -15,7 +16,9 @@ _SUPPORTED = "numpy, mpi4py and numba are"
 
 def coverage_lines(report: Report) -> list[str]:
     """Return what was not analysed and why, what is fine, and a line that sums up."""
-    return [*_not_analysed(report), *_fine(report), summary(report)]
+    told = [*_not_analysed(report), *_fine(report)]
+    ends = told and not report.looked_into and not report.findings
+    return told if ends else [*told, summary(report)]
 
 
 def summary(report: Report) -> str:
@@ -50,18 +53,31 @@ def not_analysed(part: NotUnderstood) -> str:
 
 def _not_analysed(report: Report) -> Iterator[str]:
     coverage = report.coverage
-    parts = coverage.not_understood
+    parts = [part for part in coverage.not_understood if part.reason != SIZES]
     if parts:
-        shown = [
-            f"{one_line(p.path)}:{p.line} `{shortened(p.text, _TEXT)}` ({one_line(p.reason)})"
-            for p in parts
-        ]
-        yield f"not understood: {_some(shown)}"
-    for library in coverage.unsupported:
-        yield f"uses {one_line(library)}, which is not supported ({_SUPPORTED}): not analysed"
+        yield f"not understood: {_some([_told(part) for part in parts])}"
+    unsized = Counter(part.path for part in coverage.not_understood if part.reason == SIZES)
+    for path, count in list(unsized.items())[:_SHOWN]:
+        use, its = ("use", "their") if count > 1 else ("uses", "its")
+        path = one_line(path)
+        yield (
+            f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, as the"
+            f" sizes of {its} arrays are not known. They are remembered by: advise run {path}"
+        )
+    if len(unsized) > _SHOWN:
+        yield f"and {_counted(len(unsized) - _SHOWN, 'file')} more with arrays of unknown sizes"
+    for used in coverage.unsupported:
+        yield f"{one_line(used)}, which is not supported ({_SUPPORTED}): not analysed"
     if coverage.unpriced:
         why = _some([one_line(text) for text in coverage.unpriced])
         yield f"{why}. Choose another machine, or: advise calibrate"
+
+
+def _told(part: NotUnderstood) -> str:
+    if not part.text:
+        return f"{one_line(part.path)} ({one_line(part.reason)})"
+    text = shortened(part.text, _TEXT)
+    return f"{one_line(part.path)}:{part.line} `{text}` ({one_line(part.reason)})"
 
 
 def _fine(report: Report) -> Iterator[str]:

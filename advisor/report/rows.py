@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 from advisor.finding import (
     OBSERVED,
@@ -157,18 +156,21 @@ def _time(finding: Finding) -> str:
 def _why(finding: Finding) -> str:
     *_, saves, share = figures(finding)
     saved = ", ".join(filter(None, (saves and f"saves {saves}", share)))
-    groups: dict[tuple[bool, bool], list[EvidenceTerm]] = {}
-    for term in finding.evidence.terms:
-        groups.setdefault((term.before_s is None, term.after_s is None), []).append(term)
-    parts = "; ".join(map(_together, groups.values()))
-    return ": ".join(filter(None, (saved, parts)))
+    terms = sorted(finding.evidence.terms, key=_saved)
+    # what is saved most, and what is paid for it if anything is
+    paid = terms[:1] if terms and _saved(terms[0]) < 0 else terms[-2:-1]
+    least = max(map(abs, map(_saved, terms)), default=0.0) / 100
+    told = [
+        f"{one_line(term.label)} {change(*_ends(term))}"
+        for term in (*terms[-1:], *paid)
+        if abs(_saved(term)) >= least
+    ]
+    return ": ".join(filter(None, (saved, ", ".join(told))))
 
 
-def _together(terms: Sequence[EvidenceTerm]) -> str:
-    """Return the name of the largest of some parts of the cost, and what all of them take."""
-    largest = max(terms, key=lambda term: max(_ends(term)))
-    before, after = (sum(ends) for ends in zip(*map(_ends, terms), strict=True))
-    return f"{one_line(largest.label)}{', ...' * (len(terms) > 1)} {change(before, after)}"
+def _saved(term: EvidenceTerm) -> float:
+    before, after = _ends(term)
+    return before - after
 
 
 def _ends(term: EvidenceTerm) -> tuple[float, float]:

@@ -103,7 +103,8 @@ def superstep_interval(
     good_at = counts_in_keys(machine, "p", SECTION, "good", good_key)
     bad_at = counts_in_keys(machine, "p", SECTION, "bad", family.value)
     if capacity is None or not good_at or not bad_at:
-        return lacking(machine, f"{SECTION} functions {good_key} and {family.value}")
+        functions = f"{SECTION} functions {good_key} and {family.value}"
+        return lacking(machine, f"prices of threads ({functions})")
     # A capacity in the test of a choice stays a number: no interval may move it.
     limit = num(capacity.value)
     features = _features(hr, hw, total, limit)

@@ -256,7 +256,7 @@ def test_extrapolated_choices_say_so(advise: Program) -> None:
         ([REPAIR, "--over", "P=1..400,N=1..400"], "more than 100000 combinations"),
         ([REPAIR, "--over", "P=1", "--best-per", "N"], "--best-per N: not among those of --over"),
         ([REPAIR, "--over", "P=1", "--top", "0"], "--top"),
-        ([SORTS, "-m", "t3e", "-D", "n=9", "--over", "algorithm,p"], "no smp functions"),
+        ([SORTS, "-m", "t3e", "-D", "n=9", "--over", "algorithm,p"], "no prices of threads"),
     ],
 )
 def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:

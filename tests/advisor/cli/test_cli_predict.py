@@ -299,7 +299,7 @@ def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: s
     ("arguments", "lacking"),
     [
         ([PSTSWM, "-m", "t3e", *MESH], 'the rate "nonlinear_terms" of pstswm on t3e'),
-        ([SORTS, "-m", "t3e", "-D", "algorithm=radix"], 'machine "t3e" has no smp functions'),
+        ([SORTS, "-m", "t3e", "-D", "algorithm=radix"], 'machine "t3e" has no prices of threads'),
         (
             [str(EXAMPLES / "pgas" / "sobel.toml"), "-m", "paragon"],
             'machine "paragon" has no pgas.rates',
