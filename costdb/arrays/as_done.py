@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from costdb.arrays.memory import ONE, fastest
+from costdb.arrays.memory import ONE, fastest, is_turned
 from costdb.arrays.reuse import bytes_of
 from costdb.expr import Expr, less
 from costdb.work import ArrayCall, ArrayOperation, Visit
@@ -51,11 +51,11 @@ def with_copies(call: ArrayCall) -> Iterator[ArrayCall]:
     The order is that of the last axis, but where all memory that is given wants another one.
     """
     given = [one for one in call.visits if one is not call.result or not call.fresh]
-    axes = {one: fastest(one.region) for one in given}
+    ordered = [one for one in given if fastest(one.region) is not None]
     turned = []
-    if call.operation in _BY_ELEMENT and len({*axes.values()} - {None}) > 1:
-        last = max(axis for axis in axes.values() if axis is not None)
-        turned = [one for one in call.operands if axes[one] not in (None, last)]
+    if call.operation in _BY_ELEMENT and ordered:
+        first = max(ordered, key=lambda one: fastest(one.region) or 0)
+        turned = [one for one in call.operands if is_turned(one.region, first.region)]
     for one in turned:
         yield ArrayCall(ArrayOperation.TRANSPOSE, call.dtype, call.elements, None, (one,))
     kept = tuple(one for one in call.operands if one not in turned)

@@ -90,21 +90,36 @@ def _closest(dims: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
     return dims[-1]
 
 
+def moving_axes(region: Region) -> list[int]:
+    """Return the axes along which memory changes: 0 is the last, -1 before it."""
+    dimensions = zip(region.counts, region.pitches_bytes, strict=True)
+    axes = enumerate(dimensions, 1 - len(region.counts))
+    return [axis for axis, (count, pitch) in axes if count != ONE and pitch != ZERO]
+
+
 def fastest(region: Region) -> int | None:
-    """Return the axis along which elements are next to each other: 0 is the last, -1 before it.
+    """Return the axis along which elements are next to each other.
 
     None where there is none, or only one axis along which memory changes: no order then.
     """
-    axes = [
-        (axis, pitch)
-        for axis, (count, pitch) in enumerate(
-            zip(region.counts, region.pitches_bytes, strict=True), 1 - len(region.counts)
-        )
-        if count != ONE and pitch != ZERO
-    ]
+    axes, item = moving_axes(region), num(region.itemsize_bytes)
     if len(axes) < 2:
         return None
-    return next((axis for axis, pitch in axes if pitch == num(region.itemsize_bytes)), None)
+    return next((axis for axis in axes if region.pitches_bytes[axis - 1] == item), None)
+
+
+def is_turned(region: Region, other: Region) -> bool:
+    """Return whether neighbours in one region's memory are not neighbours in another's.
+
+    Along a dimension in which a region is repeated it has no neighbours: the others count then.
+    """
+    one, there = fastest(region), fastest(other)
+    if one is None or there is None:
+        return False
+    moving = moving_axes(region)
+    if there not in moving:
+        there = max(moving) if there == 0 else min(moving)
+    return one != there
 
 
 def inner_runs(call: ArrayCall) -> Expr:

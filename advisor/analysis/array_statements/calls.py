@@ -40,7 +40,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from costdb.arrays.memory import fastest
+from costdb.arrays.memory import is_turned
 from costdb.expr import Expr
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit, Written
 
@@ -140,17 +140,11 @@ def subscript(
     return Written(indices, len(pairs) - indices, ends)
 
 
-def is_transposed(source: Region, target: Region) -> bool:
-    """Return whether neighbours in one region's memory are not neighbours in the other's."""
-    one, other = fastest(source), fastest(target)
-    return one is not None and other is not None and one != other
-
-
 def copied(source: Visit, target: Visit, dtypes: tuple[str, str], *, fresh: bool) -> ArrayCall:
     """Return a copy from one place to another, of the same shape but for broadcasting."""
     if dtypes[0] != dtypes[1]:
         operation = ArrayOperation.CAST
-    elif is_transposed(source.region, target.region):
+    elif is_turned(source.region, target.region):
         operation = ArrayOperation.TRANSPOSE
     else:
         operation = ArrayOperation.COPY
