@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from costdb.expr.errors import ExprError
 from costdb.expr.functions import Conditional, Reduction
 from costdb.expr.nodes import Expr, ExprLike, Num, Sym, as_expr
+from costdb.expr.numbers import ExprError
 from costdb.wording import IDENTIFIER
 
 NAME_PATTERN = rf"{IDENTIFIER}(?:\.{IDENTIFIER})*"

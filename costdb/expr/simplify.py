@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from costdb.expr.closing import Closing, NotClosed, Span
-from costdb.expr.errors import ExprError
 from costdb.expr.facts import Facts
 from costdb.expr.functions import (
     Conditional,
@@ -40,12 +39,9 @@ from costdb.expr.nodes import (
     modulo,
     multiply,
 )
-from costdb.expr.pieces import by_pieces
+from costdb.expr.numbers import ExprError
 from costdb.expr.polynomials import at, expand, terms_of
 from costdb.expr.sums import close_sum
-
-COUNTED_PIECES = 256
-"""Pieces of a range between two numbers that are added up at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,31 +113,6 @@ def _facts(positive: Iterable[str], nonnegative: Iterable[str]) -> Facts:
     return Facts(frozenset(map(check_name, positive)), frozenset(map(check_name, nonnegative)))
 
 
-def _counted(expr: Reduction) -> Expr | None:
-    """Return a reduction between two numbers as products of symbols, None where it has others.
-
-    Without symbols in its bounds nothing has to be proved about any.
-    """
-    if not (isinstance(expr.low, Num) and isinstance(expr.high, Num)):
-        return None
-    low, high = expr.low.value, expr.high.value
-    if not (isinstance(low, int) and isinstance(high, int)):
-        return None
-    try:
-        weights = by_pieces(expr, low, high, {}, COUNTED_PIECES)
-    except ExprError:
-        # whoever evaluates it says so, if it is ever chosen
-        return None
-    if weights is None:
-        return None
-    terms: list[Expr] = []
-    for names, weight in weights.items():
-        if isinstance(weight, float):
-            return None
-        terms.append(multiply([Num(weight), *map(Sym, names)]))
-    return add(terms)
-
-
 @dataclass(frozen=True, slots=True)
 class _Simplifier:
     facts: Facts
@@ -159,9 +130,6 @@ class _Simplifier:
         if not expr.children:
             return expr
         if isinstance(expr, Reduction):
-            counted = _counted(expr)
-            if counted is not None:
-                return counted
             prepared = self.prepare(expr)
             return self.reduction(prepared) if isinstance(prepared, Reduction) else prepared
         if isinstance(expr, Conditional):

@@ -41,7 +41,8 @@ def agrees(expr: Expr, values: dict[str, int], *candidates: Expr) -> None:
     except ExprError:
         return
     for candidate in candidates:
-        assert evaluate(candidate, values) == expected, (to_text(expr), values)
+        found = evaluate(candidate, values)
+        assert found == pytest.approx(expected, rel=1e-12), (to_text(expr), values)
 
 
 CLOSED = [
