@@ -20,16 +20,14 @@ from costdb.expr.names import free_symbols, substitute, sym
 from costdb.expr.nodes import Expr, ceil, ceil_div, floor, floor_div, num
 from costdb.expr.numbers import ExprError
 from costdb.expr.parse import parse
-from costdb.expr.simplify import ClosedForm, closed_form, simplify
+from costdb.expr.simplify import simplify
 from costdb.expr.text import to_text
 
 __all__ = [
-    "ClosedForm",
     "Expr",
     "ExprError",
     "ceil",
     "ceil_div",
-    "closed_form",
     "conditional",
     "equal",
     "evaluate",
