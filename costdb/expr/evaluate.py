@@ -175,7 +175,7 @@ class Point:
         if isinstance(expr, Add):
             return self.sum(expr)
         if isinstance(expr, Mul):
-            return self.product(expr, expr.coefficient)
+            return self.product(expr.factors, expr.coefficient)
         if isinstance(expr, Conditional):
             return self.choice(expr)
         if isinstance(expr, Reduction):
@@ -189,26 +189,23 @@ class Point:
 
     def sum(self, expr: Add) -> Any:
         """Return the value of a sum: over one denominator, so that a whole one comes out whole."""
-        below = math.lcm(
-            expr.constant.denominator,
-            *[term.coefficient.denominator for term in expr.terms if type(term) is Mul],
-        )
-        if below == 1:
-            return _total([self.value(term) for term in expr.terms], expr.constant)
-        values = [
-            self.product(term, term.coefficient * below)
-            if isinstance(term, Mul)
-            else _times(self.value(term), below)
-            for term in expr.terms
-        ]
-        total = _total(values, int(expr.constant * below))
-        return _applied(quotient, [total, below])
+        below = _denominator(expr)
+        values = [self.scaled(term, below) for term in expr.terms]
+        return _divided(_added(values, int(expr.constant * below)), below)
 
-    def product(self, expr: Mul, coefficient: Rational) -> Any:
-        """Return the value of a product with another coefficient, divided once."""
+    def scaled(self, term: Expr, by: int) -> Any:
+        """Return the value of a term times a whole number."""
+        if by == 1:
+            return self.value(term)
+        if isinstance(term, Mul):
+            return self.product(term.factors, term.coefficient * by)
+        return _times(self.value(term), by)
+
+    def product(self, factors: Iterable[Expr], coefficient: Rational) -> Any:
+        """Return the value of a product, divided once."""
         above: Any = coefficient.numerator
         below: Any = coefficient.denominator
-        for factor in expr.factors:
+        for factor in factors:
             if isinstance(factor, Pow) and isinstance(factor.exponent, Num):
                 power = factor.exponent.value
                 if isinstance(power, int) and power < 0:
@@ -217,7 +214,7 @@ class Point:
                     below = _times(below, part)
                     continue
             above = _times(above, self.value(factor))
-        return above if type(below) is int and below == 1 else _applied(quotient, [above, below])
+        return _divided(above, below)
 
     def choice(self, expr: Conditional) -> Any:
         """Return the value of the side that is chosen."""
@@ -356,11 +353,30 @@ class _Steps(Point):
             sides = self.chosen(expr.test)
             branches = zip(sides, (expr.then, expr.orelse), strict=True)
             return sum(side.total(branch) for side, branch in branches if side.count)
-        if isinstance(expr, Add) and all(
-            type(one) is int for one in (expr.constant, *map(_coefficient, expr.terms))
-        ):
-            return sum(map(self.total, expr.terms), expr.constant * self.count)
+        if isinstance(expr, Add):
+            below = _denominator(expr)
+            sums = [self.total_of(term, below) for term in expr.terms]
+            return quotient(sum(sums, int(expr.constant * below) * self.count), below)
+        if isinstance(expr, Mul):
+            return self.total_of(expr, 1)
         return _gathered(Sum, self.value(expr), [self.count])[0]
+
+    def total_of(self, term: Expr, by: int) -> Value:
+        """Return the sum of a term times a whole number; what does not move multiplies it once."""
+        if not isinstance(term, Mul):
+            return by * self.total(term)
+        moving = [one for one in term.factors if not free_symbols(one).isdisjoint(self.moving)]
+        others = [one for one in term.factors if one not in moving]
+        if len(moving) == 1:
+            total = self.total(moving[0])
+        else:
+            total = _gathered(Sum, self.product(moving, 1), [self.count])[0]
+        weight = by * term.coefficient
+        if isinstance(total, int):
+            found: Value = self.point.product(others, weight * total)
+        else:
+            found = total * self.point.product(others, weight)
+        return found
 
     def choice(self, expr: Conditional) -> Any:
         """Return the values of the sides that are chosen, each evaluated where it is."""
@@ -453,7 +469,7 @@ def _applied(function: Callable[..., Any], values: Sequence[Any]) -> Any:
     return int(found) if isinstance(found, bool) else found
 
 
-def _total(values: Sequence[Any], constant: Value) -> Any:
+def _added(values: Sequence[Any], constant: Value) -> Any:
     columns = [value for value in values if isinstance(value, list)]
     number = sum([value for value in values if not isinstance(value, list)], constant)
     if not columns:
@@ -481,8 +497,18 @@ def _whole(index: str, value: Value) -> int:
     return int(value)
 
 
-def _coefficient(term: Expr) -> Rational:
-    return term.coefficient if isinstance(term, Mul) else 1
+def _denominator(expr: Add) -> int:
+    """Return the least common denominator of what is in a sum."""
+    parts = [term.coefficient for term in expr.terms if type(term) is Mul]
+    return math.lcm(expr.constant.denominator, *[part.denominator for part in parts])
+
+
+def _divided(above: Any, below: Any) -> Any:
+    if type(below) is int and below == 1:
+        return above
+    if isinstance(above, list) or isinstance(below, list):
+        return list(map(operator.truediv, _each(above), _each(below)))
+    return quotient(above, below)
 
 
 def _number(value: Rational) -> int | float:
