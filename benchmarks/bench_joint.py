@@ -19,17 +19,7 @@ from advisor.ranking.compare import Costed, cost
 from advisor.ranking.joint import JointPlan, best_plan
 from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
-from costdb.expr import (
-    denominators,
-    facts,
-    loops,
-    pieces,
-    products,
-    range_sums,
-    scalar,
-    simplify,
-    whole_sums,
-)
+from costdb.expr import evaluate, facts, polynomials, products, simplify
 from costdb.machines import load_machine
 from costdb.pricing import price_work
 
@@ -59,19 +49,13 @@ def forget() -> None:
     """Drop what earlier rounds remember."""
     for remembered in (
         price_work,
-        pieces.pieced,
         products._by_products,
-        loops._loop,
-        range_sums._exactly,
-        scalar.compile_exactly,
-        denominators.cleared,
-        denominators.over_denominator,
+        polynomials.closed_sum,
         facts._proved,
-        whole_sums.whole_products,
         sys.modules[simplify.__module__]._simplified,
     ):
         remembered.cache_clear()
-    range_sums.forget_sums()
+    sys.modules[evaluate.__module__].forget_sums()
 
 
 def main() -> int:

@@ -12,7 +12,6 @@ from costdb.evaluate import Bindings, check_bindings, merge_coefficients
 from costdb.expr import Expr, ExprError, evaluate
 from costdb.expr.evaluate import Evaluator
 from costdb.expr.functions import Reduction
-from costdb.expr.pieces import PIECED_FROM
 
 _DENSE, _STEP = 64, 1.15
 """So many values are tried one by one, then some per cent apart."""
@@ -159,5 +158,4 @@ def _work(one: tuple[Reduction, int], point: Bindings) -> int:
     except ExprError:
         # such as a range that a choice keeps from being evaluated
         return 0
-    # longer ones are taken piece by piece
-    return size * min(max(0, steps), PIECED_FROM)
+    return size * max(0, steps)

@@ -14,14 +14,12 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
 
-from costdb.expr import Expr, ExprError, evaluate, free_symbols, substitute
-from costdb.expr.evaluate import Evaluator, amounts_in
+from costdb.expr import Expr, ExprError, free_symbols, substitute
+from costdb.expr.evaluate import Evaluator
+from costdb.expr.evaluate import Point as Sizes
 from costdb.expr.functions import Conditional, Sum
-from costdb.expr.nodes import ZERO, Add, Mul, Sym, Value
-from costdb.expr.products import by_products
-from costdb.expr.range_sums import sums_over
+from costdb.expr.nodes import Add, Mul, Sym, Value
 
-_MOST_SUMMANDS = 100_000
 _MOST_PRODUCTS = 2_000
 _MOST_MULTIPLIERS = 5
 _MOST_SWEEPS = 20
@@ -109,7 +107,7 @@ def reduce_price(expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset
     for name in sorted(used):
         if name not in sizes:
             raise ExprError(f"{name!r} has no value")
-    weights = _weights(expr, sizes, coefficients)
+    weights = _weights(expr, Sizes(sizes), coefficients)
     if weights is None:
         return General(substitute(expr, {name: sizes[name] for name in used}))
     return Multilinear({names: _finite(weight) for names, weight in weights.items() if weight})
@@ -246,39 +244,33 @@ def _greatest_affine_quotient(above: Multilinear, below: Multilinear, box: Box) 
     return ratio
 
 
-def _weights(
-    expr: Expr, sizes: Mapping[str, Value], coefficients: frozenset[str]
-) -> _Weights | None:
+def _weights(expr: Expr, sizes: Sizes, coefficients: frozenset[str]) -> _Weights | None:
     if free_symbols(expr).isdisjoint(coefficients):
-        return {(): evaluate(expr, sizes)}
+        return {(): sizes.at(expr)}
     match expr:
         case Sym():
             return {(expr.name,): 1}
         case Add():
-            parts = (_weights(term, sizes, coefficients) for term in expr.terms)
-            return _added(parts, expr.constant)
-        case Mul():
-            total: _Weights | None = {(): expr.coefficient}
-            for factor in expr.factors:
-                total = _multiplied(total, _weights(factor, sizes, coefficients))
+            total: _Weights = {(): expr.constant}
+            for term in expr.terms:
+                part = _weights(term, sizes, coefficients)
+                if part is None:
+                    return None
+                for names, weight in part.items():
+                    total[names] = total.get(names, 0) + weight
             return total
+        case Mul():
+            product: _Weights | None = {(): expr.coefficient}
+            for factor in expr.factors:
+                product = _multiplied(product, _weights(factor, sizes, coefficients))
+            return product
         case Conditional() if free_symbols(expr.test).isdisjoint(coefficients):
-            chosen = expr.then if evaluate(expr.test, sizes) else expr.orelse
-            return _weights(chosen, sizes, coefficients)
+            return _weights(expr.then if sizes.at(expr.test) else expr.orelse, sizes, coefficients)
         case Sum() if expr.index not in coefficients:
-            return _sum(expr, sizes, coefficients)
+            ends = free_symbols(expr.low) | free_symbols(expr.high)
+            return sizes.amounts(expr, coefficients) if ends.isdisjoint(coefficients) else None
         case _:
             return None
-
-
-def _added(parts: Iterator[_Weights | None], constant: Value) -> _Weights | None:
-    total: _Weights = {(): constant}
-    for part in parts:
-        if part is None:
-            return None
-        for names, weight in part.items():
-            total[names] = total.get(names, 0) + weight
-    return total
 
 
 def _multiplied(left: _Weights | None, right: _Weights | None) -> _Weights | None:
@@ -295,42 +287,6 @@ def _multiplied(left: _Weights | None, right: _Weights | None) -> _Weights | Non
                 together = names or others
             total[together] = total.get(together, 0) + weight * factor
     return total
-
-
-def _sum(expr: Sum, sizes: Mapping[str, Value], coefficients: frozenset[str]) -> _Weights | None:
-    if not (free_symbols(expr.low) | free_symbols(expr.high)).isdisjoint(coefficients):
-        return None
-    low, high = evaluate(expr.low, sizes), evaluate(expr.high, sizes)
-    if low != int(low) or high != int(high):
-        return None
-    together = _together(expr, int(low), int(high), sizes, coefficients)
-    if together is not None:
-        return together
-    if high - low >= _MOST_SUMMANDS:
-        return None
-    return _added(
-        (
-            _weights(expr.body, {**sizes, expr.index: index}, coefficients)
-            for index in range(int(low), int(high) + 1)
-        ),
-        0,
-    )
-
-
-def _together(
-    expr: Sum, low: int, high: int, sizes: Mapping[str, Value], coefficients: frozenset[str]
-) -> _Weights | None:
-    """Return a sum with the weight of every product added up in one loop, if it is such."""
-    found = amounts_in(expr, low, high, sizes, coefficients)
-    if found is not None:
-        return found
-    factors = by_products(expr.body, coefficients)
-    if factors is None:
-        return None
-    products = [names for names, factor in factors.items() if factor != ZERO]
-    parts = tuple(Sum(expr.index, expr.low, expr.high, factors[names]) for names in products)
-    weights = sums_over(parts, low, high, sizes)
-    return dict(zip(products, weights, strict=True))
 
 
 def _finite(value: Value) -> float:

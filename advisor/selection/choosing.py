@@ -13,7 +13,6 @@ from advisor.compiler.record import told
 from advisor.selection.cells import Cells
 from advisor.selection.decisions import (
     PREDICTED,
-    TIE,
     Decision,
     priced,
     prices_at,
@@ -39,7 +38,7 @@ class Prepared:
     ----------
     plan : Plan
     cells : Cells
-        What tells for sizes that were not met before.
+        What samples tell of sizes that were not met before.
     known : dict
         Decisions by the values of the sizes.
     """
@@ -50,13 +49,11 @@ class Prepared:
 
     def decided(self, values: tuple[int | float, ...]) -> Decision:
         """Return the decision for sizes that were not met before."""
-        certain = self.cells.taken(values)
-        if certain >= 0:
-            decision = Decision(certain, PREDICTED, self.plan, values)
+        clear = self.cells.taken(values)
+        if clear is not None:
+            decision = Decision(clear, PREDICTED, self.plan, values)
         else:
             decision = priced(prices_at(self.plan, values))
-            if decision.why == PREDICTED:
-                self.cells.met(values)
         if len(self.known) >= MOST_DECISIONS:
             self.known.clear()
         self.known[values] = decision
@@ -141,7 +138,7 @@ class Selection:
     def _prepared(self, machine: Machine, arguments: Sequence[Any]) -> Prepared:
         with ours():
             plan = plan_for(self._variants, self._twins, machine, arguments, self._stated)
-            return Prepared(plan, Cells(plan.formulas, TIE))
+            return Prepared(plan, Cells(plan))
 
     def _in_order(self, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
         plain = self._variants[0].plain
@@ -185,10 +182,10 @@ class Selection:
 
     def _interval(self, place: int, decision: Decision) -> str:
         for prepared in self._plans.values():
-            formulas = prepared.plan.formulas.formulas
-            if prepared.plan.formulas.names == tuple(decision.sizes) and place < len(formulas):
+            formulas = prepared.plan.formulas
+            if formulas.names == tuple(decision.sizes) and place < len(formulas.prices):
                 with suppress(ExprError):
-                    found = evaluate_price(formulas[place].priced, decision.sizes)
+                    found = evaluate_price(formulas.prices[place], decision.sizes)
                     return f", {found.low * 1e6:.4g} to {found.high * 1e6:.4g}"
         return ""
 

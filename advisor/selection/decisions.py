@@ -98,16 +98,12 @@ def prices_at(plan: Plan, values: tuple[int | float, ...]) -> Prices:
     sizes = dict(zip(formulas.names, values, strict=True))
     if any(value < 1 for value in values):
         return Prices(0, OUTSIDE, "a size is below 1, where no model holds", sizes)
-    times = tuple(float(formula.time_us(*values)) for formula in formulas.formulas)
-    for formula, variant in zip(formulas.formulas, plan.variants, strict=True):
-        for known in formula.ranges:
-            found = float(known.quantity(*values))
-            if not known.low <= found <= known.high:
-                because = (
-                    f"{variant} is outside the calibrated range: {known.what}: {found:.4g} is"
-                    f" not in {known.low:.4g} to {known.high:.4g}"
-                )
-                return Prices(0, OUTSIDE, because, sizes, times)
+    times = formulas.times_us(values)
+    outside = formulas.outside(values)
+    if outside is not None:
+        place, why = outside
+        because = f"{plan.variants[place]} is outside the calibrated range: {why}"
+        return Prices(0, OUTSIDE, because, sizes, times)
     best = min(range(len(times)), key=times.__getitem__)
     if times[0] <= times[best] * TIE:
         if best == 0 and all(t > times[0] * TIE for t in times[1:]):

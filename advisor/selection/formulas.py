@@ -1,50 +1,17 @@
-"""Closed forms of variants as functions of plain numbers, compiled once."""
+"""Prices of variants as functions of their sizes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from advisor.analysis.lower import Unpriced
 from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed, cost
 from costdb.estimate import Missing, Priced
-from costdb.expr import Expr, ExprError, compile_scalar, free_symbols, num, substitute
-from costdb.expr.exact import exact
-from costdb.expr.scalar import ScalarFunction
+from costdb.expr import Expr, ExprError, free_symbols, num, substitute
+from costdb.expr.evaluate import Evaluator
 from costdb.machines import Machine
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A compiled check that a coefficient is used where it was calibrated."""
-
-    what: str
-    amount: Expr
-    quantity: ScalarFunction
-    low: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class Formula:
-    """The price of one variant.
-
-    Attributes
-    ----------
-    priced : Priced
-        With coefficients as symbols, for explanations.
-    time : Expr
-        In microseconds over sizes alone, every coefficient at its middle.
-    time_us : callable
-        The same, of the values of `names`.
-    ranges : tuple of Range
-    """
-
-    priced: Priced
-    time: Expr
-    time_us: ScalarFunction
-    ranges: tuple[Range, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +21,38 @@ class Formulas:
     Attributes
     ----------
     names : tuple of str
-        Sizes, in the order of the arguments of all formulas.
-    formulas : tuple of Formula
+        Sizes, in the order of their values in :meth:`at`.
+    prices : tuple of Priced
+        With coefficients as symbols, for explanations.
     lacking : str
         Why a choice is not possible; empty where it is.
     """
 
     names: tuple[str, ...]
-    formulas: tuple[Formula, ...]
+    prices: tuple[Priced, ...]
     lacking: str = ""
+    _bound: tuple[tuple[Expr, tuple[Expr, ...]], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_bound", tuple(map(_with_coefficients, self.prices)))
+
+    def times_us(self, values: Sequence[int | float]) -> tuple[float, ...]:
+        """Return the predicted time of each variant, every coefficient at its middle."""
+        # one evaluator a call: calls may come from several threads
+        found = Evaluator([time for time, _ in self._bound])
+        return tuple(map(float, found.at(dict(zip(self.names, values, strict=True)))))
+
+    def outside(self, values: Sequence[int | float]) -> tuple[int, str] | None:
+        """Return the first variant that is used where its model was not calibrated, and why."""
+        evaluator = Evaluator([amount for _, amounts in self._bound for amount in amounts])
+        found = iter(evaluator.at(dict(zip(self.names, values, strict=True))))
+        for place, price in enumerate(self.prices):
+            for domain in price.domains:
+                value = float(next(found))
+                if not domain.low <= value <= domain.high:
+                    span = f"{domain.low:.4g} to {domain.high:.4g}"
+                    return place, f"{domain.what}: {value:.4g} is not in {span}"
+        return None
 
 
 def formulas_of(kernels: Sequence[Kernel], machine: Machine) -> Formulas:
@@ -80,43 +70,18 @@ def formulas_of(kernels: Sequence[Kernel], machine: Machine) -> Formulas:
             return Formulas((), (), f"`{kernel.name}` has no price: {found.what}; {found.remedy}")
         assert isinstance(found, Costed)
         prices.append(found.priced)
-    return _compiled(prices)
-
-
-def _compiled(prices: Sequence[Priced]) -> Formulas:
-    bound = [_with_coefficients(price) for price in prices]
     used: set[str] = set()
-    for time, ranges in bound:
-        used |= free_symbols(time).union(*(free_symbols(quantity) for quantity in ranges))
-    names = tuple(sorted(used))
-    try:
-        made = tuple(
-            Formula(
-                price,
-                time,
-                compile_scalar(time, names),
-                tuple(
-                    Range(
-                        domain.what,
-                        quantity,
-                        compile_scalar(quantity, names),
-                        domain.low,
-                        domain.high,
-                    )
-                    for domain, quantity in zip(price.domains, ranges, strict=True)
-                ),
-            )
-            for price, (time, ranges) in zip(prices, bound, strict=True)
-        )
-    except ExprError as error:
-        return Formulas((), (), f"a price cannot be compiled: {error}")
-    return Formulas(names, made)
+    for price in prices:
+        used |= free_symbols(price.microseconds) - price.coefficients.keys()
+        for domain in price.domains:
+            used |= free_symbols(domain.quantity) - price.coefficients.keys()
+    return Formulas(tuple(sorted(used)), tuple(prices))
 
 
 def _with_coefficients(price: Priced) -> tuple[Expr, tuple[Expr, ...]]:
     """Return time and checked quantities over sizes alone."""
     middles: Mapping[str, Expr] = {
-        name: num(exact(quantity.value)) for name, quantity in price.coefficients.items()
+        name: num(quantity.value) for name, quantity in price.coefficients.items()
     }
     quantities = tuple(substitute(domain.quantity, middles) for domain in price.domains)
     return substitute(price.microseconds, middles), quantities

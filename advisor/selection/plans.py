@@ -14,7 +14,7 @@ from advisor.observe.arguments import seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.selection.formulas import Formulas, formulas_of
 from advisor.selection.variants import NoKernel, Variant, kernel_of
-from costdb.expr import Expr, compile_scalar, free_symbols, sym
+from costdb.expr import Expr, evaluate, free_symbols, sym
 from costdb.machines import Machine
 
 Sizes = Callable[..., Mapping[str, int]]
@@ -232,8 +232,8 @@ def _linear(extent: Expr) -> tuple[str, int, int] | None:
     (name,) = symbols
     if extent == sym(name):
         return name, 0, 1
-    value = compile_scalar(extent, (name,))
-    offset, divisor = value(0), value(1) - value(0)
+    offset = evaluate(extent, {name: 0})
+    divisor = evaluate(extent, {name: 1}) - offset
     if not isinstance(offset, int) or not isinstance(divisor, int) or divisor < 1:
         return None
     return (name, offset, divisor) if extent == divisor * sym(name) + offset else None

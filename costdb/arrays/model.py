@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -260,10 +261,13 @@ class _Pricing:
         if factor is None or self.together is None:
             self.coefficients[name] = quantity
             return sym(name)
+        if isinstance(self.together, Num):
+            # of two variants each may have its own number of ranks
+            some = f"{name}.together.p{math.ceil(self.together.value)}"
+            self.coefficients[some] = slowed(quantity, factor)
+            return sym(some)
         together = f"{name}.together"
         self.coefficients[together] = slowed(quantity, factor)
-        if isinstance(self.together, Num):
-            return sym(together)
         self.coefficients[name] = quantity
         return conditional(less(1, self.together), sym(together), sym(name))
 

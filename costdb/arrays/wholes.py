@@ -12,8 +12,8 @@ from dataclasses import replace
 
 from costdb.arrays.memory import ONE
 from costdb.expr import Expr, less_equal, minimum, num
-from costdb.expr.atoms import replace_atom
 from costdb.expr.functions import Min
+from costdb.expr.names import replace_part
 from costdb.work import ArrayCall, Region, Visit
 
 
@@ -45,7 +45,7 @@ def _cuts(region: Region) -> Iterator[tuple[Min, Expr]]:
 
 def _with(call: ArrayCall, cut: Expr, new: Expr) -> ArrayCall:
     def replaced(expr: Expr | None) -> Expr | None:
-        return None if expr is None else replace_atom(expr, cut, new)
+        return None if expr is None else replace_part(expr, cut, new)
 
     def moved(visit: Visit) -> Visit:
         region = visit.region
@@ -53,8 +53,8 @@ def _with(call: ArrayCall, cut: Expr, new: Expr) -> ArrayCall:
             visit,
             region=replace(
                 region,
-                counts=tuple(replace_atom(one, cut, new) for one in region.counts),
-                pitches_bytes=tuple(replace_atom(one, cut, new) for one in region.pitches_bytes),
+                counts=tuple(replace_part(one, cut, new) for one in region.counts),
+                pitches_bytes=tuple(replace_part(one, cut, new) for one in region.pitches_bytes),
             ),
             distance_bytes=replaced(visit.distance_bytes),
             advance_bytes=replaced(visit.advance_bytes),
@@ -62,7 +62,7 @@ def _with(call: ArrayCall, cut: Expr, new: Expr) -> ArrayCall:
 
     return replace(
         call,
-        elements=replace_atom(call.elements, cut, new),
+        elements=replace_part(call.elements, cut, new),
         result=None if call.result is None else moved(call.result),
         operands=tuple(moved(visit) for visit in call.operands),
         length=replaced(call.length),

@@ -1,6 +1,5 @@
 """Symbolic cost expressions: exact, immutable, and simplified to closed forms."""
 
-from costdb.expr.errors import ExprError
 from costdb.expr.evaluate import evaluate
 from costdb.expr.functions import (
     conditional,
@@ -19,21 +18,16 @@ from costdb.expr.functions import (
 )
 from costdb.expr.names import free_symbols, substitute, sym
 from costdb.expr.nodes import Expr, ceil, ceil_div, floor, floor_div, num
+from costdb.expr.numbers import ExprError
 from costdb.expr.parse import parse
-from costdb.expr.scalar import compile_scalar
-from costdb.expr.simplify import ClosedForm, closed_form, simplify
+from costdb.expr.simplify import simplify
 from costdb.expr.text import to_text
-from costdb.expr.vector import compile_vector
 
 __all__ = [
-    "ClosedForm",
     "Expr",
     "ExprError",
     "ceil",
     "ceil_div",
-    "closed_form",
-    "compile_scalar",
-    "compile_vector",
     "conditional",
     "equal",
     "evaluate",

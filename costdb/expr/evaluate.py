@@ -1,23 +1,57 @@
-"""Exact evaluation: whole numbers and fractions stay exact, reductions are enumerated."""
+"""The value of a formula at one point: whole numbers stay whole, all else is a float.
+
+Reductions are loops over columns: a part of a body that holds the index has a list of values, one
+for each step, and every operation goes through its lists at once. A polynomial is summed up by its
+closed form instead. Where only some steps reach a side of a choice, only those are evaluated, so
+that what is guarded against is never computed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial, reduce
+from itertools import compress, islice, repeat
+from typing import Any, TypeAlias
 
-from costdb.expr.arithmetic import MAX_ITERATIONS, reduction_bound
-from costdb.expr.errors import ExprError
-from costdb.expr.exact import Value
-from costdb.expr.functions import Reduction, Sum
-from costdb.expr.interpret import Interpreter, exactly
+from costdb.expr.functions import (
+    Conditional,
+    Equal,
+    Gcd,
+    Less,
+    LessEqual,
+    Log2,
+    Max,
+    MaxOver,
+    Min,
+    Reduction,
+    Sum,
+)
 from costdb.expr.names import free_symbols
-from costdb.expr.nodes import Expr
-from costdb.expr.range_sums import sums_over
-from costdb.expr.scalar import compile_exactly
-from costdb.expr.whole_sums import whole_products
+from costdb.expr.nodes import Add, CeilDiv, Expr, FloorDiv, Mod, Mul, Num, Pow, Sym
+from costdb.expr.numbers import (
+    ExprError,
+    Rational,
+    Value,
+    bounded_power,
+    gcd_value,
+    log2_value,
+    quotient,
+)
+from costdb.expr.polynomials import closed_sum
+from costdb.expr.products import Names, by_products
 
-COMPILED_FROM, COMPILED_PARTS = 8, 4096
-"""Terms, or parts of terms, from which on an enumeration is worth compiling."""
+MAX_ITERATIONS = 10_000_000
+"""Terms that one evaluation may enumerate before it is refused."""
+
+CHUNK = 8192
+"""Terms that are worked on at once, so that columns take little memory."""
+
+MOST_REMEMBERED = 8192
+"""Sums over ranges between numbers that are kept."""
+
+Column: TypeAlias = list[Value]
 
 
 def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
@@ -26,9 +60,8 @@ def evaluate(expr: Expr, bindings: Mapping[str, Value]) -> Value:
     Parameters
     ----------
     expr : Expr
-    bindings : mapping of str to int, Fraction or float
-        A value for every free symbol. Exact values give an exact result, unless the
-        expression takes a logarithm or a root.
+    bindings : mapping of str to int or float
+        A value for every free symbol.
 
     Raises
     ------
@@ -53,7 +86,7 @@ class Evaluator:
 
     def __init__(self, exprs: Sequence[Expr]) -> None:
         self.exprs = exprs
-        self.evaluation = _Evaluation({})
+        self.point = Point({})
 
     def at(self, bindings: Mapping[str, Value]) -> list[Value]:
         """Return the values, each as :func:`evaluate` does.
@@ -66,28 +99,42 @@ class Evaluator:
         for name, value in bindings.items():
             if isinstance(value, float) and not math.isfinite(value):
                 raise ExprError(f"{name} = {value} is not a finite number")
-        self._move_to(bindings)
-        return [self._value(expr) for expr in self.exprs]
+        if self.point.scope.keys() == bindings.keys():
+            self.point.move_to(bindings)
+        else:
+            self.point = Point(bindings)
+        return [self.point.at(expr) for expr in self.exprs]
 
-    def _move_to(self, bindings: Mapping[str, Value]) -> None:
-        scope, known = self.evaluation.scope, self.evaluation.known
-        if not known or scope.keys() != bindings.keys():
-            self.evaluation = _Evaluation(dict(bindings))
+
+class Point:
+    """What symbols stand for, and the values of the parts that were asked for.
+
+    Parameters
+    ----------
+    bindings : mapping of str to int or float
+    """
+
+    def __init__(self, bindings: Mapping[str, Value]) -> None:
+        self.scope = dict(bindings)
+        self.known: dict[Expr, Any] = {}
+        self.loops: dict[tuple[str, int, int], _Steps] = {}
+        self.iterations = 0
+
+    def move_to(self, bindings: Mapping[str, Value]) -> None:
+        """Change values of the same symbols."""
+        changed = {name for name, value in bindings.items() if self.scope[name] != value}
+        if not changed:
             return
-        # what is equal may still be whole in one place and a float in another
-        changed = {
-            name
-            for name, value in bindings.items()
-            if (before := scope[name]) != value or type(before) is not type(value)
-        }
-        for part in [part for part in known if not free_symbols(part).isdisjoint(changed)]:
-            del known[part]
-        scope.update(bindings)
+        for part in [part for part in self.known if not free_symbols(part).isdisjoint(changed)]:
+            del self.known[part]
+        self.loops.clear()
+        self.scope.update(bindings)
 
-    def _value(self, expr: Expr) -> Value:
-        self.evaluation.iterations = 0
+    def at(self, expr: Expr) -> Value:
+        """Return the value of a formula, which must be a finite number."""
+        self.iterations = 0
         try:
-            value = self.evaluation.value(expr)
+            value: Value = self.value(expr)
         except ZeroDivisionError:
             raise ExprError("division by zero") from None
         except OverflowError:
@@ -96,102 +143,393 @@ class Evaluator:
             raise ExprError("the value is not a finite number")
         return value
 
+    def amounts(self, expr: Sum, factors: frozenset[str]) -> dict[Names, Value] | None:
+        """Return what every product of some symbols is multiplied by in a sum.
 
-def amounts_in(
-    expr: Reduction, low: int, high: int, sizes: Mapping[str, Value], factors: frozenset[str]
-) -> dict[tuple[str, ...], Value] | None:
-    """Return what every product of some factors is multiplied by in a reduction.
+        The other symbols have values. None where it is not made of such products.
+        """
+        products = by_products(expr.body, factors)
+        if products is None:
+            return None
+        return {
+            names: self.at(Sum(expr.index, expr.low, expr.high, factor))
+            for names, factor in products.items()
+        }
 
-    Parameters
-    ----------
-    expr : Reduction
-        Its own bounds are not looked at.
-    low, high : int
-    sizes : mapping of str to int, Fraction or float
-        A value for every symbol in its body but `factors`.
-    factors : frozenset of str
+    def value(self, expr: Expr) -> Any:
+        """Return the value of a part; divisions by zero raise as Python's do."""
+        if isinstance(expr, Num):
+            return _number(expr.value)
+        if isinstance(expr, Sym):
+            try:
+                return self.scope[expr.name]
+            except KeyError:
+                raise ExprError(f"{expr.name!r} has no value") from None
+        found = self.known.get(expr)
+        if found is None:
+            found = self.known[expr] = self.compute(expr)
+        return found
 
-    Returns
-    -------
-    dict of tuple of str to number, or None
-        None where it is not made of such products, see :mod:`costdb.expr.whole_sums`. Amounts
-        are exact where the sizes are.
-    """
-    products = whole_products(expr, factors)
-    if products is None:
-        return None
-    names = products.sizes
-    try:
-        weights = compile_exactly(products.weights, names)(*(sizes[name] for name in names))
-    except ExprError:
-        # which the choices within may keep from mattering
-        return None
-    # rounded logarithms are whole, though they come as floats
-    sums = [
-        int(value) if isinstance(value, float) and value.is_integer() else value
-        for value in sums_over(products.sums, low, high, sizes)
-    ]
-    total: dict[tuple[str, ...], Value] = {}
-    for chosen, weight, place in products.terms:
-        total[chosen] = total.get(chosen, 0) + weights[weight] * sums[place]
-    return total
+    def compute(self, expr: Expr) -> Any:
+        """Return the value of a part from those of its parts."""
+        if isinstance(expr, Add):
+            return self.sum(expr)
+        if isinstance(expr, Mul):
+            return self.product(expr.factors, expr.coefficient)
+        if isinstance(expr, Conditional):
+            return self.choice(expr)
+        if isinstance(expr, Reduction):
+            low, high = (
+                _applied(partial(_whole, expr.index), [self.value(end)])
+                for end in (expr.low, expr.high)
+            )
+            closed = closed_sum(expr) if isinstance(expr, Sum) else None
+            return self.reduction(expr, low, high) if closed is None else self.value(closed)
+        return _applied(_FUNCTIONS[type(expr)], [self.value(child) for child in expr.children])
 
+    def sum(self, expr: Add) -> Any:
+        """Return the value of a sum: over one denominator, so that a whole one comes out whole."""
+        below = _denominator(expr)
+        values = [self.scaled(term, below) for term in expr.terms]
+        return _divided(_added(values, int(expr.constant * below)), below)
 
-class _Evaluation(Interpreter):
-    """Counts the terms that it enumerates."""
+    def scaled(self, term: Expr, by: int) -> Any:
+        """Return the value of a term times a whole number."""
+        if by == 1:
+            return self.value(term)
+        if isinstance(term, Mul):
+            return self.product(term.factors, term.coefficient * by)
+        return _times(self.value(term), by)
 
-    def __init__(self, scope: dict[str, Value]) -> None:
-        super().__init__(scope)
-        self.iterations = 0
+    def product(self, factors: Iterable[Expr], coefficient: Rational) -> Any:
+        """Return the value of a product, divided once."""
+        above: Any = coefficient.numerator
+        below: Any = coefficient.denominator
+        for factor in factors:
+            if isinstance(factor, Pow) and isinstance(factor.exponent, Num):
+                power = factor.exponent.value
+                if isinstance(power, int) and power < 0:
+                    base = self.value(factor.base)
+                    part = base if power == -1 else _applied(bounded_power, [base, -power])
+                    below = _times(below, part)
+                    continue
+            above = _times(above, self.value(factor))
+        return _divided(above, below)
 
-    def reduction(self, expr: Reduction) -> Value:
-        """Return the value of a sum or maximum, compiled where that is worth it."""
-        low = reduction_bound(self.value(expr.low), expr.index)
-        high = reduction_bound(self.value(expr.high), expr.index)
+    def choice(self, expr: Conditional) -> Any:
+        """Return the value of the side that is chosen."""
+        return self.value(expr.then if self.value(expr.test) else expr.orelse)
+
+    def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
+        """Return the value of a sum or maximum over a range between numbers."""
         if high < low:
             return 0
-        steps = high - low + 1
-        if steps > COMPILED_FROM or steps * expr.body.size > COMPILED_PARTS:
-            found = _at_once(expr, low, high, self.scope)
-            if found is not None:
-                return found
-        self.spend(expr, steps)
-        inner = _Evaluation({**self.scope, expr.index: low})
-        inner.iterations = self.iterations
-        result = inner.value(expr.body)
-        for index in range(low + 1, high + 1):
-            inner.scope[expr.index] = index
-            inner.known.clear()
-            value = inner.value(expr.body)
-            result = result + value if isinstance(expr, Sum) else max(result, value)
-        self.iterations = inner.iterations
-        return exactly(result)
+        names = free_symbols(expr.body) - {expr.index}
+        if not names <= self.scope.keys():
+            return self.enumerated(expr, expr.body, low, high)
+        # what coefficients are multiplied by stays the same when they change
+        floats = frozenset(name for name in names if isinstance(self.scope[name], float))
+        products = by_products(expr.body, floats) if floats and isinstance(expr, Sum) else None
+        if products is None or products.keys() == {()}:
+            return self.remembered(expr, expr.body, low, high)
+        return sum(
+            self.remembered(expr, factor, low, high) * math.prod(self.scope[n] for n in chosen)
+            for chosen, factor in products.items()
+        )
 
-    def spend(self, expr: Reduction, steps: int) -> None:
+    def remembered(self, expr: Reduction, body: Expr, low: int, high: int) -> Value:
+        """Return a reduction of a body over a range that is not empty; from memory where asked."""
+        names = sorted(free_symbols(body) - {expr.index})
+        key = (type(expr), expr.index, body, low, high, *[self.scope[name] for name in names])
+        found = _remembered.pop(key, None)
+        if found is None:
+            found = self.enumerated(expr, body, low, high)
+        _remembered[key] = found
+        while len(_remembered) > MOST_REMEMBERED:
+            del _remembered[next(iter(_remembered))]
+        return found
+
+    def enumerated(self, expr: Reduction, body: Expr, low: int, high: int) -> Value:
+        """Return a reduction over a range that is not empty, some of its terms at a time."""
+        if expr.index not in free_symbols(body):
+            value: Value = self.value(body)
+            return value * (high - low + 1) if isinstance(expr, Sum) else value
+        self.spend(expr.index, high - low + 1)
+        parts = []
+        for start in range(low, high + 1, CHUNK):
+            places = range(start, min(start + CHUNK, high + 1))
+            key = expr.index, start, places.stop
+            steps = self.loops.get(key) or _Steps(self, {expr.index: list(places)})
+            if high - low < CHUNK:
+                self.loops[key] = steps
+            parts.append(
+                steps.total(body)
+                if isinstance(expr, Sum)
+                else _gathered(MaxOver, steps.value(body), [len(places)])[0]
+            )
+        return sum(parts) if isinstance(expr, Sum) else max(parts)
+
+    def spend(self, index: str, steps: int) -> None:
         """Count the terms of an enumeration."""
         self.iterations += steps
         if self.iterations > MAX_ITERATIONS:
             raise ExprError(
-                f"enumerating {expr.index!r} needs more than {MAX_ITERATIONS} terms, "
+                f"enumerating {index!r} needs more than {MAX_ITERATIONS} terms, "
                 "and no closed form is known"
             )
 
 
-def _at_once(expr: Reduction, low: int, high: int, scope: Mapping[str, Value]) -> Value | None:
-    """Return the value of a reduction over whole numbers, which only factors outside are not.
+_remembered: dict[Hashable, Value] = {}
+"""Sums of late, the longest unasked first: a price is made of those of its terms, variants share
+most of theirs, and whoever compares prices asks for all of them again."""
 
-    None where it is not one.
+
+def forget_sums() -> None:
+    """Drop the sums that are remembered, as a measurement needs."""
+    _remembered.clear()
+
+
+class _Steps(Point):
+    """Several steps of loops at once: a part that holds what moves has a column of values.
+
+    Parameters
+    ----------
+    point : Point
+        For what does not move.
+    columns : mapping of str to list of int
+        The values of indices at each step.
+    outer : _Steps, optional
+        The steps around these, for what does not hold the indices in `columns`.
+    places : sequence of int
+        For each step, which one of `outer` it belongs to.
     """
-    names = free_symbols(expr.body) - {expr.index}
-    if not names <= scope.keys():
-        return None
-    factors = frozenset(name for name in names if not isinstance(scope[name], int))
-    amounts = amounts_in(expr, low, high, scope, factors)
-    if amounts is None:
-        return None
-    total: Value = 0
-    for chosen, amount in amounts.items():
-        for name in chosen:
-            amount *= scope[name]
-        total += amount
-    return exactly(total)
+
+    def __init__(
+        self,
+        point: Point,
+        columns: dict[str, list[int]],
+        outer: _Steps | None = None,
+        places: Sequence[int] = (),
+    ) -> None:
+        self.point = point
+        self.outer = outer
+        self.places = places
+        self.own = frozenset(columns)
+        self.moving: frozenset[str] = self.own | (
+            outer.moving if outer is not None else frozenset()
+        )
+        self.known = {Sym(name): column for name, column in columns.items()}
+        self.sides: dict[Expr, tuple[_Steps, _Steps]] = {}
+
+    def value(self, expr: Expr) -> Any:
+        """Return a column; one value for a part that does not move."""
+        found = self.known.get(expr)
+        if found is not None:
+            return found
+        names = free_symbols(expr)
+        if names.isdisjoint(self.moving):
+            return self.point.value(expr)
+        column: Any = None
+        # that there are only some of the steps may keep a part from being evaluated at the others
+        if (
+            self.outer is not None
+            and names.isdisjoint(self.own)
+            and (self.own or isinstance(expr, Sym) or expr in self.outer.known)
+        ):
+            column = self.outer.value(expr)
+        if column is None:
+            column = self.compute(expr)
+        elif isinstance(column, list):
+            column = [column[place] for place in self.places]
+        self.known[expr] = column
+        return column
+
+    def total(self, expr: Expr) -> Value:
+        """Return the sum of a column, from sums of its parts where those are fewer numbers."""
+        if free_symbols(expr).isdisjoint(self.moving):
+            value: Value = self.point.value(expr)
+            return value * self.count
+        if isinstance(expr, Conditional):
+            sides = self.chosen(expr.test)
+            branches = zip(sides, (expr.then, expr.orelse), strict=True)
+            return sum(side.total(branch) for side, branch in branches if side.count)
+        if isinstance(expr, Add):
+            below = _denominator(expr)
+            sums = [self.total_of(term, below) for term in expr.terms]
+            return quotient(sum(sums, int(expr.constant * below) * self.count), below)
+        if isinstance(expr, Mul):
+            return self.total_of(expr, 1)
+        return _gathered(Sum, self.value(expr), [self.count])[0]
+
+    def total_of(self, term: Expr, by: int) -> Value:
+        """Return the sum of a term times a whole number; what does not move multiplies it once."""
+        if not isinstance(term, Mul):
+            return by * self.total(term)
+        moving = [one for one in term.factors if not free_symbols(one).isdisjoint(self.moving)]
+        others = [one for one in term.factors if one not in moving]
+        if len(moving) == 1:
+            total = self.total(moving[0])
+        else:
+            total = _gathered(Sum, self.product(moving, 1), [self.count])[0]
+        weight = by * term.coefficient
+        if isinstance(total, int):
+            found: Value = self.point.product(others, weight * total)
+        else:
+            found = total * self.point.product(others, weight)
+        return found
+
+    def choice(self, expr: Conditional) -> Any:
+        """Return the values of the sides that are chosen, each evaluated where it is."""
+        one, other = self.chosen(expr.test)
+        if not one.count or not other.count:
+            return self.value(expr.then if one.count else expr.orelse)
+        then, orelse = _each(one.value(expr.then)), _each(other.value(expr.orelse))
+        return [next(then) if passed else next(orelse) for passed in self.value(expr.test)]
+
+    def chosen(self, test: Expr) -> tuple[_Steps, _Steps]:
+        """Return the steps at which a test is passed, and the others."""
+        if test not in self.sides:
+            passed = list(islice(_each(self.value(test)), self.count))
+            if all(passed) or not any(passed):
+                sides = (self, self.part(())) if passed[0] else (self.part(()), self)
+            else:
+                places = range(self.count)
+                sides = (
+                    self.part(list(compress(places, passed))),
+                    self.part(list(compress(places, map(operator.not_, passed)))),
+                )
+            self.sides[test] = sides
+        return self.sides[test]
+
+    def part(self, places: Sequence[int]) -> _Steps:
+        """Return some of these steps."""
+        return _Steps(self.point, {}, self, places)
+
+    def reduction(self, expr: Reduction, low: Any, high: Any) -> Any:
+        """Return a reduction for each step, over the steps of all of them, some at a time."""
+        ends = islice(zip(_each(low), _each(high), strict=False), self.count)
+        ranges = [range(first, last + 1) for first, last in ends]
+        found: Column = [0] * len(ranges)
+        for rows in _batches(ranges):
+            lengths = [len(ranges[row]) for row in rows]
+            self.point.spend(expr.index, sum(lengths))
+            inner = _Steps(
+                self.point,
+                {expr.index: [place for row in rows for place in ranges[row]]},
+                self.part(rows),
+                [at for at, length in enumerate(lengths) for _ in range(length)],
+            )
+            values = _gathered(type(expr), inner.value(expr.body), lengths)
+            for row, value in zip(rows, values, strict=True):
+                found[row] = value
+        return found
+
+    @property
+    def count(self) -> int:
+        """How many steps there are."""
+        return len(self.places) if self.outer is not None else len(next(iter(self.known.values())))
+
+
+def _batches(ranges: Sequence[range]) -> Iterator[list[int]]:
+    """Yield the places of ranges that are not empty, with about `CHUNK` steps together."""
+    rows: list[int] = []
+    total = 0
+    for row, steps in enumerate(ranges):
+        if not steps:
+            continue
+        if rows and total + len(steps) > CHUNK:
+            yield rows
+            rows, total = [], 0
+        rows.append(row)
+        total += len(steps)
+    if rows:
+        yield rows
+
+
+def _gathered(kind: type[Reduction], values: Any, lengths: Sequence[int]) -> Column:
+    """Return the sums, or the greatest values, of so many values one after the other."""
+    if not isinstance(values, list):
+        return [values * length for length in lengths] if kind is Sum else [values] * len(lengths)
+    rest = iter(values)
+    gather: Callable[[Iterable[Value]], Value] = sum if kind is Sum else max
+    # comparisons are numbers, too
+    return [gather(islice(rest, length)) + 0 for length in lengths]
+
+
+def _each(value: Any) -> Iterator[Any]:
+    """Return the values of a column, or a number again and again."""
+    return iter(value) if isinstance(value, list) else repeat(value)
+
+
+def _applied(function: Callable[..., Any], values: Sequence[Any]) -> Any:
+    """Return a function of numbers, or of columns and numbers step by step."""
+    if any(isinstance(value, list) for value in values):
+        return list(map(function, *map(_each, values)))
+    found = function(*values)
+    return int(found) if isinstance(found, bool) else found
+
+
+def _added(values: Sequence[Any], constant: Value) -> Any:
+    columns = [value for value in values if isinstance(value, list)]
+    number = sum([value for value in values if not isinstance(value, list)], constant)
+    if not columns:
+        return number
+    total = reduce(lambda one, other: list(map(operator.add, one, other)), columns)
+    return total if number == 0 else [value + number for value in total]
+
+
+def _times(left: Any, right: Any) -> Any:
+    if not isinstance(left, list):
+        if left == 1:
+            return right
+        left, right = right, left
+    if not isinstance(left, list):
+        return left * right
+    if isinstance(right, list):
+        return list(map(operator.mul, left, right))
+    return left if right == 1 else [value * right for value in left]
+
+
+def _whole(index: str, value: Value) -> int:
+    """Return the end of a range, or refuse one that is not whole."""
+    if value % 1 != 0:
+        raise ExprError(f"a bound of {index!r} is {value}, which is not a whole number")
+    return int(value)
+
+
+def _denominator(expr: Add) -> int:
+    """Return the least common denominator of what is in a sum."""
+    parts = [term.coefficient for term in expr.terms if type(term) is Mul]
+    return math.lcm(expr.constant.denominator, *[part.denominator for part in parts])
+
+
+def _divided(above: Any, below: Any) -> Any:
+    if type(below) is int and below == 1:
+        return above
+    if isinstance(above, list) or isinstance(below, list):
+        return list(map(operator.truediv, _each(above), _each(below)))
+    return quotient(above, below)
+
+
+def _number(value: Rational) -> int | float:
+    return value if isinstance(value, int) else value.numerator / value.denominator
+
+
+def _ceil_divided(above: Value, below: Value) -> Value:
+    return -(-above // below)
+
+
+_FUNCTIONS: dict[type[Expr], Callable[..., Any]] = {
+    Pow: bounded_power,
+    FloorDiv: operator.floordiv,
+    CeilDiv: _ceil_divided,
+    Mod: operator.mod,
+    Max: max,
+    Min: min,
+    Log2: log2_value,
+    Gcd: gcd_value,
+    Less: operator.lt,
+    LessEqual: operator.le,
+    Equal: operator.eq,
+}
+"""What to do with the values of a node's children."""

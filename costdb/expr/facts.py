@@ -91,6 +91,12 @@ class Facts:
         """Tell whether ``left >= right`` is certain."""
         return _proved(left - right, self)
 
+    def sign(self, expr: Expr) -> int | None:
+        """Return 1 where `expr` is certainly not negative, -1 where it is not positive."""
+        if self.proves_at_least(expr, ZERO):
+            return 1
+        return -1 if self.proves_at_least(-expr, ZERO) else None
+
     def largest(self, args: Iterable[Expr]) -> Expr:
         """Return the maximum of `args` without those that another one certainly covers."""
         return maximum(*self._undominated(list(args), 1))

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from fractions import Fraction
 
-from costdb.expr.errors import ExprError
-from costdb.expr.exact import Rational, Value, exact
 from costdb.expr.nodes import ONE, ZERO, Expr, ExprLike, Num, Sym, add, as_expr
+from costdb.expr.numbers import ExprError, Rational, gcd_value, log2_value
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,31 +202,6 @@ def minimum(*args: ExprLike) -> Expr:
     """Return the smallest of `args`."""
     flat = _flat_extreme(args, Min)
     return flat[0] if len(flat) == 1 else Min(flat)
-
-
-def log2_value(value: Value) -> int | float:
-    """Return the binary logarithm, an `int` for an exact power of two."""
-    if value <= 0:
-        raise ExprError(f"log2 of {value}, which is not positive")
-    if isinstance(value, float):
-        mantissa, exponent = math.frexp(value)
-        return exponent - 1 if mantissa == 0.5 else math.log2(value)
-    above, below = value.numerator, value.denominator
-    if above & (above - 1) == 0 and below & (below - 1) == 0:
-        return above.bit_length() - below.bit_length()
-    return math.log2(above) - math.log2(below)
-
-
-def gcd_value(left: Value, right: Value) -> Rational:
-    """Return the greatest common divisor of two exact or whole numbers."""
-    exact_values: list[Fraction] = []
-    for value in (left, right):
-        if isinstance(value, float) and not value.is_integer():
-            raise ExprError(f"gcd of {value}, which is not a whole number")
-        exact_values.append(Fraction(value))
-    a, b = exact_values
-    above = math.gcd(a.numerator * b.denominator, b.numerator * a.denominator)
-    return exact(Fraction(above, a.denominator * b.denominator))
 
 
 def log2(value: ExprLike) -> Expr:

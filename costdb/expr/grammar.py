@@ -12,8 +12,6 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from costdb.expr.errors import ExprError
-from costdb.expr.exact import exact
 from costdb.expr.functions import (
     conditional,
     equal,
@@ -42,6 +40,7 @@ from costdb.expr.nodes import (
     num,
     power,
 )
+from costdb.expr.numbers import ExprError, exact
 from costdb.wording import NAME_PART
 
 APART = rf"(?![{NAME_PART}.])"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from costdb.expr.errors import ExprError
 from costdb.expr.functions import Conditional, Reduction
 from costdb.expr.nodes import Expr, ExprLike, Num, Sym, as_expr
+from costdb.expr.numbers import ExprError
 from costdb.wording import IDENTIFIER
 
 NAME_PATTERN = rf"{IDENTIFIER}(?:\.{IDENTIFIER})*"
@@ -128,3 +128,12 @@ def rename_index(expr: Reduction, replacements: dict[str, Expr]) -> Reduction:
         index = fresh_name(index, incoming | inner_names)
         inner[expr.index] = Sym(index)
     return type(expr)(index, expr.low, expr.high, _Replacing(inner).replaced(expr.body))
+
+
+def replace_part(expr: Expr, part: Expr, new: Expr) -> Expr:
+    """Return `expr` with `part` replaced, except in reductions: their index could hide a name."""
+    if expr == part:
+        return new
+    if not expr.children or expr.size < part.size or isinstance(expr, Reduction):
+        return expr
+    return expr.rebuild(tuple([replace_part(child, part, new) for child in expr.children]))

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-from costdb.expr.errors import ExprError
-from costdb.expr.exact import MAX_BITS, check_size, exact, rational_power
-from costdb.expr.exact import Rational as Rational
-from costdb.expr.exact import Value as Value
+from costdb.expr.numbers import MAX_BITS, ExprError, check_size, exact, rational_power
+from costdb.expr.numbers import Rational as Rational
+from costdb.expr.numbers import Value as Value
 from costdb.expr.tree import Node, setter
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from costdb.expr.errors import ExprError
 from costdb.expr.grammar import (
     EXPRESSION_RULES,
     ExprBuilder,
@@ -17,6 +16,7 @@ from costdb.expr.grammar import (
 )
 from costdb.expr.names import NAME_PATTERN, sym
 from costdb.expr.nodes import Expr
+from costdb.expr.numbers import ExprError
 
 if TYPE_CHECKING:
     from lark import Lark, Token

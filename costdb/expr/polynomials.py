@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 
-from costdb.expr.exact import Rational, exact
+from costdb.expr.functions import Sum, conditional, less_equal
 from costdb.expr.names import free_symbols, substitute
 from costdb.expr.nodes import ONE, ZERO, Add, Expr, Mul, Num, Pow, Sym, add, multiply
+from costdb.expr.numbers import Rational, exact
 
 MAX_TERMS = 400
 """Terms of an expanded polynomial; larger ones are left in factors."""
@@ -148,6 +149,18 @@ def sum_below(coefficients: tuple[Expr, ...], bound: Expr) -> Expr:
             if weight:
                 total.append(coefficient * Num(weight) * bound**power)
     return expand(add(total))
+
+
+@lru_cache(maxsize=4096)
+def closed_sum(expr: Sum) -> Expr | None:
+    """Return a sum without its loop; None where its body is no polynomial in its index."""
+    if not is_polynomial_in(expr.body, expr.index):
+        return None
+    coefficients = coefficients_in(expr.body, expr.index)
+    if coefficients is None:
+        return None
+    total = sum_below(coefficients, expr.high + 1) - sum_below(coefficients, expr.low)
+    return conditional(less_equal(expr.low, expr.high), total, ZERO)
 
 
 def at(expr: Expr, name: str, value: Expr) -> Expr:

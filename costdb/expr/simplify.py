@@ -6,63 +6,45 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from costdb.expr.closing import Closing, NotClosed, Span
-from costdb.expr.errors import ExprError
 from costdb.expr.facts import Facts
 from costdb.expr.functions import (
     Conditional,
     Equal,
     Less,
     LessEqual,
+    Log2,
     Max,
     Min,
     Reduction,
     Sum,
     conditional,
     less_equal,
+    maximum_over,
     summation,
 )
-from costdb.expr.maxima import close_max
 from costdb.expr.names import check_name, free_symbols, fresh_name
 from costdb.expr.nodes import (
     ONE,
     ZERO,
+    Add,
+    CeilDiv,
     Division,
     Expr,
     FloorDiv,
     Mod,
     Mul,
     Num,
+    Pow,
     Sym,
     add,
     ceil_div,
     floor_div,
     modulo,
     multiply,
+    num,
 )
-from costdb.expr.pieces import by_pieces
-from costdb.expr.polynomials import at, expand, terms_of
-from costdb.expr.sums import close_sum
-
-COUNTED_PIECES = 256
-"""Pieces of a range between two numbers that are added up at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedForm:
-    """A reduction without enumeration, and where it is valid.
-
-    Attributes
-    ----------
-    expr : Expr
-        Equal to the reduction wherever `condition` holds and all names in its bounds, and
-        beside its index in divisions, are whole numbers.
-    condition : Expr
-        Nonzero where `expr` is valid; the constant 1 where it always is.
-    """
-
-    expr: Expr
-    condition: Expr
+from costdb.expr.numbers import ExprError
+from costdb.expr.polynomials import affine_in, at, coefficients_in, expand, sum_below, terms_of
 
 
 def simplify(expr: Expr, positive: Iterable[str] = (), nonnegative: Iterable[str] = ()) -> Expr:
@@ -78,9 +60,8 @@ def simplify(expr: Expr, positive: Iterable[str] = (), nonnegative: Iterable[str
 
     Notes
     -----
-    Names in the bounds of reductions, and beside an index in a division or a remainder, are
-    taken to be whole numbers. A closed form that is valid only under a condition is chosen by
-    that condition, with the enumeration as the other choice.
+    Names in the bounds of reductions are taken to be whole numbers. Polynomials are summed up, and
+    what only grows or only falls is greatest at an end; other reductions stay.
     """
     return _simplified(expr, frozenset(positive), frozenset(nonnegative))
 
@@ -91,55 +72,12 @@ def _simplified(expr: Expr, positive: frozenset[str], nonnegative: frozenset[str
     return _Simplifier(_facts(positive, nonnegative), {}).simplify(expr)
 
 
-def closed_form(
-    expr: Expr, positive: Iterable[str] = (), nonnegative: Iterable[str] = ()
-) -> ClosedForm | None:
-    """Return the closed form of a reduction with its domain, or None if none is known.
-
-    Raises
-    ------
-    ExprError
-        If `expr` is not a reduction.
-    """
-    if not isinstance(expr, Reduction):
-        raise ExprError("only a reduction has a closed form")
-    inner = _Simplifier(_facts(positive, nonnegative), {})
-    prepared = inner.prepare(expr)
-    if not isinstance(prepared, Reduction):
-        return ClosedForm(prepared, ONE)
-    try:
-        return inner.close(prepared)
-    except (NotClosed, ExprError):
-        return None
-
-
 def _facts(positive: Iterable[str], nonnegative: Iterable[str]) -> Facts:
     return Facts(frozenset(map(check_name, positive)), frozenset(map(check_name, nonnegative)))
 
 
-def _counted(expr: Reduction) -> Expr | None:
-    """Return a reduction between two numbers as products of symbols, None where it has others.
-
-    Without symbols in its bounds nothing has to be proved about any.
-    """
-    if not (isinstance(expr.low, Num) and isinstance(expr.high, Num)):
-        return None
-    low, high = expr.low.value, expr.high.value
-    if not (isinstance(low, int) and isinstance(high, int)):
-        return None
-    try:
-        weights = by_pieces(expr, low, high, {}, COUNTED_PIECES)
-    except ExprError:
-        # whoever evaluates it says so, if it is ever chosen
-        return None
-    if weights is None:
-        return None
-    terms: list[Expr] = []
-    for names, weight in weights.items():
-        if isinstance(weight, float):
-            return None
-        terms.append(multiply([Num(weight), *map(Sym, names)]))
-    return add(terms)
+MAX_CLOSED_SIZE = 4000
+"""Parts of a closed form; a larger one is left to enumeration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +97,7 @@ class _Simplifier:
         if not expr.children:
             return expr
         if isinstance(expr, Reduction):
-            counted = _counted(expr)
-            if counted is not None:
-                return counted
-            prepared = self.prepare(expr)
-            return self.reduction(prepared) if isinstance(prepared, Reduction) else prepared
+            return self.reduction(expr)
         if isinstance(expr, Conditional):
             test = self.simplify(expr.test)
             if isinstance(test, Num):
@@ -228,8 +162,8 @@ class _Simplifier:
             return expand(quotient) + (ZERO if small else floor_div(left, divisor))
         return expand(quotient) + ceil_div(left, divisor)
 
-    def prepare(self, expr: Reduction) -> Expr:
-        """Simplify bounds and body, the body knowing its index, under a name of its own."""
+    def reduction(self, expr: Reduction) -> Expr:
+        """Return a reduction without its loop where its value is known, else with less in it."""
         low, high = self.simplify(expr.low), self.simplify(expr.high)
         index, body = expr.index, expr.body
         taken = self.facts.names | free_symbols(low) | free_symbols(high)
@@ -238,39 +172,161 @@ class _Simplifier:
             body = at(body, expr.index, Sym(index))
         inside = _Simplifier(self.facts.inside(index, low, high), {})
         body = inside.simplify(body)
-        return type(expr)(index, low, high, ZERO).rebuild((low, high, body))
-
-    def close(self, expr: Reduction) -> ClosedForm:
-        """Return the closed form of a prepared reduction, or raise `NotClosed`."""
-        span = Span(expr.index, expr.low, expr.high)
-        if isinstance(expr, Sum):
-            closing = Closing(self.facts)
-            total = close_sum(span, expr.body, closing)
-            # What the conditions let it assume is only true under them.
-            return ClosedForm(_Simplifier(closing.facts, {}).simplify(total), closing.condition())
-        largest = close_max(span, expr.body, self.facts)
-        if not self.facts.proves_at_least(expr.high, expr.low):
-            largest = conditional(less_equal(expr.low, expr.high), largest, ZERO)
-        return ClosedForm(self.simplify(largest), ONE)
-
-    def reduction(self, expr: Reduction) -> Expr:
+        make = summation if isinstance(expr, Sum) else maximum_over
+        prepared = make(index, low, high, body)
+        if not isinstance(prepared, Reduction):
+            return prepared
         try:
-            closed = self.close(expr)
-        except (NotClosed, ExprError):
-            # An ExprError here: the closed form exists and is too large to write down.
-            return self.by_terms(expr) if isinstance(expr, Sum) else expr
-        if closed.condition == ONE:
-            return closed.expr
-        return conditional(closed.condition, closed.expr, expr)
+            if isinstance(expr, Sum):
+                return self.sum(prepared)
+            largest = _largest(body, index, inside.facts, 1)
+        except ExprError:
+            # the closed form is too large to write down
+            return prepared
+        if largest is None:
+            return prepared
+        if not self.facts.proves_at_least(high, low):
+            largest = conditional(less_equal(low, high), largest, ZERO)
+        return self.simplify(largest)
 
-    def by_terms(self, expr: Sum) -> Expr:
-        """Close those terms of a sum that can be, and take constant factors out of the rest."""
-        terms = terms_of(expand(expr.body))
-        if len(terms) > 1:
-            parts = [summation(expr.index, expr.low, expr.high, term) for term in terms]
-            return add([self.reduction(part) if isinstance(part, Sum) else part for part in parts])
-        term = terms[0]
-        factors = (*term.factors, Num(term.coefficient)) if isinstance(term, Mul) else (term,)
-        outside = [f for f in factors if expr.index not in free_symbols(f)]
-        inside = [f for f in factors if expr.index in free_symbols(f)]
-        return multiply([*outside, Sum(expr.index, expr.low, expr.high, multiply(inside))])
+    def sum(self, expr: Reduction) -> Expr:
+        """Sum up the polynomials of a body, and take constant factors out of the rest."""
+        index, low, high = expr.index, expr.low, expr.high
+        closed: list[Expr] = []
+        loops: list[Expr] = []
+        for term in terms_of(expand(expr.body)):
+            inside, outside = _parted(term, index)
+            if coefficients_in(inside, index) is not None:
+                closed.append(term)
+            elif isinstance(inside, Conditional) and index not in free_symbols(inside.test):
+                sides = [summation(index, low, high, one) for one in (inside.then, inside.orelse)]
+                loops.append(outside * conditional(inside.test, *map(self.simplify, sides)))
+            else:
+                loops.append(outside * Sum(index, low, high, inside))
+        if not closed:
+            return add(loops)
+        total = self.polynomial(index, low, high, add(closed))
+        if total.size > MAX_CLOSED_SIZE:
+            return expr
+        return add([self.simplify(total), *loops])
+
+    def polynomial(self, index: str, low: Expr, high: Expr, body: Expr) -> Expr:
+        """Return the sum of a polynomial."""
+        filled = self.facts.proves_at_least(high, low)
+        last = high if filled else self.facts.largest((high, low - 1))
+        if index not in free_symbols(body):
+            total = body * (
+                last - low + 1 if filled else self.facts.largest((high - low + 1, ZERO))
+            )
+        else:
+            coefficients = coefficients_in(body, index)
+            assert coefficients is not None
+            total = sum_below(coefficients, last + 1) - sum_below(coefficients, low)
+        if filled or not _may_fail(body, index, self.facts):
+            return total
+        return conditional(less_equal(low, high), total, ZERO)
+
+
+def _parted(term: Expr, index: str) -> tuple[Expr, Expr]:
+    """Return the factors of a term that hold an index, and the others."""
+    factors = (*term.factors, num(term.coefficient)) if isinstance(term, Mul) else (term,)
+    inside = [factor for factor in factors if index in free_symbols(factor)]
+    return multiply(inside), multiply([one for one in factors if index not in free_symbols(one)])
+
+
+def _may_fail(expr: Expr, index: str, facts: Facts) -> bool:
+    """Tell whether a part without `index` could have no value, such as 1/N for N = 0.
+
+    A sum does not evaluate its body over an empty range, so its closed form must not either.
+    """
+    if not expr.children:
+        return False
+    if index not in free_symbols(expr):
+        doubtful: Expr = ONE
+        if isinstance(expr, Pow):
+            doubtful = ONE if _is_plain(expr) else expr.base
+        elif isinstance(expr, Division):
+            doubtful = expr.divisor
+        elif isinstance(expr, Log2):
+            doubtful = expr.argument
+        if not isinstance(doubtful, Num) and not facts.proves_at_least(doubtful, ONE):
+            return True
+    return any(_may_fail(child, index, facts) for child in expr.children)
+
+
+def _is_plain(expr: Pow) -> bool:
+    return isinstance(expr.exponent, Num) and expr.exponent.value >= 0
+
+
+def _largest(body: Expr, index: str, facts: Facts, direction: int) -> Expr | None:
+    """Return the greatest value of a body over a range that is not empty, or with -1 the least.
+
+    None where it is not known at which end of the range it lies. The `facts` know the range.
+    """
+    if index not in free_symbols(body):
+        return body
+    ends = facts.ranges[-1]
+    if isinstance(body, Conditional) and index not in free_symbols(body.test):
+        then = _largest(body.then, index, facts, direction)
+        orelse = _largest(body.orelse, index, facts, direction)
+        return None if then is None or orelse is None else conditional(body.test, then, orelse)
+    if isinstance(body, Max if direction > 0 else Min):
+        parts = [_largest(one, index, facts, direction) for one in body.children]
+        known = [part for part in parts if part is not None]
+        return body.rebuild(tuple(known)) if len(known) == len(parts) else None
+    way = _trend(body, index, facts)
+    if way is not None:
+        return at(body, index, ends.high if way * direction > 0 else ends.low)
+    inside, outside = _parted(body, index)
+    if outside != ONE:
+        sign = facts.sign(outside)
+        found = None if sign is None else _largest(inside, index, facts, direction * sign)
+        return None if found is None else outside * found
+    fixed = [term for term in terms_of(body) if index not in free_symbols(term)]
+    if fixed:
+        moving = add([term for term in terms_of(body) if index in free_symbols(term)])
+        found = _largest(moving, index, facts, direction)
+        return None if found is None else add([*fixed, found])
+    # what bends upwards only is greatest at one end or the other
+    coefficients = coefficients_in(body, index)
+    if coefficients is None or len(coefficients) != 3:
+        return None
+    if not facts.proves_at_least(coefficients[2] * direction, ZERO):
+        return None
+    both = at(body, index, ends.low), at(body, index, ends.high)
+    return facts.largest(both) if direction > 0 else facts.smallest(both)
+
+
+def _trend(expr: Expr, index: str, facts: Facts) -> int | None:
+    """Return 1 where `expr` never falls with an index, -1 where it never rises, else None."""
+    if index not in free_symbols(expr):
+        return 0
+    line = affine_in(expr, index)
+    if line is not None:
+        return facts.sign(line[0])
+    match expr:
+        case Add() | Max() | Min():
+            ways = {_trend(child, index, facts) for child in expr.children} - {0}
+            return ways.pop() if len(ways) == 1 else None
+        case Mul():
+            inside, outside = _parted(expr, index)
+            sign = facts.sign(outside)
+            if sign is None:
+                return None
+            if isinstance(inside, Mul):
+                if not all(facts.sign(factor) == 1 for factor in inside.factors):
+                    return None
+                ways = {_trend(factor, index, facts) for factor in inside.factors} - {0}
+                way = ways.pop() if len(ways) == 1 else None
+            else:
+                way = _trend(inside, index, facts)
+            return None if way is None else sign * way
+        case Pow() if _is_plain(expr) and facts.sign(expr.base) == 1:
+            return _trend(expr.base, index, facts)
+        case FloorDiv() | CeilDiv():
+            steady = index not in free_symbols(expr.divisor) and facts.sign(expr.divisor) == 1
+            return _trend(expr.dividend, index, facts) if steady else None
+        case Log2():
+            return _trend(expr.argument, index, facts)
+        case _:
+            return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from costdb.expr.exact import Rational, magnitude
 from costdb.expr.functions import (
     Conditional,
     Equal,
@@ -34,6 +33,7 @@ from costdb.expr.nodes import (
     scale,
     split_coefficient,
 )
+from costdb.expr.numbers import Rational, magnitude
 
 _COMPARE, _SUM, _PRODUCT, _SIGN, _POWER, _ATOM = range(6)
 _MAX_DECIMALS = 40

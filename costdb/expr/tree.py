@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeAlias, cast
 
-from costdb.expr.errors import ExprError
+from costdb.expr.numbers import ExprError
 
 MAX_DEPTH = 100
 """Levels of nesting: keeps every recursion over a tree clear of Python's limit."""

@@ -27,7 +27,7 @@ from costdb.expr import (
     sym,
 )
 from costdb.expr.functions import Conditional
-from costdb.expr.names import fresh_name
+from costdb.expr.names import fresh_name, replace_part
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul
 from costdb.process.distributions import Occupancy, Steps, Tidy, distribution
 from costdb.process.shapes import (
@@ -39,7 +39,6 @@ from costdb.process.shapes import (
     is_positive,
     is_whole,
     linear_in,
-    replace_part,
 )
 from costdb.process.vectors import (
     Entry,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from costdb.expr import Expr, free_symbols, num
-from costdb.expr.functions import Extreme, Reduction, Sum
+from costdb.expr.functions import Extreme, Sum
 from costdb.expr.nodes import (
     Add,
     CeilDiv,
@@ -113,12 +113,3 @@ def grows_by_its_range(expr: Expr, variable: str) -> bool:
         return False
     ends = [end for end in (expr.low, expr.high) if variable in free_symbols(end)]
     return len(ends) == 1 and is_monotone(ends[0], variable)
-
-
-def replace_part(expr: Expr, part: Expr, new: Expr) -> Expr:
-    """Return `expr` with `part` replaced by `new`, except inside reductions."""
-    if expr == part:
-        return new
-    if not expr.children or isinstance(expr, Reduction):
-        return expr
-    return expr.rebuild(tuple(replace_part(child, part, new) for child in expr.children))

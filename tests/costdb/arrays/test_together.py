@@ -16,7 +16,7 @@ from costdb.calibration.ranks.together import SECTION
 from costdb.calibration.ranks.together_fit import ALL, ARRAYS_OF, ONE, fit_together
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Priced
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import compare, evaluate_price
 from costdb.expr import Expr, num, sym
 from costdb.machines import Machine
 from costdb.machines.machine import machine_of
@@ -144,14 +144,18 @@ def machine(**factors: float) -> Machine:
     return machine_of(stated, "made up")
 
 
-def price(on: Machine, count: int, together: Expr | None, **sizes: int) -> float:
+def priced(on: Machine, count: int, together: Expr | None) -> Priced:
     region = Region(8, (num(count),), (num(8),))
     visits = Visit(region, "x"), Visit(region, "y")
     call = ArrayCall(ArrayOperation.COPY, "float64", num(count), visits[0], visits[1:])
     work = Statement((Access(region),), num(0), "copy", (call,), together)
-    priced = price_work(work, on)
-    assert isinstance(priced, Priced)
-    return float(evaluate_price(priced, sizes).mid) * 1e6
+    found = price_work(work, on)
+    assert isinstance(found, Priced)
+    return found
+
+
+def price(on: Machine, count: int, together: Expr | None, **sizes: int) -> float:
+    return float(evaluate_price(priced(on, count, together), sizes).mid) * 1e6
 
 
 @pytest.mark.parametrize("count", [250, 2000, 20_000, 200_000])
@@ -176,3 +180,12 @@ def test_between_measured_numbers_every_rank_adds_as_much() -> None:
     assert twice == pytest.approx(1.5 * (once - 1.0))
     assert five == pytest.approx((1 + 4 / 7 * 7.0) * (once - 1.0))
     assert all_of_them == pytest.approx(8.0 * (once - 1.0))
+
+
+def test_variants_on_other_numbers_of_ranks_are_compared() -> None:
+    shared = machine(p2=1.5, p8=8.0)
+    eight, two = (priced(shared, 200_000, num(ranks)) for ranks in (8, 2))
+    ratio = compare(eight, two, {})
+    assert ratio.mid == pytest.approx(
+        price(shared, 200_000, num(8)) / price(shared, 200_000, num(2))
+    )

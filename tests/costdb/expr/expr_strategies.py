@@ -50,7 +50,7 @@ def _compound(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
         pairs.map(lambda ab: less(*ab)),
         pairs.map(lambda ab: less_equal(*ab)),
         pairs.map(lambda ab: equal(*ab)),
-        pairs.map(lambda ab: gcd(*ab)),
+        st.tuples(divisors, divisors).map(lambda ab: gcd(*ab)),
         triples.map(lambda abc: conditional(*abc)),
         st.tuples(bounds, parts).map(lambda b: summation("i", *b[0], b[1] * sym("i"))),
         st.tuples(bounds, parts).map(lambda b: maximum_over("i", *b[0], b[1] + sym("i"))),

@@ -107,10 +107,12 @@ def test_comparisons_and_choices() -> None:
     assert less(N, N + 1) == num(1)
     assert equal(N, N + 1) == num(0)
     choice = conditional(less_equal(N, P), N / P, 7)
-    assert evaluate(choice, {"N": 1, "P": 4}) == Fraction(1, 4)
+    assert evaluate(choice, {"N": 1, "P": 4}) == 0.25
     assert evaluate(conditional(equal(P, 0), 0, N / P), {"N": 1, "P": 0}) == 0
     assert evaluate(gcd(N, P), {"N": -12, "P": 18}) == 6
-    assert gcd(Fraction(1, 2), Fraction(3, 4)) == num(Fraction(1, 4))
+    assert gcd(-12, 18) == num(6)
+    with pytest.raises(ExprError, match="not a whole number"):
+        gcd(Fraction(1, 2), 1)
 
 
 def test_empty_reductions_are_zero() -> None:
@@ -212,8 +214,8 @@ def test_sums_and_products_keep_their_value(parts: list, value: Fraction) -> Non
         product = product * (sym(name) + factor)
         expected_total += at[name] * factor
         expected_product *= at[name] + factor
-    assert evaluate(total, at) == expected_total
-    assert evaluate(product, at) == expected_product
+    assert evaluate(total, at) == pytest.approx(float(expected_total))
+    assert evaluate(product, at) == pytest.approx(float(expected_product))
 
 
 def test_a_branch_that_is_not_taken_need_not_have_a_value() -> None:

@@ -1,5 +1,3 @@
-from fractions import Fraction
-
 import pytest
 from hypothesis import given, settings
 
@@ -22,8 +20,8 @@ def test_text_reads_back_as_the_same_expression(expr: Expr) -> None:
         ("-2**2", -4),
         ("7 // 2 - 7 div -2", 7),
         ("-7 % 3 + (-7 mod 3)", 4),
-        ("1/3 + 0.1", Fraction(13, 30)),
-        ("2.5e-3*1e3", Fraction(5, 2)),
+        ("1/3 + 0.1", 13 / 30),
+        ("2.5e-3*1e3", 2.5),
         ("ceil(7/2)*8", 32),
         ("floor(-7/2)", -4),
         ("max(1, 2, 3) + min(4, 5)", 7),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.expr import Expr, evaluate, free_symbols, parse, substitute, to_text
+from costdb.expr import Expr, evaluate, free_symbols, parse, to_text
 from costdb.expr.functions import Reduction
 from costdb.process.model import Model, compile_model, load_model, price_model
 
@@ -61,13 +61,6 @@ def test_saturation_of_machine_repair_is_where_the_bounds_meet() -> None:
 @pytest.mark.parametrize("name", ["matmul", "psrs"])
 def test_evaluation_does_not_depend_on_the_sizes(name: str) -> None:
     assert not has_reductions(time_of(name))
-
-
-def test_the_cyclic_distribution_of_gauss_has_a_closed_form() -> None:
-    cyclic = compile_model(on_cluster("gauss"))
-    chosen = substitute(cyclic.T, {"cyclic": 1})
-    assert free_symbols(chosen) == {"N", "P"}
-    assert not has_reductions(chosen)
 
 
 @pytest.mark.parametrize("name", sorted(CHOICES))
@@ -154,7 +147,8 @@ def test_gauss_equals_elimination_by_hand(size: int, nodes: int) -> None:
     computed = [
         evaluate(time_of("gauss"), {"cyclic": choice, "N": size, "P": nodes}) for choice in (0, 1)
     ]
-    assert computed == gauss_by_hand(size, nodes, machine)
+    by_hand = [float(time) for time in gauss_by_hand(size, nodes, machine)]
+    assert computed == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_every_example_compiles_to_a_time_over_its_sizes() -> None:

@@ -1,0 +1,208 @@
+"""Evaluation against brute force, at one point and at many, short ranges and long ones."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from costdb.expr import (
+    Expr,
+    ExprError,
+    ceil_div,
+    evaluate,
+    maximum,
+    maximum_over,
+    num,
+    parse,
+    summation,
+    sym,
+)
+from costdb.expr.evaluate import CHUNK, MAX_ITERATIONS, Evaluator, Point, forget_sums
+from costdb.expr.functions import Comparison, Conditional, MaxOver, Sum
+from costdb.expr.nodes import Division, Pow
+from tests.costdb.expr.brute_force import brute_force
+from tests.costdb.expr.expr_strategies import NAMES, bindings, expressions
+
+ERRORS = (ZeroDivisionError, ValueError, AssertionError)
+
+
+def about(value: object) -> object:
+    return pytest.approx(float(value), rel=1e-11, abs=1e-11)  # type: ignore[arg-type]
+
+
+def decides_by_quotients(expr: Expr, within: bool = False) -> bool:
+    """Tell whether a decision, or a rounding, is over numbers that a float may not hold."""
+    decides = within or isinstance(expr, Comparison | Division)
+    tests = [expr.test] if isinstance(expr, Conditional) else []
+    numbers = [getattr(expr, one, 0) for one in ("value", "constant", "coefficient")]
+    if within and any(bin(Fraction(one).denominator).count("1") > 1 for one in numbers):
+        return True
+    if within and isinstance(expr, Pow) and expr.exponent == num(-1):
+        return True
+    return any(decides_by_quotients(child, decides or child in tests) for child in expr.children)
+
+
+@given(expressions, bindings)
+@settings(max_examples=400, deadline=None)
+def test_values_are_those_by_definition(expr: Expr, values: dict[str, int]) -> None:
+    assume(not decides_by_quotients(expr))
+    try:
+        expected = brute_force(expr, values)
+    except ERRORS:
+        with pytest.raises(ExprError):
+            evaluate(expr, values)
+        return
+    found = evaluate(expr, values)
+    assert found == about(expected)
+    if isinstance(found, int):
+        assert found == expected
+
+
+@given(expressions, st.sampled_from([Sum, MaxOver]), st.integers(-9, 9), st.integers(-1, 40))
+@settings(max_examples=300, deadline=None)
+def test_any_body_over_a_range_is_summed_term_by_term(
+    body: Expr, kind: type[Sum], low: int, length: int
+) -> None:
+    assume(not decides_by_quotients(body))
+    values = dict(zip(NAMES[1:], (3, -2), strict=True))
+    expr = kind(NAMES[0], num(low), num(low + length - 1), body)
+    try:
+        expected = brute_force(expr, values)
+    except ERRORS:
+        return
+    assert evaluate(expr, values) == about(expected)
+
+
+NESTS = [
+    "sum(k = 0, N - 2) min(ceil(N/P), max((N // ceil(N/P))*ceil(N/P) - k - 1, 0))",
+    "sum(k = 0, N - 1) ceil(min(N - k, ceil(N/P))*8 / 64)*k",
+    "sum(k = 0, N - 1) ceil(log2(P + k // ceil(N/P)))*(N - k)",
+    "sum(k = 1, N) if(k % 7 == 0, k*N, if(k < P, 3, k // 4))",
+    "sum(k = 0, N) if(k % 3, N / (k % 3), P)",
+    "sum(k = 0, N) if(k == P, 0, 1/(k - P))",
+    "sum(k = 0, N) ((k*k + 3*k) // 5 - (k*k) % 4)",
+    "sum(k = -N, N) ceil((2*k - 1)/3)*(-k) // 2",
+    "max(k = 0, N - 1) min(k, N - k)*(k % 3)",
+    "max(k = 0, N) (P*k - k*k)",
+    "sum(k = 1, N) sum(j = k, N) (j*k) % P",
+    "sum(k = 1, N) sum(j = k, 2*P) if(j % 2, j // k, sum(l = j, k) l % 3)",
+    "max(k = 0, N) sum(j = 1, k % 4) j*k",
+    "sum(k = 1, N) sum(j = 1, P) j*(P // 3)",
+    "sum(k = 1, N) if(k % 2, sum(j = k, N) N/(k % 2), 0)",
+    "sum(k = 1, N) max(j = 1, P - k) j % k",
+    "sum(N = 1, N, log2(N)) + log2(N)",
+]
+
+
+@pytest.mark.parametrize("text", NESTS)
+def test_nests_are_those_by_definition(text: str) -> None:
+    expr = parse(text)
+    for n, p in itertools.product((1, 2, 5, 16, 17, 33), (1, 2, 3, 7, 16)):
+        values = {"N": n, "P": p}
+        assert evaluate(expr, values) == about(brute_force(expr, values)), values
+
+
+def test_ranges_longer_than_a_chunk_are_whole() -> None:
+    expr = parse("sum(k = 0, N - 1) (k % P)*(k // P)")
+    for n in (CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK + 5):
+        expected = sum((k % 7) * (k // 7) for k in range(n))
+        assert evaluate(expr, {"N": n, "P": 7}) == expected
+    rows = parse("sum(i = 1, N) sum(j = 1, i % P) (i*j) % 5")
+    expected = sum(i * j % 5 for i in range(1, 3001) for j in range(1, i % 11 + 1))
+    assert evaluate(rows, {"N": 3000, "P": 11}) == expected
+
+
+def test_polynomials_take_no_loop() -> None:
+    powers = parse("sum(i = 1, N) sum(j = i, N) (i*j - 3*j)")
+    expected = sum(i * j - 3 * j for i in range(1, 31) for j in range(i, 31))
+    assert evaluate(powers, {"N": 30}) == expected
+    assert evaluate(parse("sum(i = 1, N) i**2"), {"N": 10**15}) == (
+        10**15 * (10**15 + 1) * (2 * 10**15 + 1) // 6
+    )
+
+
+def test_an_enumeration_ends() -> None:
+    endless = parse("sum(i = 1, N) log2(i)")
+    with pytest.raises(ExprError, match=f"'i' needs more than {MAX_ITERATIONS} terms"):
+        evaluate(endless, {"N": MAX_ITERATIONS + 1})
+
+
+@given(st.integers(1, 10**15), st.integers(1, 10**6), st.sampled_from((-1, 0, 1)))
+def test_block_boundaries_are_exact(size: int, ranks: int, beside: int) -> None:
+    total = size * ranks + beside
+    expected = -(-total // ranks) + total // ranks + total % ranks
+    block = parse("ceil(N/P) + N // P + N % P")
+    assert evaluate(block, {"N": total, "P": ranks}) == expected
+
+
+def test_fractions_of_a_block_are_exact() -> None:
+    # 0.1*N reaches a whole number exactly where floats fall short of it.
+    tenth = parse("floor(N*0.1*3/0.3)")
+    assert [evaluate(tenth, {"N": n}) for n in range(50)] == list(range(50))
+    assert evaluate(parse("N*0.1 + N*0.2 == 0.3"), {"N": 1}) == 1
+    cubes = parse("(N**3/3 + N**2/2 + N/6) // 1")
+    for n in range(200):
+        assert evaluate(cubes, {"N": n}) == sum(i * i for i in range(n + 1))
+
+
+def test_only_the_chosen_side_is_worked_out() -> None:
+    safe = parse("if(P == 0, 0, N // P + N/P)")
+    assert evaluate(safe, {"N": 4, "P": 0}) == 0
+    assert evaluate(summation("P", 0, 2, safe), {"N": 4}) == 8 + 4
+
+
+A, B, N = sym("a"), sym("b"), sym("n")
+FORMULAS = (
+    maximum(A * N + 3, B * N - A) / 7 + N * B,
+    A / B + B / A,
+    summation("i", 1, N, maximum(A * sym("i"), B)),
+    summation("i", 1, N, A * (sym("i") % 3) + B * ceil_div(sym("i"), 4)),
+    maximum_over("i", 1, N, A * (sym("i") % 3) - B),
+)
+VALUES = st.one_of(st.integers(0, 4), st.floats(0, 4))
+POINTS = st.lists(
+    st.fixed_dictionaries({"a": VALUES, "b": VALUES, "n": st.integers(0, 12)}),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(st.lists(st.sampled_from(FORMULAS), min_size=1, max_size=3), POINTS)
+def test_a_point_has_the_values_that_it_has_alone(
+    formulas: list[Expr], points: list[dict[str, int | float]]
+) -> None:
+    evaluator = Evaluator(formulas)
+    for point in points:
+        try:
+            forget_sums()
+            alone = [evaluate(formula, point) for formula in formulas]
+        except ExprError as error:
+            with pytest.raises(ExprError, match=str(error)):
+                evaluator.at(point)
+        else:
+            assert evaluator.at(point) == pytest.approx(alone, rel=1e-12)
+
+
+@given(POINTS)
+@example([{"a": 0.5, "b": 2.0, "n": 9}])
+def test_amounts_are_what_coefficients_are_multiplied_by(
+    points: list[dict[str, int | float]],
+) -> None:
+    expr = parse("sum(i = 1, n, a*(i % 3) + if(i < 5, a*b*i, b) + i // 2)")
+    assert isinstance(expr, Sum)
+    for point in points:
+        amounts = Point({"n": point["n"]}).amounts(expr, frozenset("ab"))
+        assert amounts is not None
+        products = {
+            (): 1,
+            ("a",): point["a"],
+            ("b",): point["b"],
+            ("a", "b"): point["a"] * point["b"],
+        }
+        total = sum(amount * products[names] for names, amount in amounts.items())
+        assert evaluate(expr, point) == pytest.approx(total, rel=1e-12)
+    assert Point({"n": 3}).amounts(parse("sum(i = 1, n, max(a, i))"), frozenset("a")) is None
