@@ -25,10 +25,10 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine
 from costdb.pgas import price_groups
-from costdb.pgas.applications import histogram
-from costdb.pgas.applications import sobel as sobel_groups
 from costdb.pgas.partition import Affinity, partition, remote_groups
 from costdb.work import Message, Pattern, RemoteElements
+from tests.papers.upc_programs import histogram
+from tests.papers.upc_programs import sobel as sobel_groups
 from transforms.distributions.block_or_cyclic import TRANSFORM as BLOCK_OR_CYCLIC
 from transforms.distributions.replicated import TRANSFORM as REPLICATED
 from transforms.distributions.row_or_column import TRANSFORM as ROW_OR_COLUMN

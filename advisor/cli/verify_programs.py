@@ -71,42 +71,24 @@ def verify_programs(
 
 
 def _keep(group: Sequence[ProgramVerdict], machine: Machine) -> None:
-    import platform
-    from datetime import UTC, datetime
-    from importlib.metadata import version
+    from advisor.verify.keep import Compared, keep, speed_up
 
-    from costdb.estimate import Ratio
-    from costdb.store import store_path
-    from costdb.store.database import writing
-    from costdb.store.evidence import Evidence, add_evidence
-
-    with writing(store_path()) as connection:
-        for one in group:
-            rewrite, before, after = one.rewrite, one.turns.before, one.turns.after
-            if rewrite is None or rewrite.change is None or one.result != "equal":
-                continue
-            measured = Ratio(
-                before.low_s / after.high_s,
-                before.seconds / after.seconds,
-                before.high_s / after.low_s,
-            )
-            circumstances = {
-                "date": datetime.now(UTC).isoformat(timespec="seconds"),
-                "library": f"mpi4py {version('mpi4py')}",
-                "python": platform.python_version(),
-                "ranks": str(one.case.ranks),
-                "file": Path(one.case.path).name,
-                "clock": "slowest rank, wall",
-                "of": "the whole program",
-                "title": rewrite.title,
-            }
-            found = Evidence(
-                machine.name,
+    found = []
+    for one in group:
+        rewrite, before, after = one.rewrite, one.turns.before, one.turns.after
+        if rewrite is None or rewrite.change is None or one.result != "equal":
+            continue
+        measured = speed_up(before.times_s, after.times_s)
+        found.append(
+            Compared(
+                Path(one.case.path).name,
                 rewrite.function,
                 rewrite.code,
+                rewrite.title,
                 dict(one.case.sizes),
                 rewrite.change.ratio,
                 measured,
-                circumstances,
+                "the whole program",
             )
-            add_evidence(connection, found)
+        )
+    keep(machine, group[0].case.ranks, found)

@@ -1,1 +1,1 @@
-"""The papers' experiments run on this machine: kernels and programs, predicted and measured."""
+"""Experiments described as documents, done on this machine: predicted, measured and published."""

@@ -52,12 +52,19 @@ def measure_program(case: ProgramCase, effort: Effort) -> tuple[Turns, ...]:
     CannotRunError
         mpi4py or a launcher is missing.
     """
-    launcher = _launcher()
+    launcher = find_launcher()
     pairs = [(one.source, one.exact) for one in case.rewrites] or [(case.source, True)]
     return tuple(_turns(launcher, case, source, exact, effort) for source, exact in pairs)
 
 
-def _launcher() -> str:
+def find_launcher() -> str:
+    """Return the command that starts ranks.
+
+    Raises
+    ------
+    CannotRunError
+        mpi4py or a launcher is missing.
+    """
     from costdb.calibration.launch import mpiexec
 
     found = mpiexec() if find_spec("mpi4py") is not None else None
@@ -66,6 +73,12 @@ def _launcher() -> str:
             "mpi4py or mpiexec is missing: pip install 'kernel-advisor[calibrate]'"
         )
     return found
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of ranks: one thread each, and nothing of another launcher's."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS_VARIABLES)}
+    return {**kept, **dict.fromkeys(THREADS, "1")}
 
 
 def _turns(launcher: str, case: ProgramCase, after: str, exact: bool, effort: Effort) -> Turns:
@@ -110,10 +123,9 @@ def _measured(launches: Sequence[Sequence[float]], equal: bool) -> Measured:
 
 def _launch(launcher: str, ranks: int, job: Path) -> str:
     """Run the ranks of one launch; return why that failed, if it did."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS_VARIABLES)}
     process = subprocess.Popen(
         [launcher, "-n", str(ranks), *command("advisor.verify.rank_worker", str(job))],
-        env={**kept, **dict.fromkeys(THREADS, "1")},
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

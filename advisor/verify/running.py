@@ -51,6 +51,11 @@ class Measured:
     failure: str = ""
     pages: float = 0.0
 
+    @property
+    def times_s(self) -> tuple[float, float, float]:
+        """The fastest sample, what is typical, the slowest."""
+        return self.low_s, self.seconds, self.high_s
+
 
 @dataclass(frozen=True, slots=True)
 class _Launch:

@@ -1,4 +1,4 @@
-"""Least-squares fits of the lines model: the six message regressions, scans and statements.
+"""Least-squares fits of the lines model, and the six message regressions.
 
 Import this only to calibrate or validate; it needs numpy (and scipy for non-negative fits).
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 from types import MappingProxyType
 
 import numpy as np
@@ -36,28 +35,6 @@ MESSAGE_MODELS: Mapping[str, Model] = MappingProxyType(
     }
 )
 """Time of one message; ``messages`` is 1 (or the number of equal messages, for S1 and M1)."""
-
-
-def _up_to_second_order(*columns: str) -> Model:
-    squares_and_products = combinations_with_replacement(columns, 2)
-    return (*((column,) for column in columns), *squares_and_products)
-
-
-SCAN_MODELS: Mapping[str, Model] = MappingProxyType(
-    {
-        "standard": _up_to_second_order("messages", "bytes", "operations"),
-        "lines": _up_to_second_order("messages", "bytes", "lines", "operations"),
-    }
-)
-"""Time of a scan, with second-order and cross terms; `standard` does without the lines."""
-
-STATEMENT_MODELS: Mapping[str, Model] = MappingProxyType(
-    {
-        "standard": (("operations",), ("accesses",)),
-        "lines": (("operations",), ("accesses",), ("lines",)),
-    }
-)
-"""Time of a local array statement: ``phi*operations`` and memory, by loads + stores and lines."""
 
 
 class FitError(ValueError):
@@ -198,9 +175,3 @@ def unexplained(microseconds: ArrayLike, predicted: ArrayLike) -> float:
     times = np.asarray(microseconds, dtype=np.float64)
     residual = np.sum((times - np.asarray(predicted, dtype=np.float64)) ** 2)
     return float(residual / np.sum((times - times.mean()) ** 2))
-
-
-def standard_error_us(microseconds: ArrayLike, predicted: ArrayLike) -> float:
-    """Return the root of the mean squared residual, the published ``s_e``, in microseconds."""
-    errors = np.asarray(microseconds, dtype=np.float64) - np.asarray(predicted, dtype=np.float64)
-    return float(np.sqrt(np.mean(errors**2)))

@@ -1,7 +1,6 @@
 """The PGAS model: references to shared data, grouped, each group at its pattern's rate.
 
-:mod:`costdb.pgas.model` prices groups, :mod:`costdb.pgas.partition` finds them from references,
-:mod:`costdb.pgas.applications` holds three published programs as references.
+:mod:`costdb.pgas.model` prices groups, :mod:`costdb.pgas.partition` finds them from references.
 """
 
 from costdb.pgas.model import price_groups, price_remote_group

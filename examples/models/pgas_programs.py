@@ -3,41 +3,48 @@
 Run ``python examples/models/pgas_programs.py`` to print the tables of docs/models/pgas.md.
 """
 
+import tomllib
+from pathlib import Path
+
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
-from costdb.expr import sym
 from costdb.machines import load_machine
 from costdb.pgas import price_groups
-from costdb.pgas.applications import histogram, matmul, sobel
+from costdb.pgas.document import program_of
 from costdb.pgas.partition import partition, remote_groups
-from costdb.pgas.references import Spread
 
 PLATFORMS = ("mupc", "mupc-cache", "bupc", "gupc-t3e")
 THREADS = (2, 4, 8, 12)
 
-N, T = sym("N"), sym("T")
+FOLDER = Path(__file__).parents[1] / "pgas"
 # The histogram makes 10 % of a million increments on each thread.
-PROGRAMS = {
-    "histogram": (histogram(N, T), 100_000),
-    "matmul": (matmul(N, T, Spread.CYCLIC), 240),
-    "sobel": (sobel(N, T), 2000),
+SIZES = {
+    "histogram": {"N": 1_000_000, "percent": 10},
+    "matmul": {"N": 240},
+    "sobel": {"N": 2000},
 }
+
+
+def interval_of(name):
+    """Return what one thread of a described program does between two sequence points."""
+    path = FOLDER / f"{name}.toml"
+    return program_of(tomllib.loads(path.read_text()), str(path)).interval_for({"spread": "cyclic"})
 
 
 def main() -> None:
     print("program    array  access  affinity  pattern")
-    for name, (interval, _) in PROGRAMS.items():
-        for group in partition(interval):
+    for name in SIZES:
+        for group in partition(interval_of(name)):
             access = "r" * group.reads + "w" * group.writes
             print(f"{name:10} {group.array:6} {access:7} {group.affinity:9} {group.pattern}")
     print()
     print("program    platform   " + "".join(f"{f'T={t}':>10}" for t in THREADS) + "   seconds")
-    for name, (interval, size) in PROGRAMS.items():
+    for name, sizes in SIZES.items():
         for platform in PLATFORMS:
-            priced = price_groups(remote_groups(interval), load_machine(platform))
+            priced = price_groups(remote_groups(interval_of(name)), load_machine(platform))
             if isinstance(priced, Missing):
                 raise SystemExit(f"{priced.what}; try: {priced.remedy}")
-            times = [evaluate_price(priced, {"N": size, "T": t}).mid for t in THREADS]
+            times = [evaluate_price(priced, {**sizes, "T": t}).mid for t in THREADS]
             print(f"{name:10} {platform:11}" + "".join(f"{time:10.3f}" for time in times))
 
 

@@ -3,21 +3,23 @@
 Run ``python examples/models/sorts.py`` to print the table of docs/models/smp.md.
 """
 
+from pathlib import Path
+
+from costdb.documents import load_description
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
-from costdb.expr import sym
 from costdb.machines import load_machine
-from costdb.smp import Sort, price_sort
 
+SORTS = Path(__file__).parents[1] / "sorts" / "sorts.toml"
 KEYS = (2**18, 2**20, 2**22)
 PROCESSORS = (2, 4, 8, 12)
 
 
 def main() -> None:
-    machine = load_machine("powerchallenge")
+    sorts = load_description(SORTS).on(load_machine("powerchallenge"))
     print("sort         n   p   good ms    bad ms  in range")
-    for sort in Sort:
-        priced = price_sort(sort, sym("n"), sym("p"), machine)
+    for sort in sorts.values("algorithm", {}):
+        priced = sorts.price({"algorithm": sort})
         if isinstance(priced, Missing):
             raise SystemExit(f"{priced.what}; try: {priced.remedy}")
         for n in KEYS:

@@ -17,12 +17,11 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import sym
 from costdb.machines import load_machine
 from costdb.pgas import price_groups
-from costdb.pgas.applications import histogram, matmul, sobel
 from costdb.pgas.document import program_of as references_of
 from costdb.pgas.partition import partition, remote_groups
 from costdb.pgas.references import Interval, Spread
-from costdb.smp import Sort, price_sort
 from costdb.subject import SubjectError
+from tests.papers.upc_programs import histogram, matmul, sobel
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -50,22 +49,6 @@ def estimate(path: str, machine: str, **chosen: str | int) -> Estimate:
 def known(priced: Priced | Missing) -> Priced:
     assert not isinstance(priced, Missing)
     return priced
-
-
-@pytest.mark.parametrize("sort", list(Sort))
-@settings(max_examples=15, deadline=None)
-@given(n=st.integers(1, 2**23), p=st.integers(1, 16))
-def test_described_sorts_are_the_sorts(sort: Sort, n: int, p: int) -> None:
-    machine = load_machine("powerchallenge")
-    expected = evaluate_price(
-        known(price_sort(sort, sym("n"), sym("p"), machine)), {"n": n, "p": p}
-    )
-    described = estimate("sorts/sorts.toml", "powerchallenge", algorithm=sort.value, n=n, p=p)
-    for end in ("low", "mid", "high"):
-        assert getattr(described, end) == pytest.approx(getattr(expected, end), rel=1e-12)
-    assert [term.label for term in described.terms] == [term.label for term in expected.terms]
-    assert described.in_range == expected.in_range
-    assert set(described.remarks) == set(expected.remarks)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)

@@ -14,7 +14,7 @@ from advisor.config.errors import wrong_use
 from advisor.config.machine import choose_machine
 
 if TYPE_CHECKING:
-    from costdb.validation.results import Section
+    from advisor.validation.results import Section
 
 
 def register(app: typer.Typer) -> None:
@@ -36,8 +36,8 @@ def _validate(
     from advisor.cli.progress import Bar
     from advisor.cli.subjects import problems_in_one_line
     from advisor.ranking.findings import calibration_of
-    from advisor.report.validation import ValidationReport, as_json, as_text
-    from advisor.validation.sections import Context, make_sections
+    from advisor.validation.results import ValidationReport, as_json, as_text
+    from advisor.validation.runner import Context, make_sections
     from costdb.machines import load_machine
 
     names = _names(only or ())
@@ -65,7 +65,7 @@ def _validate(
 
 def _keep(machine: str, section: Section) -> None:
     """Store what was found, which ``advise machine show`` tells of."""
-    from advisor.report.validation import section_document
+    from advisor.validation.results import section_document
     from costdb.store import store_path
     from costdb.store.database import writing
     from costdb.store.results import Result, add_result
@@ -77,10 +77,10 @@ def _keep(machine: str, section: Section) -> None:
 
 
 def _names(only: Sequence[str]) -> tuple[str, ...]:
-    from advisor.validation.sections import SECTIONS
+    from advisor.validation.experiments import SECTIONS
 
     for name in only:
-        if name not in SECTIONS:
+        if name not in SECTIONS and not name.endswith(".json"):
             raise wrong_use(
                 f"--only {name}: a validation has no such section, only {', '.join(SECTIONS)}"
             )

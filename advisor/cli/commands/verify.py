@@ -204,49 +204,25 @@ def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
 
 def _keep(group: list[Verdict], machine: Machine) -> None:
     """Store what was measured as evidence, so that later predictions can refer to it."""
-    import platform
-    from datetime import UTC, datetime
-    from importlib.metadata import version
-
-    from costdb.estimate import Ratio
+    from advisor.verify.keep import Compared, keep, speed_up
     from costdb.evaluate import compare
-    from costdb.store import store_path
-    from costdb.store.database import writing
-    from costdb.store.evidence import Evidence, add_evidence
 
     original = group[0]
     if original.variant.costed is None or original.measured.failure:
         return
-    circumstances = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "library": f"NumPy {version('numpy')}",
-        "python": platform.python_version(),
-        "ranks": "1",
-        "file": Path(original.case.path).name,
-        "clock": "process time, one thread",
-    }
-    with writing(store_path()) as connection:
-        for one in group[1:]:
-            if one.variant.costed is None or not one.judged or not one.measured.equal:
-                continue
-            before, after = original.measured, one.measured
-            measured = Ratio(
-                before.low_s / after.high_s,
-                before.seconds / after.seconds,
-                before.high_s / after.low_s,
+    priced, found = original.variant.costed.priced, []
+    for one in group[1:]:
+        if one.variant.costed is None or not one.judged or not one.measured.equal:
+            continue
+        found.append(
+            Compared(
+                Path(original.case.path).name,
+                one.case.kernel,
+                one.variant.code,
+                one.variant.title,
+                dict(one.case.sizes),
+                compare(priced, one.variant.costed.priced, one.case.sizes),
+                speed_up(original.measured.times_s, one.measured.times_s),
             )
-            predicted = compare(
-                original.variant.costed.priced, one.variant.costed.priced, one.case.sizes
-            )
-            add_evidence(
-                connection,
-                Evidence(
-                    machine.name,
-                    one.case.kernel,
-                    one.variant.code,
-                    dict(one.case.sizes),
-                    predicted,
-                    measured,
-                    {**circumstances, "title": one.variant.title},
-                ),
-            )
+        )
+    keep(machine, 1, found)

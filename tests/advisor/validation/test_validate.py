@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
-from statistics import fmean, mean
+from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -20,24 +19,39 @@ from hypothesis import strategies as st
 
 from advisor.cli.app import main
 from advisor.report.style import Style
-from advisor.report.validation import ValidationReport, as_json, as_text
-from advisor.validation import remote
-from advisor.validation.choices import CHOICES
-from advisor.validation.crossover import Pair, rows_of, threshold
-from advisor.validation.predicted import kernel_of
-from advisor.validation.programs import DISTRIBUTED, Ready
-from advisor.validation.ranks import (
-    Job,
-    Times,
-    examples_folder,
-    left_out,
-    run_in_rounds,
-    run_jobs,
+from advisor.validation import runner
+from advisor.validation.cases import Outcome
+from advisor.validation.experiments import (
+    FIGURES,
+    Case,
+    Experiment,
+    Figure,
+    Way,
+    load_experiment,
 )
-from advisor.validation.sections import SECTIONS, Context, make_sections
-from advisor.validation.worker import FEWEST, PATIENCE, WARM_UPS, Sample, timed, undisturbed
+from advisor.validation.figures import rows_of, threshold
+from advisor.validation.ranks import Job, Times, left_out, run_in_rounds, run_jobs
+from advisor.validation.results import (
+    CannotValidateError,
+    Row,
+    Section,
+    ValidationReport,
+    Verdict,
+    as_json,
+    as_text,
+)
+from advisor.validation.runner import Context, make_sections
+from advisor.validation.worker import (
+    FEWEST,
+    PATIENCE,
+    WARM_UPS,
+    Alone,
+    Sample,
+    repeated,
+    undisturbed,
+)
+from costdb.estimate import Estimate, Provenance, Seconds
 from costdb.machines import load_machine
-from costdb.validation.results import CannotValidateError, Row, Section, Verdict, percent
 
 ROOT = Path(__file__).parents[3]
 MPIEXEC = Path(sys.executable).with_name("mpiexec")
@@ -102,8 +116,7 @@ def test_what_was_found_is_stored_and_a_section_without_rows_is_not(
         "smp": Section("smp", "S", [row, replace(row, values={"e": float("inf")})]),
         "sorts": Section("sorts", "T", skipped="needs two cores"),
     }
-    for name, section in made.items():
-        monkeypatch.setattr(f"advisor.validation.fits.{name}", lambda context, it=section: it)
+    monkeypatch.setattr(runner, "do", lambda name, context: made[name])
     document = {**json.loads((ROOT / "machine_profiles" / "t3e.json").read_text()), "name": "here"}
     (tmp_path / "here.json").write_text(json.dumps(document))
     assert main(["machine", "import", str(tmp_path / "here.json")]) == 0
@@ -126,8 +139,7 @@ def test_an_explanation_tells_how_well_the_models_it_uses_hold(
         model: Section(model, "T", [Row(model, "o", "f", "", "", "1", one) for one in verdicts])
         for model in ("lines", "smp")
     }
-    for name, section in made.items():
-        monkeypatch.setattr(f"advisor.validation.fits.{name}", lambda context, it=section: it)
+    monkeypatch.setattr(runner, "do", lambda name, context: made[name])
     document = {**json.loads((ROOT / "machine_profiles" / "t3e.json").read_text()), "name": "here"}
     (tmp_path / "here.json").write_text(json.dumps(document))
     assert main(["machine", "import", str(tmp_path / "here.json")]) == 0
@@ -145,17 +157,18 @@ def test_an_explanation_tells_how_well_the_models_it_uses_hold(
 
 
 def test_without_mpi_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advisor.validation.ranks.find_spec", lambda name: None)
+    monkeypatch.setattr("advisor.verify.ranks.find_spec", lambda name: None)
     with pytest.raises(CannotValidateError, match=r"kernel-advisor\[calibrate\]"):
-        next(run_jobs([Job(("matmul held",), {"N": 4})]))
+        next(run_jobs([Job(("matmul held",), {"N": 4})], 2, 0.1))
 
 
 def test_a_section_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(context: Context) -> Section:
-        raise ZeroDivisionError("of\nall things")
+    def do(name: str, context: Context) -> Section:
+        if name == "smp":
+            raise ZeroDivisionError("of\nall things")
+        return Section("lines", "L")
 
-    monkeypatch.setattr("advisor.validation.fits.smp", broken)
-    monkeypatch.setattr("advisor.validation.fits.lines", lambda context: Section("lines", "L"))
+    monkeypatch.setattr(runner, "do", do)
     made = list(make_sections(("smp", "lines"), Context(load_machine("t3e"))))
     assert [one.name for one in made] == ["smp", "lines"]
     assert made[0].skipped == "failed: ZeroDivisionError('of\\nall things')"
@@ -164,38 +177,116 @@ def test_a_section_that_fails_costs_no_other_one(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("cores", [None, 0.1, 0.9])
 def test_a_disturbed_section_says_so(monkeypatch: pytest.MonkeyPatch, cores: float | None) -> None:
-    monkeypatch.setattr("advisor.validation.fits.lines", lambda context: Section("lines", "L"))
-    monkeypatch.setattr("advisor.validation.sections.Bystanders.busy_cores", lambda self: cores)
+    monkeypatch.setattr(runner, "do", lambda name, context: Section("lines", "L"))
+    monkeypatch.setattr("advisor.validation.runner.Bystanders.busy_cores", lambda self: cores)
     (made,) = make_sections(("lines",), Context(load_machine("t3e")))
     assert ["0.9 cores busy" in note for note in made.notes] == ([True] if cores == 0.9 else [])
 
 
-def test_every_section_can_be_found() -> None:
-    from importlib import import_module
+PROGRAM = """
+from types import SimpleNamespace
 
-    for place in SECTIONS.values():
-        module, _, function = place.partition(":")
-        assert callable(getattr(import_module(module), function))
+def fast(comm, sizes):
+    return SimpleNamespace(run=lambda: (1e-3 * sizes["n"], True))
+
+def slow(comm, sizes):
+    return SimpleNamespace(run=lambda: (4e-3, True))
+"""
 
 
-@given(st.dictionaries(st.integers(1, 30), st.tuples(st.integers(1, 9), st.integers(1, 9))))
-def test_a_threshold_is_where_the_scan_begins_to_win(
-    times: dict[int, tuple[int, int]],
+def test_an_experiment_of_ones_own_is_done_by_the_path_of_its_document(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = threshold([(b, *map(float, pair)) for b, pair in times.items()])
-    limits = [*sorted(times), 99]
+    monkeypatch.setattr("advisor.validation.ranks.examples_folder", lambda: tmp_path)
+    (tmp_path / "own.py").write_text(PROGRAM)
+    group = {"count": "n*1000", "threads": 2, "pattern": "local"}
+    ways = [
+        {"name": name, "references": [group], "program": f"own.py:{name}"}
+        for name in ("fast", "slow")
+    ]
+    case = {
+        "operation": "mine",
+        "sizes": {"n": [1, 2, 8]},
+        "ways": ways,
+        "figures": [{"kind": "order"}, {"kind": "error", "at_most": 0.5}],
+    }
+    stated = {"title": "t", "model": "pgas", "source": "s", "notes": [], "cases": [case]}
+    (tmp_path / "own.json").write_text(json.dumps({**stated, "seconds": 0.01}))
+    (made,) = make_sections((str(tmp_path / "own.json"),), Context(load_machine("mupc")))
+    assert not made.skipped and made.name == "own"
+    # both are predicted alike, so the order is right where it says that the second is no faster
+    assert [row.verdict.value for row in made.rows] == ["MISSES", "MISSES", "holds", "MISSES"]
+    assert made.rows[0].ours.startswith("fast < slow, 4.00x")
+    assert made.rows[3].operation == "mine" and "over 6 runs" in made.rows[3].ours
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("{", "not JSON"),
+        ('{"title": "t"}', '"model" is missing'),
+        (
+            '{"title": "t", "model": "m", "source": "s", "notes": [], "csaes": []}',
+            '/csaes: unknown key; did you mean "cases"',
+        ),
+        (
+            '{"title": "t", "model": "m", "source": "s", "notes": [], "cases": [{"operation": "o",'
+            '"sizes": {"n": ["x"]}, "ways": [], "figures": []}]}',
+            "/cases/0/sizes/n/0: expected a number",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_document_is_told_with_its_place(
+    tmp_path: Path, wrong: str, said: str
+) -> None:
+    path = tmp_path / "wrong.json"
+    path.write_text(wrong)
+    with pytest.raises(CannotValidateError, match=said) as raised:
+        load_experiment(str(path))
+    assert str(raised.value).startswith(f"{path}: ") and "\n" not in str(raised.value)
+    with pytest.raises(CannotValidateError, match="No such file"):
+        load_experiment(str(tmp_path / "none.json"))
+
+
+@given(st.dictionaries(st.integers(1, 30), st.booleans()))
+def test_a_threshold_is_where_the_second_way_begins_to_win(wins: dict[int, bool]) -> None:
+    limits = [*sorted(wins), 99]
 
     def exceptions(limit: int) -> int:
-        return sum((scan < shifts) != (b >= limit) for b, (shifts, scan) in times.items())
+        return sum(won != (size >= limit) for size, won in wins.items())
 
     least = min(map(exceptions, limits))
     wanted = next(limit for limit in limits if exceptions(limit) == least)
-    assert found == (None if wanted == 99 else wanted)
+    assert threshold(wins) == (None if wanted == 99 else wanted)
+
+
+def estimate(seconds: float) -> Estimate:
+    low, mid, high = (Seconds(seconds * factor) for factor in (0.9, 1, 1.1))
+    return Estimate(low, mid, high, (), Provenance.MEASURED, True)
+
+
+def figures(
+    kind: str, at_b: dict[int, tuple[tuple[float, float], tuple[float, float]]], **more: Any
+) -> list[Row]:
+    """Return the figures of two ways, predicted and measured in seconds at each b."""
+    figure = Figure(kind, **more)
+    sizes = tuple({"b": b} for b in at_b)
+    case = Case("box sum", sizes, (Way("shifts"), Way("scan")), (figure,))
+    found = [
+        Outcome(
+            case,
+            {"b": b},
+            tuple(estimate(one) for one in predicted),
+            tuple(Times(one, (one, one)) for one in taken),
+        )
+        for b, (predicted, taken) in at_b.items()
+    ]
+    return list(rows_of(Experiment("e", "t", "m", "s", (), 1, 1, 0.1, (case,), None), found))
 
 
 def test_a_wrong_threshold_says_what_it_costs() -> None:
-    pairs = [Pair(b, (1.0 * b, 5.5), (1.0 * b, 7.5)) for b in range(2, 12)]
-    crossing, decisions = rows_of("box sum", pairs)
+    pairs = {b: ((1.0 * b, 5.5), (1.0 * b, 7.5)) for b in range(2, 12)}
+    crossing, decisions = figures("threshold", pairs, over="b")
     assert crossing.verdict is Verdict.MISSES
     assert crossing.ours == "8, predicted 6"
     # at b = 6 the scan takes 7.5 and shifts 6; at 7 and 8 they are too near to be judged
@@ -203,71 +294,43 @@ def test_a_wrong_threshold_says_what_it_costs() -> None:
     assert decisions.values == {"right": 7.0, "judged": 8.0}
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=lambda one: f"{one.program} {one.kernel}")
-def test_ways_are_other_distributions_of_one_kernel_and_have_programs(choice: Any) -> None:
-    path = examples_folder() / choice.file
-    kernels = [kernel_of(path, choice.kernel, way.changes)[0] for way in choice.ways]
-    specs = [{name: array.spec for name, array in one.arrays.items()} for one in kernels]
-    assert specs[0] != specs[1] and kernels[0].body == kernels[1].body
-    for way, kernel in zip(choice.ways, kernels, strict=True):
-        assert way.program in DISTRIBUTED
-        meshes = {array.spec.mesh.axes for array in kernel.arrays.values()}
-        assert {extent for axes in meshes for _, extent in axes} <= {2, "P"}
-
-
 def test_thresholds_agree_where_only_ties_lie_between() -> None:
-    pairs = [Pair(b, (1.0 * b, 6.5), (1.0 * b, 7.2)) for b in range(2, 12)]
-    crossing, _ = rows_of("box sum", pairs)
+    pairs = {b: ((1.0 * b, 6.5), (1.0 * b, 7.2)) for b in range(2, 12)}
+    crossing, _ = figures("threshold", pairs, over="b")
     assert crossing.ours == "8, predicted 7" and crossing.verdict is Verdict.HOLDS
 
 
-def test_an_example_that_was_changed_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "matmul.py"
-    file.write_text((examples_folder() / "matmul.py").read_text().replace("rank=16", "rank=8"))
-    with pytest.raises(CannotValidateError, match="another version"):
-        kernel_of(file, "matmul", CHOICES[0].first.changes)
+times = st.floats(1e-6, 1e3)
 
 
-@needs_mpi
-def test_programs_give_what_the_kernels_give_that_are_priced() -> None:
-    done = subprocess.run(
-        [MPIEXEC, "-n", "2", sys.executable, "tests/validation_twins.py"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "the same on 2" in done.stdout
-
-
-@needs_mpi
-def samples(*calm: bool) -> list[Sample]:
-    return [Sample(float(number), one) for number, one in enumerate(calm)]
+@given(st.tuples(times, times), st.tuples(times, times))
+def test_what_is_predicted_as_it_is_measured_holds(
+    predicted: tuple[float, float], taken: tuple[float, float]
+) -> None:
+    for kind in ("order", "error", "inside"):
+        for row in figures(kind, {1: (taken, taken)}, at_most=0.01):
+            assert row.verdict is not Verdict.MISSES
+    (order,) = figures("order", {1: (predicted, taken)})
+    apart = max(taken) >= 1.1 * min(taken)
+    same = (predicted[0] < predicted[1]) == (taken[0] < taken[1])
+    assert order.verdict is (Verdict.of(same) if apart else Verdict.UNJUDGED)
+    (error,) = figures("error", {1: (predicted, taken)}, at_most=0.2)
+    mean = sum(abs(told / own - 1) for told, own in zip(predicted, taken, strict=True)) / 2
+    assert error.values["mean_error"] == pytest.approx(mean)
+    assert error.verdict is Verdict.of(mean <= 0.2)
+    assert set(FIGURES) > {"order", "error", "inside"}
 
 
 @given(st.lists(st.booleans(), max_size=12))
 def test_disturbed_repetitions_count_only_where_there_are_too_few_others(calm: list[bool]) -> None:
-    kept = undisturbed(samples(*calm))
+    kept = undisturbed([Sample(float(number), one) for number, one in enumerate(calm)])
     expected = [number for number, one in enumerate(calm) if one]
     assert kept == (expected if len(expected) >= FEWEST else list(range(len(calm))))
-
-
-class Alone:
-    """A communicator of one rank, and a clock of the processor that a test stops."""
-
-    def Barrier(self) -> None:  # noqa: N802
-        pass
-
-    def allreduce(self, value: Any, op: Any) -> Any:
-        return value
 
 
 def test_what_is_disturbed_is_done_again_until_patience_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("mpi4py")
     stolen = iter([0, 0, 9, 9, 9, *[0] * 99])  # 2 warm-ups, then 3 repetitions off the core
     clock = {"passed": 0, "ran": 0}
 
@@ -277,24 +340,26 @@ def test_what_is_disturbed_is_done_again_until_patience_ends(
 
     monkeypatch.setattr("time.perf_counter_ns", lambda: clock["passed"])
     monkeypatch.setattr("time.process_time_ns", lambda: clock["ran"])
-    (taken,) = timed([Ready(run)], Alone(), seconds=0.03)
+    taken = repeated(SimpleNamespace(run=run), Alone(), seconds=0.03)
     assert [sample.calm for sample in taken[:4]] == [False] * 3 + [True]
-    assert undisturbed(taken) == [1000.0] * (len(taken) - 3)
+    assert undisturbed(taken) == pytest.approx([1e-3] * (len(taken) - 3))
     assert sum(sample.calm for sample in taken) >= FEWEST
     stolen = iter([9] * 200)
-    (taken,) = timed([Ready(run)], Alone(), seconds=0.1)
-    assert undisturbed(taken) == [10_000.0] * len(taken)
-    assert len(taken) + WARM_UPS == 1 + int(PATIENCE * 0.1 / 0.01)
-    times = Times(1.0, 1.0, 1.0, 5, 3), Times(1.0, 1.0, 1.0, 7, 0)
-    assert left_out(times[1:]) == () and "3 of 15" in left_out(times)[0]
+    taken = repeated(SimpleNamespace(run=run), Alone(), seconds=0.1)
+    assert undisturbed(taken) == pytest.approx([1e-2] * len(taken))
+    assert len(taken) + WARM_UPS == pytest.approx(1 + PATIENCE * 0.1 / 0.01, abs=1)
+    some = Times(1.0, (1.0,) * 5, 3), Times(1.0, (1.0,) * 7)
+    assert left_out(some[1:]) == () and "3 of 15" in left_out(some)[0]
 
 
-def test_ways_of_a_job_are_timed_on_ranks_and_failures_told() -> None:
-    jobs = [Job(("matmul gathered", "matmul held"), {"N": 8})]
-    ((gathered, held),) = run_jobs(jobs, seconds=0.01)
+@needs_mpi
+def test_programs_of_a_job_are_timed_on_ranks_and_failures_told() -> None:
+    file = "studies/distributions.py"
+    jobs = [Job((f"{file}:matmul_gathered", f"{file}:matmul_held"), {"N": 8})]
+    ((gathered, held),) = run_jobs(jobs, 2, seconds=0.01)
     for times in (gathered, held):
-        assert 0 < times.low_us <= times.median_us <= times.high_us
-    found = run_jobs([*jobs, Job(("no such program",), {})], seconds=0.01)
+        assert 0 < times.taken_s[0] <= times.seconds <= times.taken_s[-1]
+    found = run_jobs([*jobs, Job((f"{file}:no_such_program",), {})], 2, seconds=0.01)
     next(found)
     with pytest.raises(CannotValidateError, match=r"after 1 of 2 jobs: KeyError"):
         next(found)
@@ -305,70 +370,17 @@ def test_rounds_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = [(9.0, 2.0), (3.0, 2.0), (2.0, 2.0), (4.0, 2.0), (3.0, 8.0)]
     asked: list[float] = []
 
-    def run(jobs: Sequence[Job], seconds: float) -> Iterator[tuple[Times, ...]]:
-        asked.extend([len(jobs), seconds])
-        for us in (us for both in rounds for us in both):
-            yield (Times(us, us - 1, us + 1, 5, 1, (us - 0.5, us + 0.5)),)
+    def run(jobs: Sequence[Job], ranks: int, seconds: float) -> Iterator[tuple[Times, ...]]:
+        asked.extend([len(jobs), ranks, seconds])
+        for taken in (one for both in rounds for one in both):
+            yield (Times(taken, (taken,), 1),)
 
     monkeypatch.setattr("advisor.validation.ranks.run_jobs", run)
     jobs = [Job((name,), {}) for name in "ab"]
     told: list[float] = []
-    assert run_in_rounds(jobs, told.append, 0.3) == [
-        (Times(fmean([3.0, 3.0, 4.0]), 1.0, 10.0, 25, 5, (2.5, 3.5)),),
-        (Times(2.0, 1.0, 9.0, 25, 5, (1.5, 2.5)),),
+    assert run_in_rounds(jobs, 2, 0.3, 5, told.append) == [
+        (Times(fmean([3.0, 3.0, 4.0]), (2.0, 3.0, 3.0, 4.0, 9.0), 5),),
+        (Times(2.0, (2.0, 2.0, 2.0, 2.0, 8.0), 5),),
     ]
-    assert asked == [10, pytest.approx(0.06)]
+    assert asked == [10, 2, pytest.approx(0.06)]
     assert told == [number / 10 for number in range(1, 11)]
-
-
-@pytest.mark.parametrize(("drawn", "ranks"), [(1, 2), (3, 2), (4, 3)])
-def test_the_slowest_rank_draws_most_elements_of_others(drawn: int, ranks: int) -> None:
-    # draws of one rank, each of an element of its own (0) or of another rank, all as likely
-    of_a_rank = [
-        sum(owner > 0 for owner in all_of) for all_of in product(range(ranks), repeat=drawn)
-    ]
-    brute = mean(max(those) for those in product(of_a_rank, repeat=ranks))
-    assert remote.most_of_others(drawn, ranks) == pytest.approx(brute)
-
-
-@pytest.fixture
-def one_case(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(remote, "_products", lambda: iter(()))
-    monkeypatch.setattr(remote, "_edges", lambda: iter(()))
-    yield
-
-
-@needs_mpi
-def test_remote_programs_are_run_and_judged(one_case: None) -> None:
-    # a machine whose every remote reference takes decades of what this one needs
-    told: list[float] = []
-    machine = replace(load_machine("bupc"), name="here")
-    section = remote.remote(Context(machine, lambda doing, share: told.append(share)))
-    assert [row.verdict for row in section.rows] == [Verdict.MISSES] * 3
-    assert all(row.values["predicted_us"] > row.values["private_us"] for row in section.rows)
-    assert told[-1] == 1
-    assert section.rows[0].paper == f"up to {percent(0.098)}"
-
-
-def test_a_machine_without_rates_is_told() -> None:
-    with pytest.raises(CannotValidateError):
-        remote.remote(Context(load_machine("sp2")))
-
-
-def test_of_box_sums_only_what_is_compared_is_run(monkeypatch) -> None:
-    """Scans along one axis alone are proposed too, and took half of the time of the section."""
-    from advisor.validation import crossover
-    from advisor.verify import running
-
-    machine = load_machine("t3e")
-    kernel, _ = kernel_of(examples_folder() / "box_sum.py", "box_sum")
-    ran: list[tuple[str, ...]] = []
-
-    def measured(case, effort):
-        ran.append(tuple(variant.title for variant in case.variants))
-        return [running.Measured(1.0, 1.0, 1.0, True) for _ in case.variants]
-
-    monkeypatch.setattr(running, "measure", measured)
-    monkeypatch.setattr(crossover, "keep", lambda *_: None)
-    assert [pair.b for pair in crossover._sequential(500, machine)] == list(crossover.BOXES)
-    assert set(ran) == {("as written", crossover._by_scan(kernel)[1])}

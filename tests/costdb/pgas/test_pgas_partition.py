@@ -13,7 +13,6 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import load_machine
 from costdb.pgas import price_groups, served_pattern
-from costdb.pgas.applications import histogram, matmul, sobel
 from costdb.pgas.partition import (
     CLOSE_ELEMENTS,
     Affinity,
@@ -34,6 +33,7 @@ from costdb.pgas.references import (
     affine,
 )
 from costdb.work import Pattern, RemoteGroup
+from tests.papers.upc_programs import histogram, matmul, sobel
 
 PUBLISHED = json.loads((Path(__file__).parents[2] / "data" / "pgas_upc.json").read_text())
 PLATFORMS = tuple(PUBLISHED["rates"])

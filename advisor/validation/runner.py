@@ -1,41 +1,29 @@
-"""The sections of a validation, by name; each is imported only when it is made."""
+"""Doing experiments: each becomes a section of the report, or says why it cannot be done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
-from types import MappingProxyType
 
+from advisor.validation.experiments import SECTIONS, load_experiment
+from advisor.validation.results import CannotValidateError, Row, Section
 from costdb.calibration.host.bystanders import Bystanders
+from costdb.calibration.host.cores import usable_cores
 from costdb.machines import Machine
-from costdb.validation.results import CannotValidateError, Section
-
-SECTIONS: Mapping[str, str] = MappingProxyType(
-    {
-        "lines": "advisor.validation.fits:lines",
-        "smp": "advisor.validation.fits:smp",
-        "sorts": "advisor.validation.fits:sorts",
-        "crossover": "advisor.validation.crossover:crossover",
-        "pgas": "advisor.validation.remote:remote",
-        "choices": "advisor.validation.choices:choices",
-    }
-)
-"""In the order of a report: module and function."""
 
 _NOTICEABLE_CORES = 0.15
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a section is made with.
+    """What an experiment is done with.
 
     Attributes
     ----------
     machine : Machine
         The profile of the machine that this runs on.
     progress : callable
-        Told what is being done, and which share of the section is, from 0 to 1.
+        Told what is being done, and which share of the experiment is, from 0 to 1.
     """
 
     machine: Machine
@@ -61,18 +49,50 @@ def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
 
 
 def _made(name: str, context: Context) -> Section:
-    module, _, function = SECTIONS[name].partition(":")
     try:
-        made: Section = getattr(import_module(module), function)(context)
+        return do(name, context)
     except CannotValidateError as problem:
         return Section(name, name, skipped=str(problem))
     except ImportError as error:
         return Section(name, name, skipped=f"{error.name or error} is missing")
     except Exception as error:
-        # whatever is wrong with one section, the others are worth having
+        # whatever is wrong with one experiment, the others are worth having
         reason = str(error) if isinstance(error, ValueError) else repr(error)
         return Section(name, name, skipped=f"failed: {' '.join(reason.split())}")
-    return made
+
+
+def do(name: str, context: Context) -> Section:
+    """Do the experiment of a name, or of a document's path.
+
+    Raises
+    ------
+    CannotValidateError
+        The document cannot be used, or the machine has too few cores.
+    """
+    experiment = load_experiment(name)
+    if usable_cores() < experiment.cores:
+        raise CannotValidateError(f"{experiment.name} needs {experiment.cores} cores")
+    rows: list[Row] = []
+    notes: list[str] = [*experiment.notes]
+    skipped: list[str] = []
+    context.progress(experiment.name, 0.0)
+    if experiment.samples is not None:
+        from advisor.validation.samples import rows_of_samples
+
+        machine = context.machine
+        rows += rows_of_samples(experiment, experiment.samples, machine, skipped.append)
+    if experiment.cases:
+        from advisor.validation.cases import outcomes
+        from advisor.validation.figures import rows_of
+        from advisor.validation.ranks import left_out
+
+        def progress(share: float) -> None:
+            context.progress(experiment.name, share)
+
+        found = list(outcomes(experiment, context.machine, progress, skipped.append))
+        rows += rows_of(experiment, found)
+        notes += left_out(times for one in found for times in one.measured)
+    return Section(experiment.name, experiment.title, tuple(rows), tuple(notes), "; ".join(skipped))
 
 
 def _disturbed(busy_cores: float | None) -> tuple[str, ...]:

@@ -8,22 +8,27 @@ are in its cache and all are awake when the next superstep begins: that is at a 
 
 from __future__ import annotations
 
+import resource
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 from numba import njit, prange, set_num_threads
 from numpy.typing import NDArray
 
-from costdb.smp.sorts import DIGIT_BITS, KEY_BITS, SAMPLES_PER_PROCESSOR, Sort
+KEY_BITS = 32
+DIGIT_BITS = 6
+SAMPLES_PER_PROCESSOR = 100
+SEED = 20_261_121
 
 Keys = NDArray[np.int64]
 
 COPY, TRANSPOSE, BACK, SHIFTED, COUNT, PREFIX, OFFSETS, MOVE = range(8)
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit
 def _bucket(key: int, digit: int, limits: Keys) -> int:
     """Return the digit of a key, or where there are limits the bucket between them."""
     if digit >= 0:
@@ -35,7 +40,7 @@ def _bucket(key: int, digit: int, limits: Keys) -> int:
     return found
 
 
-@njit(cache=True)  # type: ignore[untyped-decorator]
+@njit
 def _share(
     kind: int, me: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
 ) -> None:
@@ -90,7 +95,7 @@ def _share(
             counters[me, bucket] += 1
 
 
-@njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(parallel=True)
 def _superstep(
     kind: int, source: Keys, target: Keys, digit: int, limits: Keys, counters: Keys
 ) -> None:
@@ -99,7 +104,7 @@ def _superstep(
         _share(kind, np.int64(me), source, target, digit, limits, counters)
 
 
-@njit(parallel=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(parallel=True)
 def _sort_parts(keys: Keys, begins: Keys) -> None:
     """Sort the keys from each place up to the next, each part by a processor of its own."""
     for part in prange(begins.size - 1):
@@ -117,7 +122,7 @@ class Run:
         All supersteps so far.
     displaced : int
         How many times one of its threads had to leave a core to another process, from the barrier
-        before a superstep to its end; 0 where the system does not tell.
+        before a superstep to its end.
     """
 
     processors: int
@@ -142,25 +147,7 @@ class Run:
 
 def _displaced() -> int:
     """Return how many times the system took a core from a thread of this process."""
-    try:
-        import resource
-    except ImportError:  # pragma: no cover - not on POSIX systems
-        return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
-
-
-def run_sort(sort: Sort, keys: Keys, processors: int) -> tuple[Keys, Run]:
-    """Sort keys and return them with what the supersteps took.
-
-    Parameters
-    ----------
-    keys : array of int64, shape (n,)
-        From 0 on, below ``2**KEY_BITS``; `n` a multiple of twice the processors.
-    """
-    set_num_threads(processors)
-    run = Run(processors)
-    made = {Sort.RADIX: _radix, Sort.SAMPLE: _sample, Sort.COLUMN: _column}[sort](run, keys)
-    return made, run
 
 
 def _radix(run: Run, keys: Keys) -> Keys:
@@ -210,7 +197,35 @@ def _column(run: Run, keys: Keys) -> Keys:
     return there
 
 
-def _counters(processors: int, buckets: int) -> Any:
+def _counters(processors: int, buckets: int) -> NDArray[np.int64]:
     # whole lines for each processor, so that counting is not fought over
-    made: Any = np.ones((processors, -(-buckets // 8) * 8), np.int64)
-    return made
+    return np.ones((processors, -(-buckets // 8) * 8), np.int64)
+
+
+SORTS = {"radix": _radix, "sample": _sample, "column": _column}
+
+
+def run_sort(name: str, keys: Keys, processors: int) -> tuple[Keys, Run]:
+    """Sort keys and return them with what the supersteps took.
+
+    Parameters
+    ----------
+    keys : array of int64, shape (n,)
+        From 0 on, below ``2**KEY_BITS``; `n` a multiple of twice the processors.
+    """
+    set_num_threads(processors)
+    run = Run(processors)
+    return SORTS[name](run, keys), run
+
+
+def _ready(comm, sizes, name):
+    keys = np.random.default_rng(SEED).integers(0, 2**KEY_BITS, sizes["n"])
+
+    def run():
+        _, made = run_sort(name, keys, sizes["p"])
+        return made.microseconds * 1e-6, made.displaced == 0
+
+    return SimpleNamespace(run=run)
+
+
+radix, sample, column = (partial(_ready, name=name) for name in SORTS)

@@ -1,4 +1,4 @@
-"""What a validation measured of two ways, stored as evidence for later findings."""
+"""What was measured of two ways to do one thing, stored as evidence for later findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,17 @@ from costdb.store.evidence import Evidence, add_evidence
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A kernel and a rewrite of it, by file, rule and title: predicted and measured speed-up."""
+    """A kernel or program and a rewrite of it: predicted and measured speed-up.
+
+    Attributes
+    ----------
+    file, kernel, code, title : str
+        By which findings are known again.
+    sizes : mapping of str to number
+    predicted, measured : Ratio
+    of : str
+        What was measured, where that is more than the kernel.
+    """
 
     file: str
     kernel: str
@@ -26,18 +36,32 @@ class Compared:
     sizes: Mapping[str, int | float]
     predicted: Ratio
     measured: Ratio
+    of: str = ""
+
+
+Times = tuple[float, float, float]
+"""The least, what is typical, the greatest."""
+
+
+def speed_up(before: Times, after: Times) -> Ratio:
+    """Return how many times faster one is than the other, as sure as their samples make it."""
+    (low, mid, high), (then_low, then_mid, then_high) = before, after
+    return Ratio(low / then_high, mid / then_mid, high / then_low)
 
 
 def keep(machine: Machine, ranks: int, found: Iterable[Compared]) -> None:
     """Store comparisons with the circumstances of this process, if it runs on that machine."""
     if not machine.may_be_here:
         return
+    library, clock = (
+        ("numpy", "process time, one thread") if ranks == 1 else ("mpi4py", "slowest rank, wall")
+    )
     circumstances = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "library": f"NumPy {version('numpy')}",
+        "library": f"{library} {version(library)}",
         "python": platform.python_version(),
         "ranks": str(ranks),
-        "clock": "process time, one thread" if ranks == 1 else "slowest rank, from a barrier on",
+        "clock": clock,
     }
     with writing(store_path()) as connection:
         for one in found:
@@ -48,6 +72,11 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared]) -> None:
                 dict(one.sizes),
                 one.predicted,
                 one.measured,
-                {**circumstances, "file": one.file, "title": one.title},
+                {
+                    **circumstances,
+                    "file": one.file,
+                    "title": one.title,
+                    **({"of": one.of} if one.of else {}),
+                },
             )
             add_evidence(connection, evidence)

@@ -1,0 +1,211 @@
+"""The cases of an experiment, predicted and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from advisor.analysis.lower import Unpriced
+from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Transform
+from advisor.ranking.compare import cost
+from advisor.transform_registry import transforms
+from advisor.validation.experiments import Case, Experiment, Way
+from advisor.validation.ranks import Job, Times, examples_folder, run_in_rounds
+from advisor.validation.results import CannotValidateError
+from advisor.verify.cases import alone, case_of
+from advisor.verify.keep import Compared, keep, speed_up
+from advisor.verify.running import Effort, measure
+from costdb.documents import load_description
+from costdb.estimate import Estimate, Missing, Priced, Seconds
+from costdb.evaluate import compare, evaluate_price
+from costdb.machines import Machine
+from costdb.pgas.model import price_groups
+from costdb.subject import SubjectError
+
+Sizes = Mapping[str, int]
+_EFFORT = Effort(launches=2, repetitions=9, seconds=0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a case at some sizes: of each way what was predicted, and what it took."""
+
+    case: Case
+    sizes: Sizes
+    predicted: tuple[Estimate, ...]
+    measured: tuple[Times, ...]
+
+    @property
+    def mids_s(self) -> tuple[float, ...]:
+        """What each way is predicted to take."""
+        return tuple(one.mid for one in self.predicted)
+
+    @property
+    def taken_s(self) -> tuple[float, ...]:
+        """What each way took."""
+        return tuple(one.seconds for one in self.measured)
+
+
+def outcomes(
+    experiment: Experiment,
+    machine: Machine,
+    progress: Callable[[float], object],
+    skip: Callable[[str], None],
+) -> Iterator[Outcome]:
+    """Yield what becomes of all cases; `skip` is told why those on some ranks have nothing.
+
+    What was measured of two ways of a kernel is kept as evidence.
+    """
+    for ranks in dict.fromkeys(case.ranks for case in experiment.cases):
+        cases = [case for case in experiment.cases if case.ranks == ranks]
+        try:
+            made = list(_on_ranks(experiment, cases, ranks, machine, progress))
+        except (CannotValidateError, SubjectError) as problem:
+            skip(str(problem))
+            continue
+        keep(machine, ranks, (one for _, one in made if one is not None))
+        yield from (outcome for outcome, _ in made)
+
+
+def _on_ranks(
+    experiment: Experiment,
+    cases: Sequence[Case],
+    ranks: int,
+    machine: Machine,
+    progress: Callable[[float], object],
+) -> Iterator[tuple[Outcome, Compared | None]]:
+    each = [(case, sizes) for case in cases for sizes in case.sizes]
+    priced = [tuple(_price(case, way, sizes, machine) for way in case.ways) for case, sizes in each]
+    if all(way.program for case in cases for way in case.ways):
+        jobs = [Job(_programs(case), sizes) for case, sizes in each]
+        found = run_in_rounds(jobs, ranks, experiment.seconds, experiment.rounds, progress)
+    else:
+        found = []
+        for case, sizes in each:
+            found.append(_rewritten(case, sizes, machine))
+            progress(len(found) / len(each))
+    for (case, sizes), prices, times in zip(each, priced, found, strict=True):
+        predicted = [evaluate_price(price, sizes) for price in prices]
+        private = iter(times[len(case.ways) :])
+        for number, way in enumerate(case.ways):
+            if way.private:
+                predicted[number] = _with(predicted[number], next(private))
+        measured = times[: len(case.ways)]
+        outcome = Outcome(case, sizes, tuple(predicted), measured)
+        yield outcome, _compared(case, sizes, prices, measured)
+
+
+def _programs(case: Case) -> tuple[str, ...]:
+    private = (way.private for way in case.ways if way.private)
+    return (*(way.program for way in case.ways), *private)
+
+
+def _with(price: Estimate, own: Times) -> Estimate:
+    low, high = own.usual_s
+    return replace(
+        price,
+        low=Seconds(price.low + low),
+        mid=Seconds(price.mid + own.seconds),
+        high=Seconds(price.high + high),
+    )
+
+
+def _price(case: Case, way: Way, sizes: Sizes, machine: Machine) -> Priced:
+    if way.references:
+        found = price_groups(way.references, machine)
+    elif case.subject.endswith(".toml"):
+        subject = load_description(examples_folder() / case.subject).on(machine)
+        found = subject.price(subject.bind({**way.choose, **sizes}).words)
+    else:
+        kernel = kernel_of(case, way)
+        try:
+            costed = cost(at_sizes(kernel if way.program else alone(kernel), sizes), machine)
+        except Unpriced as unpriced:
+            raise CannotValidateError(f"{case.subject}: {unpriced.reason}") from unpriced
+        found = costed if isinstance(costed, Missing) else costed.priced
+    if isinstance(found, Missing):
+        raise CannotValidateError(f"{case.operation}: {found.what}; {found.remedy}")
+    return found
+
+
+def kernel_of(case: Case, way: Way) -> Kernel:
+    """Return the kernel of a way: of the example with other annotations, or as a rule rewrites it.
+
+    Raises
+    ------
+    CannotValidateError
+        The example is not the one that the changes were made for.
+    """
+    kernel = _kernel(case.subject, way.changes)
+    if not way.rewritten:
+        return kernel
+    for proposal in (one for rule in _rules(case) for one in rule.propose(kernel)):
+        return proposal.variant
+    raise CannotValidateError(f"{case.subject}: {case.rule} proposes nothing")
+
+
+@cache
+def _kernel(subject: str, changes: tuple[tuple[str, str], ...]) -> Kernel:
+    from advisor.frontend.kernels import read_kernels
+
+    file, _, name = subject.partition(":")
+    path = examples_folder() / file
+    source = path.read_text("utf-8")
+    for old, new in changes:
+        if old not in source:
+            raise CannotValidateError(f"{path}: expected {old!r} in it: another version?")
+        source = source.replace(old, new)
+    for kernel in read_kernels(str(path), source):
+        if kernel.name == name:
+            return kernel
+    raise CannotValidateError(f"{path}: has no kernel {name}")
+
+
+def _rules(case: Case) -> list[Transform]:
+    return [rule for rule in transforms() if rule.code == case.rule]
+
+
+def _rewritten(case: Case, sizes: Sizes, machine: Machine) -> tuple[Times, ...]:
+    """Run a kernel and what its rule makes of it, on this process's one thread."""
+    path = examples_folder() / case.subject.partition(":")[0]
+    kernel, source = kernel_of(case, case.ways[0]), path.read_text("utf-8")
+    run = case_of(str(path), source, kernel, sizes, machine, _rules(case))
+    # a rule may propose more, of which nothing is said here
+    taken = measure(replace(run, variants=run.variants[: len(case.ways)]), _EFFORT)
+    failed = [one.failure for one in taken if one.failure]
+    if failed or len(taken) < len(case.ways):
+        raise CannotValidateError(f"{case.operation}: {(failed or ['no rewrite is proposed'])[0]}")
+    return tuple(Times(one.seconds, one.times_s) for one in taken)
+
+
+def _compared(
+    case: Case, sizes: Sizes, prices: Sequence[Priced], measured: Sequence[Times]
+) -> Compared | None:
+    """Return two ways of a kernel as evidence for the rule that makes one of the other."""
+    if not case.rule:
+        return None
+    title = title_of(case)
+    if not title:
+        return None
+    file, _, kernel = case.subject.partition(":")
+    predicted = compare(prices[0], prices[1], sizes)
+    first, second = ((one.taken_s[0], one.seconds, one.taken_s[-1]) for one in measured)
+    return Compared(file, kernel, case.rule, title, sizes, predicted, speed_up(first, second))
+
+
+def title_of(case: Case) -> str:
+    """Return what a rule calls the step from the first way to the second; empty where it has none.
+
+    Evidence is found again by it.
+    """
+    one, other = (kernel_of(case, way) for way in case.ways)
+    for rule in _rules(case):
+        for proposal in rule.propose(one):
+            made = proposal.variant
+            same = all(made.arrays[name].spec == other.arrays[name].spec for name in other.arrays)
+            if same and made.body == other.body:
+                return proposal.title
+    return ""

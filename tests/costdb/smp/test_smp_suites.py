@@ -1,0 +1,90 @@
+"""Plans of supersteps to measure with."""
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from costdb.smp.suites import Kind, Plan, Suite, SuiteError, heights, make_plan, plans
+
+SIZES = heights(12)
+
+kinds = st.sampled_from(list(Kind))
+random_suites = st.sampled_from([Suite.SAME_MAXIMA, Suite.SAME_TOTALS])
+
+
+@st.composite
+def settings_of_a_plan(draw: st.DrawFn) -> tuple[Kind, int, int, int, int]:
+    processors = draw(st.integers(2, 16))
+    return (
+        draw(kinds),
+        draw(st.integers(1, 2_000_000)),
+        draw(st.integers(1, processors - 1)),
+        processors,
+        draw(st.integers(0, 10**6)),
+    )
+
+
+def plan_of(suite: Suite, given_settings: tuple[Kind, int, int, int, int]) -> Plan:
+    kind, h, x, processors, seed = given_settings
+    return make_plan(suite, kind, h, x, processors, random.Random(seed))
+
+
+@given(settings_of_a_plan())
+def test_exact_plans_keep_to_their_kind(chosen: tuple[Kind, int, int, int, int]) -> None:
+    kind, h, x, processors, _ = chosen
+    plan = plan_of(Suite.EXACT, chosen)
+    share = -(-x * h // processors)
+    hr, hw = {
+        Kind.LIKE_GATHER: (h, share),
+        Kind.LIKE_SCATTER: (share, h),
+        Kind.VARY: (h, h),
+    }[kind]
+    assert (plan.hr, plan.hw, plan.total) == (hr, hw, 2 * x * h)
+    assert max(plan.hr, plan.hw) == h
+    assert len(plan.reads) == len(plan.writes) == processors
+
+
+@given(settings_of_a_plan())
+def test_random_plans_keep_what_their_suite_promises(
+    chosen: tuple[Kind, int, int, int, int],
+) -> None:
+    exact = plan_of(Suite.EXACT, chosen)
+    maxima = plan_of(Suite.SAME_MAXIMA, chosen)
+    assert (maxima.hr, maxima.hw) == (exact.hr, exact.hw)
+    totals = plan_of(Suite.SAME_TOTALS, chosen)
+    assert sum(totals.reads) == sum(exact.reads)
+    assert sum(totals.writes) == sum(exact.writes)
+    for plan in (exact, maxima, totals):
+        assert min(plan.reads + plan.writes) >= 0
+        assert plan.hr + plan.hw <= plan.total <= len(plan.reads) * (plan.hr + plan.hw)
+
+
+def test_a_suite_is_reproducible_and_complete() -> None:
+    for suite in Suite:
+        made = list(plans(suite, 4, SIZES, seed=7))
+        assert made == list(plans(suite, 4, SIZES, seed=7))
+        assert len(made) == 3 * len(SIZES) * 3
+    assert list(plans(Suite.SAME_MAXIMA, 4, SIZES, 1)) != list(plans(Suite.SAME_MAXIMA, 4, SIZES))
+
+
+def test_heights_cover_the_range_by_ratio() -> None:
+    assert (SIZES[0], SIZES[-1], len(SIZES)) == (5_000, 1_900_000, 12)
+    ratios = [b / a for a, b in pairwise(SIZES)]
+    assert max(ratios) / min(ratios) < 1.001
+
+
+@pytest.mark.parametrize(
+    ("h", "x", "processors"), [(0, 1, 2), (5, 0, 4), (5, 4, 4), (5, 1, 1), (-3, 1, 2)]
+)
+def test_plans_that_cannot_be_made_are_refused(h: int, x: int, processors: int) -> None:
+    with pytest.raises(SuiteError):
+        make_plan(Suite.EXACT, Kind.VARY, h, x, processors, random.Random(0))
+
+
+@pytest.mark.parametrize("arguments", [(1,), (5, 0), (5, 10, 10)])
+def test_heights_of_nothing_are_refused(arguments: tuple[int, ...]) -> None:
+    with pytest.raises(SuiteError):
+        heights(*arguments)

@@ -1,0 +1,120 @@
+"""Models on stored samples: laws that were put in come out, as the studies' figures say."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from advisor.validation.results import Section, Verdict
+from advisor.validation.runner import Context, do
+from costdb.calibration.ranks.message_fit import LINE_BYTES, region_of
+from costdb.calibration.ranks.messages import SECTION as MESSAGES
+from costdb.calibration.recording import record
+from costdb.calibration.section import Effort, Point
+from costdb.calibration.section import Section as Measured
+from costdb.calibration.threads.supersteps import SECTION as SUPERSTEPS
+from costdb.expr import evaluate
+from costdb.lines.regions import bytes_of
+from costdb.lines.symbolic import region_line_bounds
+from costdb.machines import load_machine
+from costdb.store.database import writing
+from costdb.store.place import store_path
+from costdb.store.runs import Launch, begin_launch, begin_run, finish_launch, finish_run
+from tests.costdb.hosts import EPYC
+
+HERE = replace(load_machine("powerchallenge"), name="here")
+SETTING = {"library": "none", "library_version": "1", "ranks": 2, "nodes": 1, "pinning": "none"}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[sqlite3.Connection]:
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path))
+    with writing(store_path()) as connection:
+        yield connection
+
+
+def keep(
+    connection: sqlite3.Connection, section: Measured, law_us: Callable[[Point], float]
+) -> None:
+    """Store a calibration of one section, whose every sample is what a law says."""
+    run = begin_run(connection, "here", "quick", 2, "1", [section.name])
+    number = begin_launch(connection, run, section.name, SETTING)
+    launch = Launch(run.id, section.name, number, SETTING, False)
+    points = section.points(Effort.FULL, 2, EPYC)
+    record(connection, run, launch, [(point, [law_us(point)] * 3, None) for point in points])
+    finish_launch(connection, launch)
+    finish_run(connection, run)
+
+
+def made(name: str) -> Section:
+    return do(name, Context(HERE))
+
+
+def message_us(point: Point) -> float:
+    region = region_of(point)
+    lower, upper = (float(evaluate(one, {})) for one in region_line_bounds(region, LINE_BYTES))
+    return 10 + 1e-3 * float(evaluate(bytes_of(region), {})) + 0.02 * (lower + upper) / 2
+
+
+def test_a_law_of_lines_is_found_where_messages_follow_one(store: sqlite3.Connection) -> None:
+    keep(store, MESSAGES, message_us)
+    section = made("lines")
+    assert "no samples of collectives" in section.skipped and "of arrays" in section.skipped
+    rows = {row.operation: row for row in section.rows}
+    for operation in ("message.column", "message.stride"):
+        row = rows[operation]
+        assert row.verdict is Verdict.HOLDS, row
+        assert row.values["median_error"] < row.values["median_error_standard"]
+        assert row.values["r2"] < row.values["r2_standard"]
+
+
+def test_where_lines_are_none_of_the_cause_no_model_is_called_the_better_one(
+    store: sqlite3.Connection,
+) -> None:
+    noise = random.Random(3)
+
+    def bytes_only(point: Point) -> float:
+        size = float(evaluate(bytes_of(region_of(point)), {}))
+        return (10 + 1e-3 * size) * noise.uniform(0.9, 1.1)
+
+    keep(store, MESSAGES, bytes_only)
+    rows = made("lines").rows
+    judged = [row.verdict for row in rows if row.verdict is not Verdict.UNJUDGED]
+    # of ten such comparisons chance decides one
+    assert len(rows) >= 4 and len(judged) <= 1
+
+
+def superstep_us(point: Point) -> float:
+    hr, hw, total = (float(point.features[name]) for name in ("hr", "hw", "accesses"))
+    factor = 1.0 if point.features["family"] == "good" else 20.0
+    return 30 + factor * (0.002 * hr + 0.001 * hw + 0.0003 * total)
+
+
+def test_functions_of_supersteps_are_found_and_judged_by_suite(store: sqlite3.Connection) -> None:
+    keep(store, SUPERSTEPS, superstep_us)
+    rows = made("smp").rows
+    assert {row.operation for row in rows} == {"superstep.good.p2", "superstep.bad.p2"}
+    assert {"HrHwM-c", "HrHwM"} <= {row.figure.split()[2].rstrip(",") for row in rows}
+    for row in rows:
+        assert row.values["mean_relative_error"] < 1e-3 and row.verdict is Verdict.HOLDS
+    assert sum("which predictions use" in row.figure for row in rows) == len(
+        {row.operation for row in rows}
+    )
+
+
+def test_a_law_that_the_functions_do_not_follow_misses(store: sqlite3.Connection) -> None:
+    keep(
+        store, SUPERSTEPS, lambda point: superstep_us(point) * (1 + float(point.features["h"]) % 3)
+    )
+    assert Verdict.MISSES in {row.verdict for row in made("smp").rows}
+
+
+def test_a_store_without_samples_says_what_to_measure(store: sqlite3.Connection) -> None:
+    assert "advise calibrate --name here --only supersteps" in made("smp").skipped
+    section = made("lines")
+    assert not section.rows and "no samples of messages" in section.skipped
