@@ -15,10 +15,10 @@ from costdb.expr.functions import Reduction
 
 _DENSE, _STEP = 64, 1.15
 """So many values are tried one by one, then some per cent apart."""
-_DENSE_SLOW, _STEP_SLOW = 16, 1.5
+_DENSE_SLOW, _STEP_SLOW = 8, 1.6
 """The same where formulas hold sums without closed form."""
 
-MOST_WORK = 256_000_000
+MOST_WORK = 64_000_000
 """Parts of terms of sums without closed form that a search may evaluate: a count and no time, so
 that every machine, and every run, searches equally far."""
 
@@ -93,16 +93,22 @@ def crossover(
     values = {**bindings, **{name: quantity.value for name, quantity in merged.items()}}
     formulas = Evaluator((before.microseconds, after.microseconds))
 
-    def tried(value: int) -> tuple[bool, float]:
-        """Return whether `after` is the better one at a value, and before over after."""
-        one, other = map(float, formulas.at({**values, variable: value}))
+    def told(one: float, other: float) -> tuple[bool, float]:
+        """Return whether `after` is the better one by two prices, and before over after."""
         wins = one - least * other > _ROUNDING * abs(one)
         return wins, one / other if other > 0 else 1.0 if one == 0 else math.inf
 
+    def tried(value: int) -> tuple[bool, float]:
+        return told(*map(float, formulas.at({**values, variable: value})))
+
     sums = _outer_sums((before.microseconds, after.microseconds))
-    left = MOST_WORK
+    grid = list(_grid(low, high, slow=bool(sums)))
     samples: list[tuple[int, bool, float]] = []
-    for value in _grid(low, high, slow=bool(sums)):
+    if not sums:
+        prices = zip(*formulas.along(values, variable, grid), strict=True)
+        samples = [(at, *told(*map(float, two))) for at, two in zip(grid, prices, strict=True)]
+    left = MOST_WORK
+    for value in grid if sums else ():
         left -= sum(_work(one, {**bindings, variable: value}) for one in sums)
         if left < 0 and samples:
             break

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial, reduce
 from itertools import compress, islice, repeat
 from typing import Any, TypeAlias
@@ -105,6 +106,39 @@ class Evaluator:
             self.point = Point(bindings)
         return [self.point.at(expr) for expr in self.exprs]
 
+    def along(
+        self, bindings: Mapping[str, Value], name: str, values: Sequence[int]
+    ) -> list[list[Value]]:
+        """Return what each formula is at every one of some values of a symbol, at once.
+
+        Raises
+        ------
+        ExprError
+            As :meth:`at` does, for any of the values.
+        """
+        point = Point({other: value for other, value in bindings.items() if other != name})
+        steps = _Steps(point, {name: list(values)})
+        with _refusing():
+            columns = [steps.value(expr) for expr in self.exprs]
+        found = [list(islice(_each(column), len(values))) for column in columns]
+        if not all(math.isfinite(value) for column in found for value in column):
+            raise ExprError(_NOT_FINITE)
+        return found
+
+
+_NOT_FINITE = "the value is not a finite number"
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Say in a word of ours what has no value."""
+    try:
+        yield
+    except ZeroDivisionError:
+        raise ExprError("division by zero") from None
+    except OverflowError:
+        raise ExprError("the value is too large") from None
+
 
 class Point:
     """What symbols stand for, and the values of the parts that were asked for.
@@ -133,14 +167,10 @@ class Point:
     def at(self, expr: Expr) -> Value:
         """Return the value of a formula, which must be a finite number."""
         self.iterations = 0
-        try:
+        with _refusing():
             value: Value = self.value(expr)
-        except ZeroDivisionError:
-            raise ExprError("division by zero") from None
-        except OverflowError:
-            raise ExprError("the value is too large") from None
         if isinstance(value, float) and not math.isfinite(value):
-            raise ExprError("the value is not a finite number")
+            raise ExprError(_NOT_FINITE)
         return value
 
     def amounts(self, expr: Sum, factors: frozenset[str]) -> dict[Names, Value] | None:
