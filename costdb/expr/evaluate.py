@@ -17,8 +17,10 @@ from itertools import compress, islice, repeat
 from typing import Any, TypeAlias
 
 from costdb.expr.functions import (
+    Comparison,
     Conditional,
     Equal,
+    Extreme,
     Gcd,
     Less,
     LessEqual,
@@ -51,6 +53,9 @@ CHUNK = 8192
 
 MOST_REMEMBERED = 8192
 """Sums over ranges between numbers that are kept."""
+
+MOST_LOOPS = 16
+"""Ranges whose columns are kept at a point, the longest unasked dropped first."""
 
 Column: TypeAlias = list[Value]
 
@@ -159,10 +164,15 @@ class Point:
         changed = {name for name, value in bindings.items() if self.scope[name] != value}
         if not changed:
             return
+        self.scope.update(bindings)
+        self.forget(changed)
+        for steps in self.loops.values():
+            steps.forget(changed)
+
+    def forget(self, changed: set[str]) -> None:
+        """Drop the values of parts that hold one of some symbols."""
         for part in [part for part in self.known if not free_symbols(part).isdisjoint(changed)]:
             del self.known[part]
-        self.loops.clear()
-        self.scope.update(bindings)
 
     def at(self, expr: Expr) -> Value:
         """Return the value of a formula, which must be a finite number."""
@@ -254,33 +264,22 @@ class Point:
         """Return the value of a sum or maximum over a range between numbers."""
         if high < low:
             return 0
-        names = free_symbols(expr.body) - {expr.index}
-        if not names <= self.scope.keys():
-            return self.enumerated(expr, expr.body, low, high)
-        # what coefficients are multiplied by stays the same when they change
-        floats = frozenset(name for name in names if isinstance(self.scope[name], float))
-        products = by_products(expr.body, floats) if floats and isinstance(expr, Sum) else None
-        if products is None or products.keys() == {()}:
-            return self.remembered(expr, expr.body, low, high)
-        return sum(
-            self.remembered(expr, factor, low, high) * math.prod(self.scope[n] for n in chosen)
-            for chosen, factor in products.items()
-        )
-
-    def remembered(self, expr: Reduction, body: Expr, low: int, high: int) -> Value:
-        """Return a reduction of a body over a range that is not empty; from memory where asked."""
-        names = sorted(free_symbols(body) - {expr.index})
-        key = (type(expr), expr.index, body, low, high, *[self.scope[name] for name in names])
+        names = sorted(free_symbols(expr.body) - {expr.index})
+        if not self.scope.keys() >= set(names):
+            return self.enumerated(expr, low, high)
+        values = [self.scope[name] for name in names]
+        key = (type(expr), expr.index, expr.body, low, high, *values)
         found = _remembered.pop(key, None)
         if found is None:
-            found = self.enumerated(expr, body, low, high)
+            found = self.enumerated(expr, low, high)
         _remembered[key] = found
         while len(_remembered) > MOST_REMEMBERED:
             del _remembered[next(iter(_remembered))]
         return found
 
-    def enumerated(self, expr: Reduction, body: Expr, low: int, high: int) -> Value:
+    def enumerated(self, expr: Reduction, low: int, high: int) -> Value:
         """Return a reduction over a range that is not empty, some of its terms at a time."""
+        body = expr.body
         if expr.index not in free_symbols(body):
             value: Value = self.value(body)
             return value * (high - low + 1) if isinstance(expr, Sum) else value
@@ -291,6 +290,8 @@ class Point:
             key = expr.index, start, places.stop
             steps = self.loops.get(key) or _Steps(self, {expr.index: list(places)})
             if high - low < CHUNK:
+                while len(self.loops) >= MOST_LOOPS:
+                    del self.loops[next(iter(self.loops))]
                 self.loops[key] = steps
             parts.append(
                 steps.total(body)
@@ -350,6 +351,7 @@ class _Steps(Point):
         )
         self.known = {Sym(name): column for name, column in columns.items()}
         self.sides: dict[Expr, tuple[_Steps, _Steps]] = {}
+        self.bounds: dict[Expr, tuple[Value, Value]] = {}
 
     def value(self, expr: Expr) -> Any:
         """Return a column; one value for a part that does not move."""
@@ -373,6 +375,17 @@ class _Steps(Point):
             column = [column[place] for place in self.places]
         self.known[expr] = column
         return column
+
+    def forget(self, changed: set[str]) -> None:
+        """Drop the columns of parts that hold one of some symbols."""
+        super().forget(changed)
+        self.bounds.clear()
+        for test in [test for test in self.sides if not free_symbols(test).isdisjoint(changed)]:
+            del self.sides[test]
+        for sides in self.sides.values():
+            for side in sides:
+                if side is not self:
+                    side.forget(changed)
 
     def total(self, expr: Expr) -> Value:
         """Return the sum of a column, from sums of its parts where those are fewer numbers."""
@@ -431,6 +444,50 @@ class _Steps(Point):
             self.sides[test] = sides
         return self.sides[test]
 
+    def compute(self, expr: Expr) -> Any:
+        """Return a column; where bounds decide at all steps alike, less than that."""
+        if not self.count:
+            return []
+        if isinstance(expr, Comparison):
+            left, right = self.ends(expr.left), self.ends(expr.right)
+            decided = _compared(expr, left, right)
+            if decided is not None:
+                return int(decided)
+        elif isinstance(expr, Extreme):
+            sides = [(self.ends(one), one) for one in expr.args]
+            if isinstance(expr, Max):
+                most = max(low for (low, _), _ in sides)
+                kept = [one for (_, high), one in sides if high >= most]
+            else:
+                most = min(high for (_, high), _ in sides)
+                kept = [one for (low, _), one in sides if low <= most]
+            if len(kept) == 1:
+                return self.value(kept[0])
+            return _applied(_FUNCTIONS[type(expr)], [self.value(one) for one in kept])
+        return super().compute(expr)
+
+    def ends(self, expr: Expr) -> tuple[Value, Value]:
+        """Return numbers that all values of a part lie between."""
+        found = self.bounds.get(expr)
+        if found is None:
+            found = self.bounds[expr] = self._ends(expr)
+        return found
+
+    def _ends(self, expr: Expr) -> tuple[Value, Value]:
+        if isinstance(expr, Add):
+            parts = [self.ends(term) for term in expr.terms]
+            constant = _number(expr.constant)
+            return (
+                sum([low for low, _ in parts], constant),
+                sum([high for _, high in parts], constant),
+            )
+        if isinstance(expr, Mul) and len(expr.factors) == 1:
+            weight = _number(expr.coefficient)
+            low, high = (weight * end for end in self.ends(expr.factors[0]))
+            return (low, high) if weight > 0 else (high, low)
+        value = self.value(expr)
+        return (min(value), max(value)) if isinstance(value, list) else (value, value)
+
     def part(self, places: Sequence[int]) -> _Steps:
         """Return some of these steps."""
         return _Steps(self.point, {}, self, places)
@@ -458,6 +515,19 @@ class _Steps(Point):
     def count(self) -> int:
         """How many steps there are."""
         return len(self.places) if self.outer is not None else len(next(iter(self.known.values())))
+
+
+def _compared(
+    expr: Comparison, left: tuple[Value, Value], right: tuple[Value, Value]
+) -> bool | None:
+    """Return what comes of a comparison of all numbers between two pairs; None where both may."""
+    if isinstance(expr, Equal):
+        if left[1] < right[0] or right[1] < left[0]:
+            return False
+        return True if left[0] == left[1] == right[0] == right[1] else None
+    if isinstance(expr, Less):
+        return True if left[1] < right[0] else False if left[0] >= right[1] else None
+    return True if left[1] <= right[0] else False if left[0] > right[1] else None
 
 
 def _batches(ranges: Sequence[range]) -> Iterator[list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from costdb.expr.nodes import ONE, ZERO, Expr, ExprLike, Num, Sym, add, as_expr
+from costdb.expr.nodes import MAKERS, ONE, ZERO, Expr, ExprLike, Num, Sym, add, as_expr
 from costdb.expr.numbers import ExprError, Rational, gcd_value, log2_value
 
 
@@ -18,9 +18,6 @@ class Extreme(Expr):
     def __post_init__(self) -> None:
         self._seal(self.args)
 
-    def _whole(self, whole: frozenset[str]) -> bool:
-        return all(arg.is_whole(whole) for arg in self.args)
-
     def _key(self) -> object:
         return frozenset(self.args)
 
@@ -29,16 +26,10 @@ class Extreme(Expr):
 class Max(Extreme):
     """The largest of two or more arguments."""
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return maximum(*children)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Min(Extreme):
     """The smallest of two or more arguments."""
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return minimum(*children)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,14 +38,9 @@ class Log2(Expr):
 
     argument: Expr
 
-    def __post_init__(self) -> None:
-        self._seal((self.argument,))
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return log2(*children)
-
-    def _key(self) -> object:
-        return self.argument
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
+        return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,29 +50,18 @@ class Binary(Expr):
     left: Expr
     right: Expr
 
-    def __post_init__(self) -> None:
-        self._seal((self.left, self.right))
-
-    def _key(self) -> object:
-        return self.left, self.right
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Gcd(Binary):
     """Greatest common divisor, never negative; of fractions, the largest common measure."""
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return gcd(*children)
-
-    def _whole(self, whole: frozenset[str]) -> bool:
-        return self.left.is_whole(whole) and self.right.is_whole(whole)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison(Binary):
     """Common part of the comparisons, whose value is 1 or 0."""
 
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         return True
 
 
@@ -94,24 +69,15 @@ class Comparison(Binary):
 class Less(Comparison):
     """1 where ``left < right``, else 0."""
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return less(*children)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LessEqual(Comparison):
     """1 where ``left <= right``, else 0."""
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return less_equal(*children)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Equal(Comparison):
     """1 where ``left == right``, else 0."""
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return equal(*children)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -122,17 +88,9 @@ class Conditional(Expr):
     then: Expr
     orelse: Expr
 
-    def __post_init__(self) -> None:
-        self._seal((self.test, self.then, self.orelse))
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return conditional(*children)
-
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         return self.then.is_whole(whole) and self.orelse.is_whole(whole)
-
-    def _key(self) -> object:
-        return self.test, self.then, self.orelse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,7 +108,12 @@ class Reduction(Expr):
     def __post_init__(self) -> None:
         self._seal((self.low, self.high, self.body))
 
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        """Return the reduction over the same index."""
+        return MAKERS[type(self)](self.index, *children)
+
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         return self.body.is_whole(whole | {self.index})
 
     def _key(self) -> object:
@@ -164,16 +127,10 @@ class Reduction(Expr):
 class Sum(Reduction):
     """The sum of `body`."""
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return summation(self.index, *children)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MaxOver(Reduction):
     """The largest value of `body`; 0 over an empty range."""
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return maximum_over(self.index, *children)
 
 
 def _flat_extreme(args: Iterable[ExprLike], kind: type[Extreme]) -> tuple[Expr, ...]:
@@ -319,3 +276,17 @@ def maximum_over(index: str | Expr, low: ExprLike, high: ExprLike, body: ExprLik
     if body == ZERO or less(high, low) == ONE:
         return ZERO
     return MaxOver(_index_name(index), low, high, body)
+
+
+MAKERS |= {
+    Max: maximum,
+    Min: minimum,
+    Log2: log2,
+    Gcd: gcd,
+    Less: less,
+    LessEqual: less_equal,
+    Equal: equal,
+    Conditional: conditional,
+    Sum: summation,
+    MaxOver: maximum_over,
+}

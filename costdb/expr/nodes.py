@@ -8,7 +8,7 @@ Removable singularities are removed: ``x*0`` is 0 and ``x/x`` is 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
@@ -25,19 +25,16 @@ class Expr(Node):
     __slots__ = ()
     children: tuple[Expr, ...]
 
+    def __post_init__(self) -> None:
+        self._seal(tuple([getattr(self, name) for name in self.__match_args__]))
+
     def rebuild(self, children: tuple[Expr, ...]) -> Expr:
         """Return this node over other children, in canonical form."""
-        return self._rebuild(children)
+        return MAKERS[type(self)](*children) if children else self
 
     def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
         """Tell whether this is certainly a whole number when the symbols in `whole` are."""
-        return self._whole(whole)
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return self
-
-    def _whole(self, whole: frozenset[str]) -> bool:
-        return False
+        return all(child.is_whole(whole) for child in self.children)
 
     def __add__(self, other: ExprLike) -> Expr:
         return _plus(self, as_expr(other))
@@ -104,7 +101,8 @@ class Num(Expr):
         _set_value(self, check_size(value))
         self._seal(())
 
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         return isinstance(self.value, int)
 
     def _key(self) -> object:
@@ -120,7 +118,8 @@ class Sym(Expr):
     def __post_init__(self) -> None:
         self._seal(())
 
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         return self.name in whole
 
     def _key(self) -> object:
@@ -139,10 +138,12 @@ class Add(Expr):
         _set_constant(self, constant)
         self._seal(terms)
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        """Return the sum of other terms."""
         return add((*children, num(self.constant)))
 
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         return isinstance(self.constant, int) and all(t.is_whole(whole) for t in self.terms)
 
     def _key(self) -> object:
@@ -164,10 +165,12 @@ class Mul(Expr):
         _set_coefficient(self, coefficient)
         self._seal(factors)
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
+    def rebuild(self, children: tuple[Expr, ...]) -> Expr:
+        """Return the product of other factors."""
         return multiply((*children, num(self.coefficient)))
 
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         whole_factors = all(factor.is_whole(whole) for factor in self.factors)
         return isinstance(self.coefficient, int) and whole_factors
 
@@ -185,20 +188,12 @@ class Pow(Expr):
     base: Expr
     exponent: Expr
 
-    def __post_init__(self) -> None:
-        self._seal((self.base, self.exponent))
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return power(*children)
-
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether this is whole."""
         exponent = self.exponent
         if not isinstance(exponent, Num) or not isinstance(exponent.value, int):
             return False
         return exponent.value > 0 and self.base.is_whole(whole)
-
-    def _key(self) -> object:
-        return self.base, self.exponent
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,40 +203,27 @@ class Division(Expr):
     dividend: Expr
     divisor: Expr
 
-    def __post_init__(self) -> None:
-        self._seal((self.dividend, self.divisor))
-
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell that what is rounded is whole."""
         return True
-
-    def _key(self) -> object:
-        return self.dividend, self.divisor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloorDiv(Division):
     """The largest whole number not above ``dividend / divisor``."""
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return floor_div(*children)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CeilDiv(Division):
     """The smallest whole number not below ``dividend / divisor``."""
-
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return ceil_div(*children)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mod(Division):
     """``dividend - divisor * floor(dividend / divisor)``: the sign is the divisor's."""
 
-    def _rebuild(self, children: tuple[Expr, ...]) -> Expr:
-        return modulo(*children)
-
-    def _whole(self, whole: frozenset[str]) -> bool:
+    def is_whole(self, whole: frozenset[str] = frozenset()) -> bool:
+        """Tell whether both sides are whole."""
         return self.dividend.is_whole(whole) and self.divisor.is_whole(whole)
 
 
@@ -250,6 +232,10 @@ _set_terms = setter(Add, "terms")
 _set_constant = setter(Add, "constant")
 _set_factors = setter(Mul, "factors")
 _set_coefficient = setter(Mul, "coefficient")
+
+
+MAKERS: dict[type[Expr], Callable[..., Expr]] = {}
+"""What makes a node of each kind of its children, in canonical form."""
 
 
 def num(value: int | float | Fraction) -> Expr:
@@ -540,3 +526,6 @@ def modulo(dividend: ExprLike, divisor: ExprLike) -> Expr:
     if dividend in (ZERO, divisor) or (divisor == ONE and dividend.is_whole()):
         return ZERO
     return Mod(dividend, divisor)
+
+
+MAKERS |= {Pow: power, FloorDiv: floor_div, CeilDiv: ceil_div, Mod: modulo}
