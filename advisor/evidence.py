@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.finding import Finding
-from advisor.report.units import ratio
+from advisor.report.style import ratio
 from costdb.store import StoredEvidence, StoreError, stored_evidence
 
 if TYPE_CHECKING:

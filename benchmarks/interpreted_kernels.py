@@ -19,11 +19,10 @@ from math import log
 from pathlib import Path
 from statistics import median
 
-from advisor.cli.formats import text_style
+from advisor.cli.common import text_style
 from advisor.frontend.kernels import read_kernels
 from advisor.ranking.sizes import bind_sizes
-from advisor.report.table import table
-from advisor.report.units import duration
+from advisor.report.style import duration, table
 from advisor.verify.cases import case_of
 from advisor.verify.running import Effort, Measured, measure
 from costdb.machines import load_machine

@@ -22,12 +22,11 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from advisor.cli.formats import text_style
+from advisor.cli.common import text_style
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.program import RANKS
 from advisor.ranking.programs import bind_program, rank_program
-from advisor.report.table import table
-from advisor.report.units import duration
+from advisor.report.style import duration, table
 from advisor.transform_registry import program_transforms
 from advisor.verify.verdict import UNLIKE
 from costdb.machines import Machine, load_machine

@@ -70,7 +70,7 @@ _MODELS: dict[type, tuple[str, str]] = {
     Collective: ("costdb.lines.model", "price_collective"),
     PickledMessage: ("costdb.pickled", "price_pickled_message"),
     PickledCollective: ("costdb.pickled", "price_pickled_collective"),
-    Superstep: ("costdb.smp.model", "price_superstep"),
+    Superstep: ("costdb.smp.functions", "price_superstep"),
     RemoteGroup: ("costdb.pgas.model", "price_remote_group"),
     RemoteElements: ("costdb.elements", "price_remote_elements"),
     Interpretation: ("costdb.elements", "price_interpretation"),

@@ -3,16 +3,148 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from functools import cached_property
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache, cached_property
+from hashlib import sha256
 from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
-from advisor.cache.codec import VERSION, Answer, decode, encode
-from advisor.cache.environment import tool_digest
 from advisor.cache.store import Cache, digest
 from advisor.engine import Options
+from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.frontend.beside import surroundings
 from advisor.project import lasting_name
+
+# Findings as JSON values and back, without any loss.
+#
+# A dataclass is a list in the order of its fields, because only this module reads it. Pickles would
+# do the same, but reading one runs what it says, and a cache lies in a folder that others may have
+# filled.
+
+VERSION = 5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found in a file, to which names in it a value can be given, and what was seen."""
+
+    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
+    names: frozenset[str] = frozenset()
+    coverage: Coverage = NOTHING_SEEN
+
+
+def encode(value: Any) -> Any:
+    """Return JSON values; infinities and NaN stay Python's spelling of them."""
+    if is_dataclass(value):
+        return [encode(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return [encode(one) for one in value] if isinstance(value, tuple) else value
+
+
+def decode(values: Any) -> Answer:
+    """Return what `encode` was given; raises ValueError or TypeError for anything else."""
+    answer: Answer = _decoder(Answer)(values)
+    return answer
+
+
+@cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    """Return what makes a value of a type out of JSON values."""
+    parts = get_args(kind)
+    if isinstance(kind, UnionType):
+        return _one_of(parts)
+    if get_origin(kind) in (tuple, frozenset):
+        each = _decoder(parts[0])
+        return lambda values: get_origin(kind)(each(one) for one in _checked(values, list))
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        readers = [_decoder(hints[field.name]) for field in fields(kind)]
+        return lambda values: kind(
+            *(read(one) for read, one in zip(readers, _checked(values, list), strict=True))
+        )
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    return lambda value: _checked(value, kind)
+
+
+def _one_of(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
+    plain = tuple(kind for kind in kinds if kind in (str, int, float, NoneType))
+    others = [_decoder(kind) for kind in kinds if kind not in plain]
+    return lambda value: value if isinstance(value, plain) or not others else others[0](value)
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if isinstance(value, kind) or (kind is float and type(value) is int):
+        return value
+    raise TypeError(f"{kind.__name__} expected")
+
+
+# What an answer depends on besides its file: this tool, its Python, and installed transforms.
+
+_ROOMS = ("advisor", "costdb", "transforms", "machine_profiles")
+_METADATA = (".dist-info", ".egg-info", ".egg-link")
+
+
+def tool_digest() -> str:
+    """Return a digest that changes with the tool, its Python and what is installed beside it.
+
+    Installed distributions are told by the names of their metadata folders, which hold the
+    version, and by the time of their installation: to import ``importlib.metadata`` would cost
+    more than the rest of an answer from the cache. The tool's own files enter by size and time
+    of change, so that its developers never see old answers.
+    """
+    digest = sha256(repr((sys.version, sys.platform)).encode())
+    for fact in (*_distributions(), *_own_files()):
+        digest.update(repr(fact).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()
+
+
+def _distributions() -> Iterator[tuple[str, int]]:
+    for place in sys.path:
+        path = Path(place or ".")
+        if path.is_file():  # an archive of modules
+            status = path.stat()
+            yield f"{path}:{status.st_size}", status.st_mtime_ns
+            continue
+        try:
+            with os.scandir(path) as entries:
+                yield from sorted(
+                    (entry.name, entry.stat().st_mtime_ns)
+                    for entry in entries
+                    if entry.name.endswith(_METADATA)
+                )
+        except OSError:
+            continue  # places on the path need not exist
+
+
+def _own_files() -> Iterator[tuple[str, int, int]]:
+    root = Path(__file__).parents[2]
+    for room in _ROOMS:
+        folder = root / room
+        if folder.is_dir():
+            yield from _files_below(str(folder))
+
+
+def _files_below(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of change; plain text instead of `Path`, for speed."""
+    with os.scandir(folder) as entries:
+        ordered = sorted(entries, key=lambda entry: entry.name)
+    for entry in ordered:
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files_below(entry.path)
+        else:
+            status = entry.stat()
+            yield entry.path, status.st_size, status.st_mtime_ns
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from advisor.cli.common import (
     discard_output,
     write_out,
 )
-from advisor.config.errors import CommandError, system_error
+from advisor.config.layer import CommandError, system_error
 
 PROGRAM = "advise"
 DEFAULT_COMMAND = "check"
@@ -77,11 +77,11 @@ def main(arguments: Sequence[str]) -> int:
     given = list(arguments)
     completing = _COMPLETION_REQUEST in os.environ
     if completing or not _COMPLETION_OPTIONS.isdisjoint(given[:1]):
-        from advisor.cli.completing import complete_at_once_in_zsh
+        from advisor.cli.options import complete_at_once_in_zsh
 
         complete_at_once_in_zsh()
     if completing:
-        from advisor.cli.completing import name_command
+        from advisor.cli.options import name_command
 
         given = list(filter(None, [name_command(os.environ, COMMANDS, DEFAULT_COMMAND)]))
     elif not given:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings
-from advisor.config.errors import CommandError, system_error, wrong_use
-from advisor.config.layer import Settings
+from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings, split_binding
+from advisor.config.layer import CommandError, Settings, system_error, wrong_use
 from advisor.config.machine import choose_machine
 from advisor.observations import Observations
 from advisor.source import SourceProblem
@@ -19,7 +21,11 @@ from costdb.estimate import Missing
 from costdb.machines import Machine, MachineError, load_machine
 from costdb.store.place import StoreError
 from costdb.subject import Chosen, PlacedError, Subject, SubjectError
-from costdb.wording import read_number
+from costdb.wording import NAME_PART, NAME_START, read_number
+
+if TYPE_CHECKING:
+    from costdb.expr import Expr
+
 
 MODEL, DESCRIPTION, KERNEL = ".pam", ".toml", ".py"
 
@@ -233,7 +239,7 @@ def _machine_for(file: str, name: str | None) -> Machine:
 
 
 def _open_model(files: Sequence[str]) -> Opened:
-    from costdb.process.subject import load_process
+    from costdb.process.model import load_process
 
     return Opened(load_process([Path(file) for file in files]))
 
@@ -242,6 +248,97 @@ def formula_of(opened: Opened) -> str | None:
     """Return the closed form in seconds over the parameters, where no machine is needed."""
     if opened.machine is not None:
         return None
-    from costdb.process.subject import ProcessSubject
+    from costdb.process.model import ProcessSubject
 
     return opened.subject.formula() if isinstance(opened.subject, ProcessSubject) else None
+
+
+# What ``-D``, ``--over`` and ``--where`` say.
+
+_NAME = re.compile(rf"[{NAME_START}][{NAME_PART}.]*")
+_RANGE = re.compile(r"([0-9]{1,18})\.\.([0-9]{1,18})")
+
+
+def parse_given(definitions: Iterable[str]) -> Mapping[str, str]:
+    """Return what ``-D NAME=VALUE`` options say; the last one of a name holds.
+
+    A value is a number or a word; what it is for decides.
+    """
+    given: dict[str, str] = {}
+    for definition in definitions:
+        name, text = split_binding(definition)
+        if not text:
+            raise wrong_use(f"-D {definition}: a value is missing")
+        given[name] = text
+    return given
+
+
+def parse_over(texts: Iterable[str]) -> Mapping[str, tuple[Chosen, ...] | None]:
+    """Return what ``--over`` options say: ``NAME``, ``NAME=a,b,c`` and ``NAME=a..b``, by commas.
+
+    A name without values stands for all that are allowed (None). Values go on until the next
+    ``NAME=``.
+
+    Raises
+    ------
+    CommandError
+        Malformed, a name twice, or too long a range.
+    """
+    over: dict[str, tuple[Chosen, ...] | None] = {}
+    for text in texts:
+        listing = ""
+        for piece in text.split(","):
+            name, equals, rest = (part.strip() for part in piece.partition("="))
+            value = piece.strip()
+            if equals or not listing:
+                if not _NAME.fullmatch(name):
+                    raise wrong_use(
+                        f"--over {text}: expected NAME, NAME=a,b,c or NAME=a..b, by commas"
+                    )
+                if name in over:
+                    raise wrong_use(f"--over {text}: {name} is named twice")
+                over[name] = () if equals else None
+                listing, value = (name, rest) if equals else ("", "")
+            if listing:
+                over[listing] = (*(over[listing] or ()), *_values(value, text))
+    return {name: tuple(dict.fromkeys(v)) if v else v for name, v in over.items()}
+
+
+def _values(value: str, text: str) -> Iterable[Chosen]:
+    # a lint run has no use for it
+    from costdb.choosing import MOST_CANDIDATES
+
+    ends = _RANGE.fullmatch(value)
+    if ends is not None:
+        low, high = int(ends[1]), int(ends[2])
+        if high < low:
+            raise wrong_use(f"--over {text}: the range {value} is empty")
+        if high - low >= MOST_CANDIDATES:
+            raise wrong_use(f"--over {text}: {value} is more than {MOST_CANDIDATES} values")
+        return range(low, high + 1)
+    if not value:
+        raise wrong_use(f"--over {text}: a value is missing")
+    number = read_number(value)
+    if number is None:
+        return (value,)
+    if not math.isfinite(number):
+        raise wrong_use(f"--over {text}: {value} is too large")
+    return (number,)
+
+
+def parse_where(text: str | None) -> Expr | None:
+    """Return the condition that ``--where`` states.
+
+    Raises
+    ------
+    CommandError
+        It is no expression of the cost language.
+    """
+    if text is None:
+        return None
+    from costdb.expr import ExprError, parse
+
+    try:
+        return parse(text)
+    except ExprError as error:
+        raise wrong_use(f"--where: {error}") from error

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from advisor import engine
-from advisor.compiler.facts import is_of_interest
+from advisor.compiler.record import is_of_interest
 from advisor.engine import FileResult
 from advisor.files import read_source
 from advisor.finding import Finding, Remark
@@ -65,9 +65,8 @@ def advise_on(facts: Facts, machine: str | None = None, traffic: Traffic = ()) -
         Of files with messages everything that communicates is advised on.
     """
     from advisor.config.effective import Resolver
-    from advisor.config.errors import CommandError
     from advisor.config.find import configurations
-    from advisor.config.layer import ConfigError, Layer
+    from advisor.config.layer import CommandError, ConfigError, Layer
     from costdb.machines import MachineError
 
     chosen = machine or os.environ.get("ADVISE_MACHINE") or None

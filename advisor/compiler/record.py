@@ -3,14 +3,156 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
+from pathlib import PurePath
 from typing import Any
 
-from advisor.compiler import facts
-from advisor.observed import Seen
+from advisor.observed import Layout, Seen, SeenArray, SeenLoop, SeenNumber
+
+# What numba knows of a function that it is compiling, as facts for the front end.
+
+_COMPILE = "_compile_for_args"  # the method of numba's dispatchers that a first call goes through
+_DEEPEST_STACK = 200
+_LAYOUTS: dict[str, Layout] = {"C": "C", "F": "F", "A": "A"}
+
+
+def source_file(function: Any) -> str | None:
+    """Return the file of a function's source; None for generated ones and those typed in."""
+    name = function.__code__.co_filename
+    return name if name.endswith(".py") and not name.startswith("<") else None
+
+
+def is_of_interest(file: str) -> bool:
+    """Return whether a file may be the user's own: not what is installed beside numba."""
+    return not {"site-packages", "dist-packages"} & set(PurePath(file).parts)
+
+
+def seen_in(state: Any) -> Seen | None:
+    """Return the facts of the function in a compiler's state, after it made loops parallel.
+
+    Parameters
+    ----------
+    state : numba.core.compiler.StateDict
+        Types are inferred.
+
+    Returns
+    -------
+    Seen or None
+        None for a function that has no source of its own: generated, or inlined away.
+    """
+    identity = state.func_id
+    if len(identity.arg_names) != len(state.args):
+        return None
+    values = _first_call(identity.func)
+    return seen_of(identity.func, state.args, values, tuple(_parallel_loops(state)))
+
+
+def seen_of(
+    function: Any,
+    types: Sequence[Any],
+    values: Sequence[object] | None = None,
+    loops: tuple[SeenLoop, ...] = (),
+) -> Seen:
+    """Return the facts of a Python function with arguments of given types of numba.
+
+    Parameters
+    ----------
+    function : function
+    types : sequence of numba types
+        One for each parameter.
+    values : sequence of object, optional
+        Arguments of its first call.
+    loops : tuple of SeenLoop
+    """
+    known: Any = import_module("numba.core.types")
+    code = function.__code__
+    arrays: list[SeenArray] = []
+    numbers: list[SeenNumber] = []
+    for place, (name, kind) in enumerate(zip(code.co_varnames, types, strict=False)):
+        value = values[place] if values is not None and place < len(values) else None
+        if isinstance(kind, known.Omitted):
+            value, kind = kind.value, _type_of_default(kind.value)
+        kind = known.unliteral(kind)
+        if isinstance(kind, known.Array):
+            layout = _LAYOUTS.get(kind.layout, "A")
+            arrays.append(
+                SeenArray(name, str(kind.dtype), kind.ndim, layout, *_extents(value, kind.ndim))
+            )
+        elif isinstance(kind, known.Number | known.Boolean):
+            whole = isinstance(kind, known.Integer) and not isinstance(value, bool)
+            numbers.append(SeenNumber(name, str(kind), _whole(value) if whole else None))
+    return Seen(
+        function=function.__qualname__,
+        line=code.co_firstlineno,
+        source="numba",
+        arrays=tuple(arrays),
+        numbers=tuple(numbers),
+        loops=loops,
+    )
+
+
+def _type_of_default(value: object) -> Any:
+    import numba
+
+    return numba.typeof(value)
+
+
+def _extents(value: Any, ndim: int) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
+    shape = getattr(value, "shape", None)
+    strides = getattr(value, "strides", None)
+    if not isinstance(shape, tuple) or len(shape) != ndim or not isinstance(strides, tuple):
+        return None, None
+    return tuple(map(int, shape)), tuple(map(int, strides))
+
+
+def _whole(value: Any) -> int | None:
+    try:
+        return None if value is None else int(value.__index__())
+    except (AttributeError, TypeError):
+        return None
+
+
+def _first_call(function: Any) -> Sequence[object] | None:
+    """Return the arguments of the call for which a function is compiled.
+
+    A pass of the compiler is told types only. The call that waits for it is on this thread's
+    stack; where there is none, as for a function that another compiled one calls or one with
+    signatures given, no size is known.
+    """
+    found = call_underway()
+    return None if found is None or found[0].py_func is not function else found[1]
+
+
+def call_underway() -> tuple[Any, Sequence[object]] | None:
+    """Return the dispatcher and the arguments of the call that waits for its compilation."""
+    frame = sys._getframe()
+    for _ in range(_DEEPEST_STACK):
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+        if frame.f_code.co_name == _COMPILE:
+            found = frame.f_locals
+            if hasattr(found.get("self"), "py_func"):
+                return found["self"], tuple(found.get("args", ()))
+    return None
+
+
+def _parallel_loops(state: Any) -> Iterator[SeenLoop]:
+    if not state.flags.auto_parallel.enabled:
+        return
+    from numba.parfors.parfor import Parfor
+
+    for block in state.func_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, Parfor):
+                # numba deals iterations out in equal blocks unless a chunk size is set at run time
+                yield SeenLoop(int(statement.loc.line), len(statement.loop_nests), "static")
+
 
 log = logging.getLogger("advisor")
 
@@ -44,10 +186,10 @@ def told(doing: str, error: Exception) -> None:
 
 def note(state: Any) -> None:
     """Keep the facts of the function in a compiler's state."""
-    file = facts.source_file(state.func_id.func)
-    if file is None or not facts.is_of_interest(file):
+    file = source_file(state.func_id.func)
+    if file is None or not is_of_interest(file):
         return
-    seen = facts.seen_in(state)
+    seen = seen_in(state)
     if seen is not None:
         keep(file, seen)
 
@@ -67,12 +209,12 @@ def keep(file: str, seen: Seen) -> None:
 
 def note_cached(dispatcher: Any, args: tuple[Any, ...]) -> None:
     """Keep the facts of the signature that a call has just taken from the cache, if it did."""
-    file = facts.source_file(dispatcher.py_func)
-    if file is None or not facts.is_of_interest(file) or not dispatcher.stats.cache_hits:
+    file = source_file(dispatcher.py_func)
+    if file is None or not is_of_interest(file) or not dispatcher.stats.cache_hits:
         return
     signature = list(dispatcher.overloads)[-1]
     if len(signature) == dispatcher.py_func.__code__.co_argcount:
-        keep(file, facts.seen_of(dispatcher.py_func, signature, args))
+        keep(file, seen_of(dispatcher.py_func, signature, args))
 
 
 def note_underway() -> None:
@@ -82,17 +224,13 @@ def note_underway() -> None:
     """
     import numba
 
-    found = facts.call_underway()
+    found = call_underway()
     if found is None:
         return
     function, values = found[0].py_func, found[1]
-    file = facts.source_file(function)
-    if (
-        file is not None
-        and facts.is_of_interest(file)
-        and len(values) == function.__code__.co_argcount
-    ):
-        keep(file, facts.seen_of(function, [numba.typeof(value) for value in values], values))
+    file = source_file(function)
+    if file is not None and is_of_interest(file) and len(values) == function.__code__.co_argcount:
+        keep(file, seen_of(function, [numba.typeof(value) for value in values], values))
 
 
 def gathered() -> tuple[tuple[str, Seen], ...]:
@@ -112,7 +250,7 @@ def is_taken() -> bool:
 
 
 def forget() -> None:
-    """Drop all facts, and what errors were told."""
+    """Drop all record, and what errors were told."""
     with _lock:
         _facts.clear()
     _told.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.config.errors import wrong_use
+from advisor.config.layer import wrong_use
 
 MACHINE_VARIABLE = "ADVISE_MACHINE"
 

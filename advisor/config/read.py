@@ -14,13 +14,13 @@ from typing import Any
 
 from advisor.config.layer import (
     ConfigError,
+    Keys,
     Layer,
     Number,
     Origin,
     RuleOptions,
     shown_path,
 )
-from advisor.config.places import Keys
 from costdb.wording import NAME_PART, NAME_START, nearest
 
 TABLE = ("tool", "advise")
@@ -107,7 +107,7 @@ def read_configuration(file: str, *, required: bool = False) -> Configuration | 
     try:
         return configuration_of(table, file)
     except _Problem as problem:
-        from advisor.config.places import line_of
+        from advisor.config.layer import line_of
 
         line = line_of(data.decode(), (*TABLE, *problem.keys))
         raise ConfigError(f"{shown}:{line}: {_dotted(problem.keys)}: {problem}") from None

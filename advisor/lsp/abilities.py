@@ -2,16 +2,96 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
+from inspect import cleandoc
+from pathlib import Path
+from typing import Protocol
 
 from lsprotocol import types
 from pygls.capabilities import get_capability
+from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from advisor.config.find import FILE_NAME
 from advisor.frontend.beside import SUFFIXES
-from advisor.lsp.positions import Encoding
+from advisor.lsp.document import Encoding
 from advisor.lsp.settings import SECTION
+
+# Pages of the rules as files, for the link on a diagnostic.
+#
+# They are written from the rules that are installed, so they need no network, fit this version,
+# and exist for rules of other packages too.
+
+_log = logging.getLogger(__name__)
+
+
+@cache
+def rule_pages() -> Mapping[str, str]:
+    """Return a ``file:`` URI for each code; empty where no file can be written."""
+    from platformdirs import user_cache_dir
+
+    return write_pages(Path(user_cache_dir("kernel-advisor", appauthor=False)) / "rules")
+
+
+def write_pages(folder: Path) -> Mapping[str, str]:
+    """Write the page of every rule to a folder and return their URIs by code."""
+    from advisor.files import replace_file
+    from advisor.transform_registry import rules
+
+    pages: dict[str, str] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for rule in rules():
+            text = cleandoc(rule.documentation).strip() + "\n"
+            if not text.startswith("# "):
+                text = f"# {rule.code} {rule.name}\n\n{text}"
+            path = folder / f"{rule.code}.md"
+            data = text.encode()
+            if not (path.is_file() and path.read_bytes() == data):
+                replace_file(str(path), data)
+            pages[rule.code] = path.resolve().as_uri()
+    except (OSError, LookupError) as error:
+        _log.warning("no rule pages: %s", error)
+    return pages
+
+
+# The library's protocol, with documents of our own instead of its own; see `document`.
+
+
+class Documents(Protocol):
+    """What follows the user's typing."""
+
+    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Take in a file."""
+
+    def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Carry out changes, in the order given."""
+
+    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a file."""
+
+
+class AdviseProtocol(LanguageServerProtocol):
+    """Hands every change to `documents` before anybody else touches it."""
+
+    documents: Documents
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Open a file."""
+        self.documents.opened(params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Change a file."""
+        self.documents.changed(params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Close a file."""
+        self.documents.closed(params)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,20 +2,196 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from lsprotocol import types
 
 from advisor.edits import newline_of
-from advisor.finding import Finding, Remark
-from advisor.lsp.actions import Offer
+from advisor.finding import Applicability, Finding, Prediction, Remark
 from advisor.lsp.analyses import Answer
+from advisor.lsp.analysis import Offer
 from advisor.lsp.document import Change, Document, Position
-from advisor.lsp.hints import Hint
-from advisor.lsp.hover import hover_markdown, hover_plain
-from advisor.report.rows import headline, is_gain
+from advisor.report.rows import MAYBE_SLOWER, headline, is_gain, when
+from advisor.report.style import Column, column_for, duration, ratio
 from advisor.source import Edit, SourceProblem, Span
+
+# Inlay hints: what a line costs, behind its end.
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Text behind the end of a line, counted from 1."""
+
+    line: int
+    label: str
+    tooltip: str
+
+
+def hints(findings: Iterable[Finding], first_line: int, last_line: int) -> tuple[Hint, ...]:
+    """Return one hint for each line that a finding starts on, within the lines asked for.
+
+    Of several findings on a line the one that saves most speaks.
+    """
+    best: dict[int, Finding] = {}
+    for finding in findings:
+        line = finding.span.start_line
+        known = best.get(line)
+        if first_line <= line <= last_line and (known is None or finding.order < known.order):
+            best[line] = finding
+    return tuple(Hint(line, _label(best[line]), headline(best[line])) for line in sorted(best))
+
+
+def _label(finding: Finding) -> str:
+    """Return the predicted time of the kernel and its largest part: ``~ 3.1 ms, 78 % start-up``."""
+    if finding.condition is not None:
+        return f"~ faster for {finding.condition.text}"
+    assert finding.prediction is not None
+    time = finding.prediction.before_s
+    parts = [(term.before_s, term.label) for term in finding.evidence.terms if term.before_s]
+    label = f"~ {duration(time)}"
+    if time > 0 and parts:
+        part, name = max(parts)
+        label += f", {min(100.0, 100 * part / time):.0f} % {name}"
+    return label
+
+
+# What the editor shows over a finding: the cost table, and all that it rests on.
+
+# Markdown that shows text as it is.
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
+
+
+def plain(text: str) -> str:
+    """Return `text` so that Markdown shows it on one line as it is."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; all columns but the first and the last hold numbers."""
+    rule = [":--", *("--:" for _ in head[1:-1]), ":--"]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+
+
+_FIXES = {
+    Applicability.SAFE: "Safe edit",
+    Applicability.UNSAFE: "Unsafe edit",
+    Applicability.DISPLAY: "To be done by hand",
+}
+
+
+def hover_markdown(findings: Iterable[Finding], *, current: bool) -> str:
+    """Return the hover text of findings at one place.
+
+    Parameters
+    ----------
+    findings : iterable of Finding
+    current : bool
+        False when they are about an earlier text, because the present one does not parse.
+    """
+    texts = ["\n\n".join(_sections(finding)) for finding in findings]
+    if not current:
+        texts.append("*As predicted before the last edits: the file cannot be read as it is.*")
+    return "\n\n---\n\n".join(texts)
+
+
+def hover_plain(findings: Iterable[Finding], *, current: bool) -> str:
+    """Return the same for an editor that shows no Markdown."""
+    from advisor.report.full import block
+    from advisor.report.style import Style
+
+    blocks = "\n\n".join("\n".join(block(one, None, Style())) for one in findings)
+    return blocks if current else f"{blocks}\n\n(as predicted before the last edits)"
+
+
+def _sections(finding: Finding) -> Iterator[str]:
+    evidence = finding.evidence
+    yield f"**{plain(headline(finding))}**"
+    yield f"{finding.code} {plain(finding.name)}, kernel {plain(finding.kernel)}"
+    if finding.prediction is not None:
+        yield _costs(finding, finding.prediction)
+    yield _list([finding.reason, *evidence.facts, *evidence.measured])
+    if finding.alternatives:
+        yield "**Rejected**"
+        yield _list(
+            f"{alternative.title}, {_time(alternative.time_s)}: {alternative.reason}"
+            for alternative in finding.alternatives
+        )
+    if place := when(finding):
+        yield plain(place[:1].upper() + place[1:])
+    if finding.assumptions:
+        sizes = ", ".join(f"{a.name} = {a.value} ({a.origin})" for a in finding.assumptions)
+        yield f"**Rests on** {plain(sizes)}"
+    calibration = f" ({evidence.calibration})" if evidence.calibration else ""
+    yield f"**Machine** {plain(evidence.machine + calibration)}; {_trust(finding)}"
+    cautions = list(_cautions(finding))
+    if cautions:
+        yield "**Caution**"
+        yield _list(cautions)
+    if finding.fix is not None:
+        yield f"**{_FIXES[finding.fix.applicability]}** {plain(finding.fix.legality)}"
+    if evidence.coefficients:
+        yield "**Numbers of the machine**"
+        yield _list(evidence.coefficients)
+
+
+def _costs(finding: Finding, prediction: Prediction) -> str:
+    times = column_for(prediction.before_s, prediction.after_s)
+    rows = [
+        (
+            f"**predicted ({times.unit})**",
+            f"**{times.number(prediction.before_s)}**",
+            f"**{times.number(prediction.after_s)}**",
+            f"**{ratio(prediction.speedup)}**",
+        ),
+        (
+            "interval",
+            f"{times.number(prediction.before_low_s)} .. {times.number(prediction.before_high_s)}",
+            f"{times.number(prediction.after_low_s)} .. {times.number(prediction.after_high_s)}",
+            f"{ratio(prediction.low)} .. {ratio(prediction.high)}",
+        ),
+        *(
+            (
+                plain(term.label),
+                _cell(term.before_s, times),
+                _cell(term.after_s, times),
+                plain(term.model),
+            )
+            for term in finding.evidence.terms
+        ),
+    ]
+    return table(("", "before", "after", "faster / model"), rows)
+
+
+def _cell(seconds: float | None, times: Column) -> str:
+    return "-" if seconds is None else plain(times.number(seconds))
+
+
+def _time(seconds: float | None) -> str:
+    return "not priced" if seconds is None else duration(seconds)
+
+
+def _trust(finding: Finding) -> str:
+    return f"least certain number: {plain(finding.evidence.provenance)}"
+
+
+def _cautions(finding: Finding) -> Iterator[str]:
+    prediction = finding.prediction
+    if prediction is not None and prediction.low <= 1:
+        yield MAYBE_SLOWER
+    for one in () if prediction is None else prediction.omitted:
+        yield f"no price for `{one.text}` (line {one.line}), {one.reason}: a lower bound"
+    if prediction is not None and not prediction.in_range:
+        yield "outside the range that the machine was calibrated for"
+    yield from finding.evidence.remarks
+
+
+def _list(texts: Iterable[str]) -> str:
+    return "\n".join(f"- {plain(text)}" for text in texts if text)
+
 
 SOURCE = "advise"
 

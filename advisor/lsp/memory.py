@@ -4,25 +4,217 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, TypeVar
 
 from advisor import engine
+from advisor.edits import split_lines
 from advisor.engine import FileResult, Options, Ranked
-from advisor.finding import Finding, Remark
+from advisor.finding import Coverage, Finding, Remark, Untold
+from advisor.frontend.spmd.bodies import BodyMemory
+from advisor.frontend.spmd.called import called
+from advisor.frontend.spmd.reader import read_program
+from advisor.frontend.syntax.outline import TopLevel, top_level
+from advisor.frontend.syntax.trees import Tree, TreeMemory
 from advisor.ir.kernel import Kernel
+from advisor.ir.spmd.program import Program
 from advisor.lsp.layout import Excerpt, Layout, Part, layout_of
-from advisor.lsp.moved import LineMap, moved_coverage, moved_finding, moved_remark, moved_untold
 from advisor.observed import Seen
-from advisor.source import SourceProblem, Span
+from advisor.source import Edit, SourceProblem, Span
 from advisor.steps import step
 from costdb.wording import IDENTIFIER
 
 if TYPE_CHECKING:
-    from advisor.lsp.programs import ProgramMemory
+    pass
+
+
+# SPMD programs read again and again, of which an edit concerns a part.
+
+
+@dataclass(slots=True)
+class ProgramMemory:
+    """Reads programs as :func:`~advisor.frontend.spmd.reader.read_program` does.
+
+    To be used by one thread at a time.
+    """
+
+    trees: TreeMemory = field(default_factory=TreeMemory)
+    bodies: BodyMemory = field(default_factory=BodyMemory)
+    called_bodies: BodyMemory = field(default_factory=BodyMemory)
+    parsed: set[str] = field(default_factory=set)
+    """Texts that were parsed since somebody cleared this."""
+
+    def calls(
+        self,
+        path: str,
+        source: str,
+        given: Mapping[str, int | float],
+        given_by: Mapping[str, str],
+    ) -> tuple[Seen, ...]:
+        """Return what calls tell of functions that numba compiles.
+
+        Raises
+        ------
+        SourceProblem
+            As :func:`~advisor.frontend.spmd.called.called` does.
+        """
+        return called(path, source, self.trees, self.called_bodies, given, given_by)
+
+    def read(self, path: str, source: str) -> Program | None:
+        """Return the program of a file; None where nothing in it communicates.
+
+        Raises
+        ------
+        SourceProblem
+            As the reader does.
+        """
+        return read_program(path, source, self._tree, self.bodies)
+
+    def _tree(self, path: str, source: str) -> Tree:
+        found = self.trees(path, source)
+        self.parsed.add(source)
+        return found
+
+
+# Findings of lines that have moved, with every line that they name.
+
+# How messages name lines: "scan only along axis 1 (line 43)", "N = 1000 (line 19)".
+_LINE = re.compile(r"\b(lines? )([0-9]+)((?:(?:, | and | to )[0-9]+)*)")
+
+LineMap = Callable[[int], int]
+"""Old line to new line."""
+
+
+def moved_finding(finding: Finding, now: LineMap) -> Finding:
+    """Return a finding where its lines are now."""
+    fix = finding.fix
+    return replace(
+        finding,
+        span=moved_span(finding.span, now),
+        message=_text(finding.message, now),
+        reason=_text(finding.reason, now),
+        assumptions=tuple(
+            replace(assumption, origin=_text(assumption.origin, now))
+            for assumption in finding.assumptions
+        ),
+        evidence=replace(
+            finding.evidence,
+            facts=tuple(_text(fact, now) for fact in finding.evidence.facts),
+            remarks=tuple(_text(remark, now) for remark in finding.evidence.remarks),
+        ),
+        alternatives=tuple(
+            replace(
+                alternative,
+                title=_text(alternative.title, now),
+                reason=_text(alternative.reason, now),
+            )
+            for alternative in finding.alternatives
+        ),
+        fix=None
+        if fix is None
+        else replace(
+            fix,
+            legality=_text(fix.legality, now),
+            edits=tuple(Edit(moved_span(e.span, now), e.replacement) for e in fix.edits),
+        ),
+    )
+
+
+def moved_remark(remark: Remark, now: LineMap) -> Remark:
+    """Return a remark where its lines are now."""
+    span = moved_span(remark.span, now)
+    return replace(remark, span=span, message=_text(remark.message, now))
+
+
+def moved_coverage(coverage: Coverage, now: LineMap) -> Coverage:
+    """Return what was not understood where its lines are now."""
+    moved = (replace(one, line=now(one.line)) for one in coverage.not_understood)
+    return replace(coverage, not_understood=tuple(moved))
+
+
+def moved_untold(untold: Untold, now: LineMap) -> Untold:
+    """Return a gain that is not told of where its lines are now."""
+    return replace(untold, span=moved_span(untold.span, now))
+
+
+def moved_span(span: Span, now: LineMap) -> Span:
+    """Return a span where its lines are now."""
+    return Span(now(span.start_line), span.start_column, now(span.end_line), span.end_column)
+
+
+def _text(text: str, now: LineMap) -> str:
+    def renumbered(found: re.Match[str]) -> str:
+        more = re.sub(r"[0-9]+", lambda number: str(now(int(number[0]))), found[3])
+        return f"{found[1]}{now(int(found[2]))}{more}"
+
+    return _LINE.sub(renumbered, text)
+
+
+# A text with room between its functions, so that most of what is typed moves nothing else.
+#
+# What is known of a program's functions is known of their lines. A new line in one of them would
+# move all below it; so programs are read with blank lines in front of functions, as many as bring
+# each to the start of a block of lines. What is found is told where it stands in the real text.
+
+BLOCK = 32
+"""Lines. A function that grows beyond a multiple of it moves those below, by as many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spaced:
+    """A text with blank lines between its functions.
+
+    Attributes
+    ----------
+    source : str
+    lines : tuple of int
+        For each of its lines, the line of the real text; blank ones stand for the next.
+    """
+
+    source: str
+    lines: tuple[int, ...]
+
+    def in_file(self, line: int) -> int:
+        """Return the line of the real text for a line of this one, from 1."""
+        return self.lines[line - 1] if 1 <= line <= len(self.lines) else line
+
+
+def spaced(source: str, block: int = BLOCK) -> Spaced | None:
+    """Return a text with room between its functions; None when it does not parse."""
+    statements = top_level(source)
+    if statements is None:
+        return None
+    lines = split_lines(source)
+    # a line feed behind a carriage return would be no line end of its own
+    newline = "\r\n" if "\r" in source else "\n"
+    texts, numbers = list[str](), list[int]()
+    begin = 1
+    for first in (*_first_lines(statements, lines), len(lines) + 1):
+        texts += lines[begin - 1 : first - 1]
+        numbers += range(begin, first)
+        if first <= len(lines):
+            room = -len(texts) % block
+            texts += [newline] * room
+            numbers += [first] * room
+        begin = first
+    return Spaced("".join(texts), tuple(numbers))
+
+
+def _first_lines(statements: Sequence[TopLevel], lines: Sequence[str]) -> Iterator[int]:
+    """Yield where long statements begin, functions mostly, with the comments above them."""
+    end = 0
+    for one in statements:
+        if one.function or one.is_compound:
+            first = one.first
+            while first - 1 > end and lines[first - 2].lstrip().startswith("#"):
+                first -= 1
+            if first > end:
+                yield first
+        end = one.last
+
 
 _MOST_ENTRIES = 400
 _IDENTIFIER = re.compile(IDENTIFIER)
@@ -141,14 +333,11 @@ class KernelMemory:
 
     def _of_programs(self) -> ProgramMemory:
         if self._programs is None:
-            from advisor.lsp.programs import ProgramMemory
-
             self._programs = ProgramMemory()
         return self._programs
 
     def _program(self, path: str, source: str, options: Options) -> tuple[Ranked, bool]:
         """Return what is to be said of the SPMD program in a file, and whether all was parsed."""
-        from advisor.lsp.spaced import BLOCK, spaced
 
         # functions are remembered with their lines, which should not move; what a run showed of
         # messages names real ones

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
 from lsprotocol import types
@@ -25,30 +28,43 @@ from advisor.config.find import FILE_NAME
 from advisor.engine import Options
 from advisor.finding import Finding
 from advisor.frontend.beside import forget
-from advisor.lsp.abilities import Abilities, abilities_of, encoding_of, registrations_of
-from advisor.lsp.actions import KINDS, Purpose, offers
+from advisor.lsp.abilities import (
+    Abilities,
+    AdviseProtocol,
+    abilities_of,
+    encoding_of,
+    registrations_of,
+    rule_pages,
+)
 from advisor.lsp.analyses import Analyses, Answer, OpenFile
-from advisor.lsp.analysis import Analysis, analyse, rewrite_edits, suppression_edits, with_details
+from advisor.lsp.analysis import (
+    KINDS,
+    Analysis,
+    Purpose,
+    analyse,
+    offers,
+    rewrite_edits,
+    suppression_edits,
+    with_details,
+)
 from advisor.lsp.convert import (
     asked_finding,
     changes_of,
     code_action,
     diagnostics,
+    hints,
     hover,
     inlay_hint,
     overlapping,
     workspace_edit,
 )
-from advisor.lsp.document import Document
-from advisor.lsp.hints import hints
+from advisor.lsp.document import Document, Encoding
 from advisor.lsp.memory import KernelMemory
-from advisor.lsp.options import OptionsError, OptionsOfFiles
-from advisor.lsp.pages import rule_pages
-from advisor.lsp.positions import Encoding
-from advisor.lsp.protocol import AdviseProtocol
 from advisor.lsp.settings import (
     SECTION,
     Chosen,
+    OptionsError,
+    OptionsOfFiles,
     SettingError,
     Settings,
     machine_name,
@@ -448,3 +464,51 @@ async def _reply(asked: Any, what: str) -> Any:
 def _warm_up() -> None:
     analyse("", _WARM_UP, Options("t3e", {}, (), (), None))
     rule_pages()
+
+
+# Starts the server on the standard streams of the process.
+
+_ENDED_WITHOUT_SHUTDOWN = 1
+_NEVER = 1_000_000_000
+
+
+def serve(machine: str | None, log_file: str | None) -> int:
+    """Serve until the editor ends the session; return the exit code the protocol asks for.
+
+    Raises
+    ------
+    OSError
+        The log file cannot be written.
+    """
+    if log_file is None:
+        handler: logging.Handler = logging.StreamHandler()
+    else:
+        handler = logging.FileHandler(log_file, encoding="utf-8")
+    logging.basicConfig(
+        handlers=[handler],
+        level=logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("pygls.protocol.json_rpc").addFilter(_no_refusal)
+    # One stray print, ours or a library's, would break the protocol: from here on standard
+    # output is the log, and only the server knows the real one.
+    with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+        # to look through all objects takes as long as an answer; that waits until nobody does
+        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
+        server = AdviseServer(_version(), Settings(machine=machine))
+        server.start_io(sys.stdin.buffer, answers)
+    return 0 if server.was_shut_down else _ENDED_WITHOUT_SHUTDOWN
+
+
+def _no_refusal(record: logging.LogRecord) -> bool:
+    """Keep what is no error out of the log: requests that the editor's typing has overtaken."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, JsonRpcContentModified | JsonRpcInvalidParams)
+
+
+def _version() -> str:
+    try:
+        return version("kernel-advisor")
+    except PackageNotFoundError:
+        return "unknown"

@@ -12,7 +12,7 @@ from typing import Any
 import advisor
 import advisor.annotations as inert
 from advisor.compiler.record import PLAIN, guarded
-from advisor.observe.arguments import seen_argument
+from advisor.observe.messages import seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber
 
 MOST_SHAPES = 1000

@@ -95,8 +95,8 @@ def _rendered(advice: Advice, output_format: str) -> str:
 
     documentation = {}
     if output_format in NEEDS_DOCUMENTATION:
-        from advisor.config.rules import installed_rules
-        from advisor.report.rule_page import page
+        from advisor.config.effective import installed_rules
+        from advisor.report.model import page
 
         documentation = {rule.code: page(rule) for rule in installed_rules()}
     report = Report(

@@ -13,9 +13,7 @@ from advisor.report.prediction import (
     seconds_document,
     shown_bindings,
 )
-from advisor.report.style import Style, one_line
-from advisor.report.table import table
-from advisor.report.units import column_for, ratio
+from advisor.report.style import Style, column_for, one_line, ratio, table
 from costdb.choosing import Choice
 from costdb.estimate import Estimate
 from costdb.subject import Chosen

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from advisor.finding import Finding, Remark
-from advisor.report.coverage import coverage_lines
 from advisor.report.model import Report
-from advisor.report.rows import LOOKS, fix_mark, headline
+from advisor.report.rows import LOOKS, coverage_lines, fix_mark, headline
 from advisor.report.style import Style, one_line
 
 

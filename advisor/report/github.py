@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from advisor.finding import Finding
 from advisor.project import reported_path
-from advisor.report.coverage import coverage_lines
 from advisor.report.model import Report
-from advisor.report.rows import full_message, is_gain
+from advisor.report.rows import coverage_lines, full_message, is_gain
 from advisor.report.style import Style
 
 

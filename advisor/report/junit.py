@@ -12,9 +12,8 @@ from xml.sax.saxutils import escape, quoteattr
 
 from advisor.finding import Finding
 from advisor.project import reported_path
-from advisor.report.coverage import coverage_lines
 from advisor.report.model import Report
-from advisor.report.rows import full_message, headline
+from advisor.report.rows import coverage_lines, full_message, headline
 from advisor.report.style import Style, one_line
 
 

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.report.results import results_as_text, results_document
-from advisor.report.style import Style, one_line
-from advisor.report.table import table
+from advisor.report.style import Style, one_line, table
 from costdb.machines import Json, Machine, quantity_of
 from costdb.machines.documents import place_of
 from costdb.quantity import Quantity

@@ -7,7 +7,19 @@ from dataclasses import dataclass, field
 from importlib import import_module
 
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark, Verdict
+from advisor.ir.rule import Rule
 from advisor.report.style import Style
+
+# The page of a rule, as Markdown.
+
+
+def page(rule: Rule) -> str:
+    """Return the page of a rule as Markdown, headed by its code and name."""
+    from inspect import cleandoc
+
+    text = cleandoc(rule.documentation).strip()
+    heading = "" if text.startswith("# ") else f"# {rule.code} {rule.name}\n\n"
+    return f"{heading}{text}\n"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from advisor.report.style import Style, one_line
-from advisor.report.table import table
-from advisor.report.units import column_for, duration
+from advisor.report.style import Style, column_for, duration, one_line, table
 from costdb.choosing import Prediction
 from costdb.estimate import Estimate, TermEstimate
 from costdb.omission import Omission

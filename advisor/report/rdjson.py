@@ -9,9 +9,8 @@ from typing import Any
 from advisor.edits import split_lines
 from advisor.finding import Finding, NotUnderstood
 from advisor.project import reported_path
-from advisor.report.coverage import not_analysed
 from advisor.report.model import Report
-from advisor.report.rows import fix_mark, full_message, is_gain
+from advisor.report.rows import fix_mark, full_message, is_gain, not_analysed
 from advisor.report.style import Style
 from advisor.source import Span
 

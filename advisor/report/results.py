@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor.report.style import Style, one_line
-from advisor.report.table import table
+from advisor.report.style import Style, one_line, table
 
 if TYPE_CHECKING:
     from costdb.store.results import Result

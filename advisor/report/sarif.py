@@ -11,10 +11,9 @@ from urllib.parse import quote
 
 from advisor.finding import Finding, Fix, NotUnderstood
 from advisor.project import is_file_name, reported_path
-from advisor.report.coverage import coverage_lines, not_analysed
 from advisor.report.json_report import coverage_document, finding_document
 from advisor.report.model import Report
-from advisor.report.rows import full_message, is_gain
+from advisor.report.rows import coverage_lines, full_message, is_gain, not_analysed
 from advisor.report.style import Style
 from advisor.source import Span
 

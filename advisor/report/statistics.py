@@ -8,7 +8,7 @@ from collections import defaultdict
 from advisor.finding import Finding
 from advisor.report.model import Report
 from advisor.report.rows import fix_mark
-from advisor.report.units import duration, ratio
+from advisor.report.style import duration, ratio
 
 SCHEMA_VERSION = 1
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.frontend.declared.seen import seen_sizes
 from advisor.ir.kernel import Kernel
-from advisor.observe.arguments import seen_argument
+from advisor.observe.messages import seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber
 from advisor.selection.formulas import Formulas, formulas_of
 from advisor.selection.variants import NoKernel, Variant, kernel_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, groupby
 from statistics import mean
 
-from advisor.report.units import duration
+from advisor.report.style import duration
 from advisor.validation.cases import Outcome
 from advisor.validation.experiments import Experiment, Figure
 from advisor.validation.results import Row, Verdict, percent

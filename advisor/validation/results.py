@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from advisor.report.style import Style, labelled
-from advisor.report.table import table
+from advisor.report.style import Style, labelled, table
 
 SCHEMA_VERSION = 1
 

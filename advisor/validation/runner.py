@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from advisor.validation.experiments import SECTIONS, load_experiment
 from advisor.validation.results import CannotValidateError, Row, Section
-from costdb.calibration.host.bystanders import Bystanders
-from costdb.calibration.host.cores import usable_cores
+from costdb.calibration.host.hardware import usable_cores
+from costdb.calibration.host.neighbour_watch import Bystanders
 from costdb.machines import Machine
 
 _NOTICEABLE_CORES = 0.15

@@ -12,13 +12,13 @@ from statistics import fmean
 from advisor.validation.experiments import Experiment, Samples
 from advisor.validation.results import CannotValidateError, Row, Verdict, percent
 from costdb.calibration.host.hardware import this_host
-from costdb.calibration.recording import timings_of
+from costdb.calibration.profile import timings_of
 from costdb.calibration.registry import find_section
 from costdb.calibration.section import Quality
 from costdb.machines import Machine
 from costdb.store.database import reading
 from costdb.store.place import store_path
-from costdb.store.runs import newest_run_of
+from costdb.store.records import newest_run_of
 
 _SAME = 0.01
 """Errors at a point that are no further apart say nothing of two models."""

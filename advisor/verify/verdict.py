@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from statistics import median
 
-from advisor.report.style import Style
-from advisor.report.table import table
-from advisor.report.units import duration
+from advisor.report.style import Style, duration, table
 from advisor.verify.cases import ORIGINAL, Case, Variant
 from advisor.verify.running import Measured
 

@@ -11,26 +11,25 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from costdb.calibration.host.bystanders import Bystanders
 from costdb.calibration.host.hardware import Host
+from costdb.calibration.host.neighbour_watch import Bystanders
 from costdb.calibration.launch import launch
 from costdb.calibration.library import code_version, launched_ranks
 from costdb.calibration.measure import PACES
-from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile
-from costdb.calibration.recording import record
+from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile, record
 from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, sections
 from costdb.calibration.section import Effort, Need, Section
 from costdb.calibration.worker import Job
 from costdb.machines import built_in_names, is_machine_name
 from costdb.store.database import writing
 from costdb.store.place import store_path
-from costdb.store.records import beside_in
-from costdb.store.runs import (
+from costdb.store.records import (
     Launch,
     Run,
     alone,
     begin_launch,
     begin_run,
+    beside_in,
     finish_launch,
     finish_run,
     launches_of,

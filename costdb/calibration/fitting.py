@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from costdb.calibration.section import Quality, Timing
 from costdb.graded import grades_of
 from costdb.lines.regression import unexplained
-from costdb.machines.documents import Json
-from costdb.machines.stated import measured
+from costdb.machines.documents import Json, measured
 from costdb.repetition import SECTION
 
 Vector = NDArray[np.float64]

@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from costdb.calibration.host.cores import cores_in_words
+from costdb.calibration.host.hardware import cores_in_words
 from costdb.calibration.section import Need, Section, World
 
 NO_LIBRARY = "none"

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from costdb.calibration.host.calm_core import on_calm_cores
-from costdb.calibration.host.sentinel import sentinel_of
+from costdb.calibration.host.calm_core import on_calm_cores, sentinel_of
 from costdb.calibration.section import Action, Effort, Point, Section, World
 from costdb.store.records import Beside
 

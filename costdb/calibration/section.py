@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,6 +14,7 @@ from costdb.typical import typical, typical_of_launches
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
 
 Feature = int | float | str
 
@@ -227,3 +229,24 @@ class Section(Protocol):
         adds to the profile's sources.
         """
         ...
+
+
+# Sizes to measure at, and how often to repeat what is short.
+
+# A clock's tick and a barrier's skew are small beside a sample so long.
+SAMPLE_US = 100.0
+
+
+def spread_sizes(low: int, high: int, count: int, unit: int = 8) -> list[int]:
+    """Return `count` sizes from `low` to `high`, evenly spaced in their logarithm.
+
+    They are multiples of `unit` bytes, and not powers of two but by chance.
+    """
+    ratio = math.log(high / low)
+    sizes = (low * math.exp(ratio * number / (count - 1)) for number in range(count))
+    return [max(unit, round(size / unit) * unit) for size in sizes]
+
+
+def repetitions(guess_us: float) -> int:
+    """Return how often to repeat what takes about so long, for a sample that can be timed."""
+    return max(1, round(SAMPLE_US / guess_us))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -16,13 +17,58 @@ import traceback
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
-from costdb.calibration.follow import follow
 from costdb.calibration.host.hardware import Host, host_of
 from costdb.calibration.library import setting_of
 from costdb.calibration.measure import PACES, measure
 from costdb.calibration.registry import find_section
 from costdb.calibration.section import Effort, Need, Section, World
 from costdb.store.records import Beside
+
+# Ends a process when another one is gone.
+
+_LOOK_S = 1.0
+_MOST_FILES = 4096
+
+
+def follow(owner: int) -> None:
+    """Have this process killed within a second or so after another one has ended.
+
+    A launcher that loses its reader waits for its ranks, and they for one another, for ever. A
+    thread could not end them: a library that waits for other ranks while it starts up keeps the
+    interpreter to itself. So a process does that has nothing else to do; it ends with this one.
+    Systems that cannot fork do without.
+
+    Parameters
+    ----------
+    owner : int
+        Identifies a process of this machine.
+    """
+    if not hasattr(os, "fork"):
+        return
+    followed = os.getpid()
+    if os.fork() != 0:
+        return
+    try:
+        # whoever reads what this process writes waits until all that could write are gone
+        os.closerange(0, _MOST_FILES)
+        while os.getppid() == followed:
+            if not _is_there(owner):
+                os.kill(followed, signal.SIGKILL)
+                break
+            time.sleep(_LOOK_S)
+    finally:
+        os._exit(0)
+
+
+def _is_there(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
 
 _BATCH_S = 1.0
 _RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")

@@ -8,23 +8,277 @@ reductions take ``ceil(log2 p)`` such steps.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from costdb.estimate import Missing, Priced
-from costdb.expr import Expr, conditional, less, minimum, num
+from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
 from costdb.lines.coefficients import Bill
-from costdb.lines.derived import factor_of, stated_kin, symbol_of
-from costdb.lines.measured import (
-    charge_own_scan,
-    charge_own_steps,
-    charge_prefix,
-    states_passes,
-)
-from costdb.lines.regions import elements_of
-from costdb.lines.steps import allreduce_steps, collective_steps, doubling_steps, step_region
+from costdb.lines.regions import bytes_of, elements_of
 from costdb.machines import Machine
 from costdb.profile_parts import lacking
-from costdb.work import COMBINING, Collective, CollectiveKind, Message, PrefixScan, Statement
+from costdb.quantity import Provenance, Quantity
+from costdb.work import (
+    COMBINING,
+    Collective,
+    CollectiveKind,
+    Message,
+    PrefixScan,
+    Region,
+    Statement,
+)
+
+# Collectives that a profile does not state: what stands in for them, and how uncertain that is.
+#
+# A library does not compose a collective of others, and which algorithm it takes hangs on sizes and
+# ranks. So what is derived is marked as such, with an interval as wide as algorithms differ.
+
+_SECTION = "collectives"
+
+_KIN: Mapping[CollectiveKind, CollectiveKind] = MappingProxyType(
+    {
+        CollectiveKind.REDUCE_SCATTER: CollectiveKind.REDUCE,
+        CollectiveKind.ALLGATHERV: CollectiveKind.ALLGATHER,
+        CollectiveKind.ALLTOALLV: CollectiveKind.ALLTOALL,
+    }
+)
+"""Whose steps stand in for those of a kind: they send as much, and combine as much of it."""
+
+DERIVED_KINDS = frozenset(_KIN)
+
+HALVING = Quantity(
+    1.0,
+    0.5,
+    2.0,
+    "1",
+    Provenance.DERIVED,
+    "a reduce-scatter is taken to halve recursively: ceil(log2 p) steps, which together send and"
+    " combine (p-1)/p of the array; libraries also exchange pairwise, or reduce and scatter",
+)
+
+UNEQUAL = Quantity(
+    1.0,
+    0.8,
+    2.5,
+    "1",
+    Provenance.DERIVED,
+    "pieces whose lengths may differ are taken to move as equal ones do, for which libraries have"
+    " shorter ways",
+)
+
+
+def states_steps(machine: Machine, kind: CollectiveKind) -> bool:
+    """Tell whether a profile states the steps of a kind of collective."""
+    return bool(machine.section(_SECTION, "steps", kind.value))
+
+
+def stated_kin(machine: Machine, kind: CollectiveKind) -> CollectiveKind | None:
+    """Return the kind whose steps a profile states for `kind`: itself, or what stands in for it.
+
+    None where messages have to do.
+    """
+    if states_steps(machine, kind):
+        return kind
+    kin = _KIN.get(kind)
+    return kin if kin is not None and states_steps(machine, kin) else None
+
+
+def factor_of(kind: CollectiveKind, kin: CollectiveKind | None) -> Quantity | None:
+    """Return how far a price may be off that was derived, None where it was not.
+
+    Parameters
+    ----------
+    kind : CollectiveKind
+    kin : CollectiveKind or None
+        Whose steps are used; None for messages, of which the textbook makes equal and unequal
+        pieces alike.
+    """
+    if kin is kind:
+        return None
+    if kind is CollectiveKind.REDUCE_SCATTER:
+        return HALVING
+    return None if kin is None else UNEQUAL
+
+
+def symbol_of(kind: CollectiveKind) -> str:
+    """Return the symbol of that factor."""
+    return f"{_SECTION}.{kind.value}.derived"
+
+
+# How many steps the textbook algorithms of collectives take on their longest path.
+
+
+def doubling_steps(ranks: Expr) -> Expr:
+    """Return the steps of an algorithm that doubles distances: ``ceil(log2 p)``."""
+    return ceil(log2(ranks))
+
+
+def allreduce_steps(ranks: Expr) -> tuple[Expr, Expr]:
+    """Return the steps of recursive doubling that send, and those that combine.
+
+    One step more before and after where the number of ranks is no power of two.
+    """
+    doubling = floor(log2(ranks))
+    odd = conditional(less(doubling, log2(ranks)), 1, 0)
+    return doubling + 2 * odd, doubling + odd
+
+
+def collective_steps(kind: CollectiveKind, ranks: Expr) -> Expr:
+    """Return the messages on the longest path of a collective."""
+    match kind:
+        case (
+            CollectiveKind.BROADCAST
+            | CollectiveKind.REDUCE
+            | CollectiveKind.REDUCE_SCATTER
+            | CollectiveKind.PREFIX
+        ):
+            return doubling_steps(ranks)
+        case CollectiveKind.ALLREDUCE:
+            return allreduce_steps(ranks)[0]
+        case (
+            CollectiveKind.ALLGATHER
+            | CollectiveKind.ALLGATHERV
+            | CollectiveKind.ALLTOALL
+            | CollectiveKind.ALLTOALLV
+            | CollectiveKind.GATHER
+            | CollectiveKind.SCATTER
+        ):
+            return ranks - 1
+
+
+def pieces_in_a_step(kind: CollectiveKind, ranks: Expr) -> Expr:
+    """Return how many of a collective's regions one of its steps carries, on average.
+
+    Reduce-scatter by recursive halving sends half of the array, then a quarter and so on: all
+    pieces but one, in ``ceil(log2 p)`` steps. Pairwise exchange sends as much in more steps.
+    """
+    if kind is not CollectiveKind.REDUCE_SCATTER:
+        return num(1)
+    return (ranks - 1) / maximum(1, doubling_steps(ranks))
+
+
+def step_region(kind: CollectiveKind, ranks: Expr, region: Region) -> Region:
+    """Return what one step of a collective carries: its region, or several in one run."""
+    pieces = pieces_in_a_step(kind, ranks)
+    if pieces == num(1):
+        return region
+    for count in region.counts:
+        pieces = pieces * count
+    return Region(region.itemsize_bytes, (pieces,), (num(region.itemsize_bytes),))
+
+
+# Scans and collectives on machines that measured them: their own steps and passes.
+#
+# A calibration states them where composing them of messages and local operations would miss.
+
+ONE = num(1)
+SECTION = "collectives"
+_RESIDUAL = (SECTION, "residual")
+_OF_PIECES = frozenset(
+    (
+        CollectiveKind.ALLGATHER,
+        CollectiveKind.ALLGATHERV,
+        CollectiveKind.ALLTOALL,
+        CollectiveKind.ALLTOALLV,
+        CollectiveKind.GATHER,
+        CollectiveKind.SCATTER,
+    )
+)
+
+
+def charge_own_steps(
+    bill: Bill, kind: CollectiveKind, kin: CollectiveKind, steps: Expr, region: Region
+) -> None:
+    """Charge the steps of a collective, and the copies of what is not one run.
+
+    A buffer is packed and unpacked once, however many steps it goes through; pieces each.
+
+    Parameters
+    ----------
+    kin : CollectiveKind
+        Whose steps the profile states: those of `kind`, or what stands in for it.
+    """
+    size = bytes_of(region)
+    path = (SECTION, "steps", kin.value)
+    label = f"{kind.value} steps"
+    if kin is not kind:
+        label += f", derived from {kin.value}"
+    bill.charge_step(label, steps, path, size, residual=_RESIDUAL)
+    copies = steps if kind in _OF_PIECES else conditional(less(0, steps), 1, 0)
+    bill.charge_staging(copies, region)
+    bill.within_section(SECTION, "bytes", conditional(less(0, steps), size, 0), "collective bytes")
+
+
+def states_passes(machine: Machine) -> bool:
+    """Tell whether a profile states the passes of scans by direction."""
+    return "along" in machine.section("lines", "scan")
+
+
+def charge_own_scan(bill: Bill, work: PrefixScan) -> None:
+    """Charge a scan: what one rank does alone, or all passes and the prefix over ranks.
+
+    Passes along the contiguous axis and across it differ: sums along it wait for one another.
+    The copy of a strided edge is part of the passes that were measured.
+    """
+    direction = "along" if is_along(work) else "across"
+    size, elements = bytes_of(work.block), elements_of(work.block)
+    counts = {"loop_us": _rows(work.block), "element_us": elements}
+    several = less(1, work.ranks)
+    for name, label, times in (
+        ("alone", "scan on one rank", ONE - several),
+        ("spread", "scan, local passes", several),
+    ):
+        if times != num(0):
+            passes = ("lines", "scan", direction, name)
+            residual = ("lines", "scan", "residual")
+            bill.charge_step(label, times, passes, size, counts, residual)
+    charge_prefix(bill, work, staged=False)
+    bill.within("scan_elements", elements)
+
+
+def charge_prefix(bill: Bill, work: PrefixScan, *, staged: bool = True) -> None:
+    """Charge the prefix over ranks alone: measured steps, else messages.
+
+    Parameters
+    ----------
+    staged : bool
+        Also the copies of a strided edge; false where they are part of something measured.
+    """
+    steps = doubling_steps(work.ranks)
+    if steps == num(0):
+        return
+    path = (SECTION, "steps", "prefix")
+    if not bill.machine.section(*path):
+        bill.charge_messages(steps, work.edge)
+        return
+    edge = bytes_of(work.edge)
+    bill.charge_step("prefix over ranks", steps, path, edge, residual=_RESIDUAL)
+    if staged:
+        bill.charge_staging(conditional(less(0, steps), 1, 0), work.edge)
+
+
+def is_along(work: PrefixScan) -> bool:
+    """Tell whether the scanned axis is the one along which elements are contiguous.
+
+    It is the axis along which the edge has one element; a block of one row is scanned along it.
+    """
+    item = num(work.block.itemsize_bytes)
+    contiguous = [axis for axis, pitch in enumerate(work.block.pitches_bytes) if pitch == item]
+    if len(contiguous) != 1:
+        return len(work.block.counts) == 1
+    (axis,) = contiguous
+    return work.edge.counts[axis] == ONE and work.block.counts[axis] != ONE
+
+
+def _rows(region: Region) -> Expr:
+    """Return the number of runs along the contiguous axis."""
+    rows = ONE
+    item = num(region.itemsize_bytes)
+    for count, pitch in zip(region.counts, region.pitches_bytes, strict=True):
+        if pitch != item:
+            rows = rows * count
+    return rows
 
 
 def price_message(work: Message, machine: Machine) -> Priced | Missing:

@@ -5,7 +5,6 @@ from the store or from a path. Loading makes only the cheap checks that keep a w
 of a prediction; :mod:`costdb.profile_check` holds the full ones.
 """
 
-from costdb.machines.built_in import built_in_names
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION, is_machine_name
 from costdb.machines.documents import (
     Json,
@@ -14,7 +13,13 @@ from costdb.machines.documents import (
     parse_document,
     read_document,
 )
-from costdb.machines.find import CALIBRATED, default_machine, load_machine, machine_names
+from costdb.machines.find import (
+    CALIBRATED,
+    built_in_names,
+    default_machine,
+    load_machine,
+    machine_names,
+)
 from costdb.machines.machine import (
     BUILT_IN,
     LEFT_OUT,

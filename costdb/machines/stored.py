@@ -6,8 +6,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-from costdb.machines.built_in import built_in_names
 from costdb.machines.documents import Json, MachineError, read_document
+from costdb.machines.find import built_in_names
 from costdb.machines.machine import Machine, machine_of
 from costdb.store.database import Report, report_to_stderr, transaction, writing
 from costdb.store.place import store_path

@@ -3,7 +3,6 @@
 :mod:`costdb.pgas.model` prices groups, :mod:`costdb.pgas.partition` finds them from references.
 """
 
-from costdb.pgas.model import price_groups, price_remote_group
-from costdb.pgas.rates import Gap, gap, served_pattern
+from costdb.pgas.model import Gap, gap, price_groups, price_remote_group, served_pattern
 
 __all__ = ["Gap", "gap", "price_groups", "price_remote_group", "served_pattern"]

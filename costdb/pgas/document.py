@@ -13,8 +13,7 @@ from typing import Final, TypeVar
 
 from costdb.expr import Expr, ExprError, free_symbols, num, substitute, sym
 from costdb.expr.nodes import Num
-from costdb.pgas.partition import remote_groups
-from costdb.pgas.references import (
+from costdb.pgas.partition import (
     Affine,
     Dependence,
     DependenceKind,
@@ -25,6 +24,7 @@ from costdb.pgas.references import (
     SharedArray,
     Spread,
     Subscript,
+    remote_groups,
 )
 from costdb.phases.application import Application, ApplicationError, When, Word
 from costdb.phases.document import Node

@@ -28,8 +28,9 @@ from costdb.expr import (
 )
 from costdb.process.distributions import Tidy
 from costdb.process.occupancy import largest_element, largest_fixed
-from costdb.process.shapes import ONE, ZERO, constant_of
 from costdb.process.terms import (
+    ONE,
+    ZERO,
     Branch,
     Delay,
     Leaf,
@@ -39,6 +40,7 @@ from costdb.process.terms import (
     SeqLoop,
     Sequential,
     Use,
+    constant_of,
 )
 from costdb.process.vectors import Entry, Loop, Vector, total_of
 from costdb.work import Work

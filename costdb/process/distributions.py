@@ -28,7 +28,7 @@ from costdb.expr import (
 )
 from costdb.expr.names import fresh_name
 from costdb.expr.nodes import CeilDiv, FloorDiv, Mod
-from costdb.process.shapes import (
+from costdb.process.terms import (
     ONE,
     ZERO,
     constant_of,

@@ -30,7 +30,7 @@ from costdb.expr.functions import Conditional
 from costdb.expr.names import fresh_name, replace_part
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul
 from costdb.process.distributions import Occupancy, Steps, Tidy, distribution
-from costdb.process.shapes import (
+from costdb.process.terms import (
     ONE,
     ZERO,
     constant_of,

@@ -4,7 +4,7 @@ Only the location and the read-only look-ups by name are imported here, so that 
 machine that is not built in stays cheap.
 """
 
-from costdb.store.lookup import (
+from costdb.store.evidence import (
     StoredEvidence,
     stored_evidence,
     stored_functions,

@@ -15,10 +15,17 @@ from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from costdb.store.extract import Extract, state_of, taken
+from costdb.store.extract import (
+    APPLICATION_ID,
+    MIGRATIONS,
+    SCHEMA_VERSION,
+    TABLES,
+    Extract,
+    state_of,
+    taken,
+)
 from costdb.store.extract import write as write_extract
 from costdb.store.place import StoreError
-from costdb.store.tables import APPLICATION_ID, MIGRATIONS, SCHEMA_VERSION, TABLES
 
 _BUSY_TIMEOUT_S = 30.0
 _DAMAGE = frozenset((sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT))

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from costdb.store.database import transaction
-from costdb.store.texts import from_text, to_text
+from costdb.store.place import from_text, to_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,17 @@ are never merged. Raw samples are only ever added.
 
 from __future__ import annotations
 
+import os
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from costdb.quantity import Provenance, Quantity
 from costdb.store.database import transaction
-from costdb.store.place import StoreError
-from costdb.store.texts import from_text, to_text
+from costdb.store.place import StoreError, from_text, store_path, to_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,3 +259,173 @@ def _beside(connection: sqlite3.Connection) -> str:
 
 def _quantity(stated: dict[str, Any]) -> Quantity:
     return Quantity(**{**stated, "provenance": Provenance(stated["provenance"])})
+
+
+# Runs of the calibration: what was begun, which launches are done, and one at a time.
+#
+# A run's identifier is the date of its records, so that samples of two runs are never merged.
+
+_COLUMNS = "id, machine, effort, ranks, code_version, sections, finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One calibration.
+
+    Attributes
+    ----------
+    id : str
+        When it began, in UTC, and the process that began it.
+    machine, effort, code_version : str
+    ranks : int
+    sections : tuple of str
+        What was asked for.
+    finished : bool
+    """
+
+    id: str
+    machine: str
+    effort: str
+    ranks: int
+    code_version: str
+    sections: tuple[str, ...]
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One fresh launch of a section; `setting` is what it measured with."""
+
+    run: str
+    section: str
+    number: int
+    setting: Mapping[str, Any]
+    finished: bool
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Let nobody else calibrate into this store: two at once would measure each other.
+
+    Raises
+    ------
+    StoreError
+        Somebody does already.
+    """
+    path = store_path()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A database of its own serves as a lock that a kill releases, on every system alike.
+    lock = path.with_name(path.name + ".calibration")
+    with closing(sqlite3.connect(lock, timeout=0, isolation_level=None)) as holder:
+        try:
+            holder.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"{path}: another calibration is running on it") from error
+        yield
+
+
+def begin_run(
+    connection: sqlite3.Connection,
+    machine: str,
+    effort: str,
+    ranks: int,
+    code_version: str,
+    sections: Sequence[str],
+) -> Run:
+    """Begin a run."""
+    began = datetime.now(UTC).isoformat(timespec="milliseconds")
+    run = Run(f"{began} {os.getpid()}", machine, effort, ranks, code_version, tuple(sections))
+    with transaction(connection):
+        connection.execute(
+            f"INSERT INTO runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 0)",
+            (run.id, machine, effort, ranks, code_version, to_text(list(sections))),
+        )
+    return run
+
+
+def unfinished_run(connection: sqlite3.Connection, like: Run, within: timedelta) -> Run | None:
+    """Return the newest unfinished run that asked for the same as `like`, or None.
+
+    Parameters
+    ----------
+    within : timedelta
+        Older ones do not count: a machine drifts.
+    """
+    oldest = (datetime.now(UTC) - within).isoformat(timespec="milliseconds")
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM runs WHERE machine = ? AND effort = ? AND ranks = ? "
+        "AND code_version = ? AND sections = ? AND finished = 0 AND id >= ? "
+        "ORDER BY id DESC LIMIT 1",
+        (
+            like.machine,
+            like.effort,
+            like.ranks,
+            like.code_version,
+            to_text(list(like.sections)),
+            oldest,
+        ),
+    ).fetchone()
+    return None if row is None else _run(row)
+
+
+def finish_run(connection: sqlite3.Connection, run: Run) -> None:
+    """Mark a run as finished."""
+    with transaction(connection):
+        connection.execute("UPDATE runs SET finished = 1 WHERE id = ?", (run.id,))
+
+
+def begin_launch(
+    connection: sqlite3.Connection, run: Run, section: str, setting: Mapping[str, Any]
+) -> int:
+    """Begin a launch and return its number within its run and section."""
+    with transaction(connection):
+        row = connection.execute(
+            "SELECT coalesce(max(launch), 0) FROM launches WHERE run = ? AND section = ?",
+            (run.id, section),
+        ).fetchone()
+        number = int(row[0]) + 1
+        connection.execute(
+            "INSERT INTO launches VALUES (?, ?, ?, ?, 0)",
+            (run.id, section, number, to_text(dict(setting))),
+        )
+    return number
+
+
+def finish_launch(connection: sqlite3.Connection, launch: Launch) -> None:
+    """Mark a launch as finished, and keep what its setting says by now."""
+    with transaction(connection):
+        connection.execute(
+            "UPDATE launches SET finished = 1, setting = ? "
+            "WHERE run = ? AND section = ? AND launch = ?",
+            (to_text(dict(launch.setting)), launch.run, launch.section, launch.number),
+        )
+
+
+def launches_of(connection: sqlite3.Connection, run: str, section: str) -> tuple[Launch, ...]:
+    """Return the launches of a section in a run, in order."""
+    rows = connection.execute(
+        "SELECT run, section, launch, setting, finished FROM launches "
+        "WHERE run = ? AND section = ? ORDER BY launch",
+        (run, section),
+    )
+    return tuple(
+        Launch(run, section, number, from_text(setting), bool(finished))
+        for run, section, number, setting, finished in rows
+    )
+
+
+def newest_run_of(connection: sqlite3.Connection, machine: str, section: str) -> Run | None:
+    """Return the newest run on a machine that finished a launch of a section, or None."""
+    row = connection.execute(
+        f"SELECT {_COLUMNS} FROM runs WHERE machine = ? AND id IN "
+        "(SELECT run FROM launches WHERE section = ? AND finished = 1) ORDER BY id DESC LIMIT 1",
+        (machine, section),
+    ).fetchone()
+    return None if row is None else _run(row)
+
+
+def _run(row: tuple[Any, ...]) -> Run:
+    identifier, machine, effort, ranks, code_version, sections, finished = row
+    return Run(
+        identifier, machine, effort, ranks, code_version, tuple(from_text(sections)), bool(finished)
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from advisor.report.rule_page import page
+from advisor.report.model import page
 from advisor.transform_registry import transforms
 from generators.markdown import code, first_sentence, plain, table
 

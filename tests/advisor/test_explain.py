@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from advisor.cli.app import main
 from advisor.engine import Options
 from advisor.explain import judged_in
-from advisor.report.explanation import MOST_LINES, cut_short
-from advisor.report.formula import Shared, share, wrapped
+from advisor.report.explanation import MOST_LINES, Shared, cut_short, share, wrapped
 from costdb.expr import (
     Expr,
     ceil_div,

@@ -18,8 +18,7 @@ from costdb.expr import sym
 from costdb.machines import load_machine
 from costdb.pgas import price_groups
 from costdb.pgas.document import program_of as references_of
-from costdb.pgas.partition import partition, remote_groups
-from costdb.pgas.references import Interval, Spread
+from costdb.pgas.partition import Interval, Spread, partition, remote_groups
 from costdb.subject import SubjectError
 from tests.papers.upc_programs import histogram, matmul, sobel
 

@@ -12,8 +12,7 @@ import pytest
 from advisor.finding import Remark
 from advisor.lsp.analyses import Analyses, OpenFile
 from advisor.lsp.analysis import Analysis
-from advisor.lsp.document import Change, Document
-from advisor.lsp.positions import Encoding
+from advisor.lsp.document import Change, Document, Encoding
 from advisor.source import ParseProblem, SourceProblem, Span
 from advisor.steps import step
 

@@ -10,9 +10,8 @@ from lsp_session import KERNEL
 
 from advisor.engine import Options, check_source
 from advisor.finding import Remark
-from advisor.lsp.carried import carried
-from advisor.lsp.document import Change, Document, Position
-from advisor.lsp.positions import Encoding, code_points, count_units
+from advisor.lsp.analyses import carried
+from advisor.lsp.document import Change, Document, Encoding, Position, code_points, count_units
 from advisor.source import Span
 
 CODECS = {

@@ -384,7 +384,7 @@ def test_a_plan_stays_where_only_what_is_around_changes() -> None:
 
 def test_room_between_functions_moves_no_line_whatever_ends_it() -> None:
     from advisor.edits import split_lines
-    from advisor.lsp.spaced import spaced
+    from advisor.lsp.memory import spaced
 
     for ends in ("\n", "\r\n", "\r", "\n\r"):
         text = f"x = 1{ends}{ends}def f():{ends}    return x{ends}# g{ends}def g(): ...{ends}"

@@ -11,15 +11,20 @@ from lsp_session import KERNEL
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability, Finding
-from advisor.lsp.actions import KINDS, Purpose, offers
-from advisor.lsp.analysis import analyse, rewrite_edits, suppression_edits
-from advisor.lsp.hints import hints
-from advisor.lsp.hover import hover_markdown, hover_plain
-from advisor.lsp.markdown import plain, table
-from advisor.lsp.moved import moved_finding
-from advisor.lsp.options import OptionsError, OptionsOfFiles
-from advisor.lsp.pages import write_pages
-from advisor.lsp.settings import Chosen, SettingError, Settings, machine_name, read_settings, size
+from advisor.lsp.abilities import write_pages
+from advisor.lsp.analysis import KINDS, Purpose, analyse, offers, rewrite_edits, suppression_edits
+from advisor.lsp.convert import hints, hover_markdown, hover_plain, plain, table
+from advisor.lsp.memory import moved_finding
+from advisor.lsp.settings import (
+    Chosen,
+    OptionsError,
+    OptionsOfFiles,
+    SettingError,
+    Settings,
+    machine_name,
+    read_settings,
+    size,
+)
 from advisor.report.full import block
 from advisor.report.rows import headline
 from advisor.report.style import Style

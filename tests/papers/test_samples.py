@@ -12,9 +12,9 @@ import pytest
 
 from advisor.validation.results import Section, Verdict
 from advisor.validation.runner import Context, do
-from costdb.calibration.ranks.message_fit import LINE_BYTES, region_of
+from costdb.calibration.profile import record
+from costdb.calibration.ranks.messages import LINE_BYTES, region_of
 from costdb.calibration.ranks.messages import SECTION as MESSAGES
-from costdb.calibration.recording import record
 from costdb.calibration.section import Effort, Point
 from costdb.calibration.section import Section as Measured
 from costdb.calibration.threads.supersteps import SECTION as SUPERSTEPS
@@ -24,7 +24,7 @@ from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import load_machine
 from costdb.store.database import writing
 from costdb.store.place import store_path
-from costdb.store.runs import Launch, begin_launch, begin_run, finish_launch, finish_run
+from costdb.store.records import Launch, begin_launch, begin_run, finish_launch, finish_run
 from tests.costdb.hosts import EPYC
 
 HERE = replace(load_machine("powerchallenge"), name="here")

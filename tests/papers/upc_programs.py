@@ -8,7 +8,7 @@ is not included: no rate of it was printed.
 from __future__ import annotations
 
 from costdb.expr import Expr, ceil_div, less_equal, maximum, minimum, num
-from costdb.pgas.references import (
+from costdb.pgas.partition import (
     Dependence,
     DependenceKind,
     Interval,

@@ -16,11 +16,10 @@ from advisor.ir.statements import Loop
 from advisor.ir.values import Point, Read, Subscript
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym, to_text
 from costdb.expr.nodes import Num
-from costdb.pgas.partition import remote_groups
-from costdb.pgas.references import Affine, Interval, Irregular, SharedArray, Spread
-from costdb.pgas.references import Loop as Trips
-from costdb.pgas.references import Reference as SharedReference
-from costdb.pgas.references import Subscript as SharedSubscript
+from costdb.pgas.partition import Affine, Interval, Irregular, SharedArray, Spread, remote_groups
+from costdb.pgas.partition import Loop as Trips
+from costdb.pgas.partition import Reference as SharedReference
+from costdb.pgas.partition import Subscript as SharedSubscript
 from costdb.process.terms import Leaf, Process, SeqLoop
 from costdb.work import Pattern, RemoteElements
 

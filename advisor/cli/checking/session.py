@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import IO
 
 from advisor import engine
-from advisor.cache.answers import Answers, Question
-from advisor.cache.codec import Answer
-from advisor.cli.checking.paths import Excluded, python_files
+from advisor.cache.answers import Answer, Answers, Question
+from advisor.cli.checking.scope import Excluded, python_files
 from advisor.cli.checking.workers import Refusal, Task, answers
 from advisor.cli.common import (
     FINDINGS,
@@ -18,13 +17,13 @@ from advisor.cli.common import (
     STANDARD_STREAM,
     WRONG_USE,
     complain,
+    tell_unused,
     write_out,
     write_result,
 )
 from advisor.cli.progress import watched
-from advisor.cli.unused_names import tell_unused
 from advisor.config.effective import Effective, Resolver
-from advisor.config.errors import CommandError, system_error
+from advisor.config.layer import CommandError, system_error
 from advisor.edits import unified_diff
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
@@ -343,8 +342,8 @@ def _report(
 
 
 def _documentation() -> Mapping[str, str]:
-    from advisor.config.rules import installed_rules
-    from advisor.report.rule_page import page
+    from advisor.config.effective import installed_rules
+    from advisor.report.model import page
 
     return {rule.code: page(rule) for rule in installed_rules()}
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from advisor.cli.checking.paths import python_files
-from advisor.cli.checking.scope import Scope
+from advisor.cli.checking.scope import Scope, python_files
 from advisor.cli.checking.session import Request
 from advisor.cli.common import write_out
-from advisor.config.errors import wrong_use
-from advisor.config.layer import Settings, shown_path
+from advisor.config.layer import Settings, shown_path, wrong_use
 
 
 def show(request: Request, scope: Scope) -> None:

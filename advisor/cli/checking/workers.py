@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from advisor import engine
-from advisor.cache.codec import Answer
+from advisor.cache.answers import Answer
 from advisor.cli.common import RECURSION_LIMIT
 from advisor.engine import Options
 from advisor.source import SourceProblem

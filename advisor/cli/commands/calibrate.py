@@ -10,7 +10,7 @@ import typer
 from advisor.cli import options
 from advisor.cli.common import check_output, complain, write_result
 from advisor.cli.progress import Bar
-from advisor.config.errors import wrong_use
+from advisor.config.layer import wrong_use
 
 if TYPE_CHECKING:
     from costdb.calibration.campaign import Request
@@ -110,7 +110,7 @@ def _calibrated(request: Request, watcher: _Lines) -> Made | None:
 
     if launched_ranks() == 1:
         return calibrate(request, watcher, this_host())
-    from costdb.calibration.launched import Team
+    from costdb.calibration.launch import Team
 
     team = Team()
     if not team.leads:

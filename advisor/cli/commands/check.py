@@ -11,9 +11,8 @@ from advisor.cli import options
 from advisor.cli.checking.scope import make_scope
 from advisor.cli.checking.session import Request, run
 from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
-from advisor.config.errors import wrong_use
-from advisor.config.layer import Layer
-from advisor.config.rules import split_codes
+from advisor.config.effective import split_codes
+from advisor.config.layer import Layer, wrong_use
 from advisor.engine import PLAIN_GAIN
 from advisor.report.model import FORMATS, SHOWS_DETAILS
 

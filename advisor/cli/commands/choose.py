@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import complain, write_result
-from advisor.cli.formats import JSON, TEXT, require_format, text_style
-from advisor.config.errors import wrong_use
+from advisor.cli.common import JSON, TEXT, complain, require_format, text_style, write_result
+from advisor.config.layer import wrong_use
 from costdb.wording import read_number
 
 if TYPE_CHECKING:
@@ -62,11 +61,13 @@ def _choose(
     output: options.ResultFile = None,
 ) -> None:
     require_format(output_format)
-    from advisor.cli.bindings import parse_given, parse_over, parse_where
     from advisor.cli.progress import watched
     from advisor.cli.subjects import (
         lacking,
         open_files,
+        parse_given,
+        parse_over,
+        parse_where,
         problems_in_one_line,
         with_configured,
         with_ranks,

@@ -11,8 +11,7 @@ from advisor.cache.store import Cache, ForeignFolderError
 from advisor.cli import options
 from advisor.cli.checking.scope import make_scope, usual_cache_folder
 from advisor.cli.common import complain
-from advisor.config.errors import system_error, wrong_use
-from advisor.config.layer import Layer
+from advisor.config.layer import Layer, system_error, wrong_use
 
 
 def register(app: typer.Typer) -> None:

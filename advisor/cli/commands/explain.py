@@ -9,11 +9,17 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.checking.scope import make_scope
-from advisor.cli.common import parse_bindings, write_out
-from advisor.cli.formats import JSON, TEXT, require_format, text_style
-from advisor.cli.unused_names import names_in, tell_unused
-from advisor.config.errors import CommandError, system_error, wrong_use
-from advisor.config.layer import Layer
+from advisor.cli.common import (
+    JSON,
+    TEXT,
+    names_in,
+    parse_bindings,
+    require_format,
+    tell_unused,
+    text_style,
+    write_out,
+)
+from advisor.config.layer import CommandError, Layer, system_error, wrong_use
 
 if TYPE_CHECKING:
     from costdb.store.results import Result

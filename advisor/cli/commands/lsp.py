@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.config.errors import wrong_use
+from advisor.config.layer import wrong_use
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def _lsp(
         chosen = machine_name(machine)
     except SettingError as problem:
         raise wrong_use(f"--{problem}") from problem
-    from advisor.lsp.run import serve
+    from advisor.lsp.server import serve
 
     try:
         raise typer.Exit(serve(chosen, log_file))

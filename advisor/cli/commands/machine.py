@@ -7,17 +7,24 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import completing, options
-from advisor.cli.common import WRONG_USE, complain, write_result
-from advisor.cli.formats import JSON, TEXT, require_format, text_style
-from advisor.config.errors import wrong_use
+from advisor.cli import options
+from advisor.cli.common import (
+    JSON,
+    TEXT,
+    WRONG_USE,
+    complain,
+    require_format,
+    text_style,
+    write_result,
+)
+from advisor.config.layer import wrong_use
 
 _Name = Annotated[
     str,
     typer.Argument(
         metavar="NAME",
         help="A name, or a profile.json.",
-        autocompletion=completing.machines,
+        autocompletion=options.machines,
     ),
 ]
 _File = Annotated[str, typer.Argument(metavar="FILE", help="A profile as JSON.")]
@@ -124,7 +131,7 @@ def _import(
 
 def _remove(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="A name.", autocompletion=completing.machines)
+        str, typer.Argument(metavar="NAME", help="A name.", autocompletion=options.machines)
     ],
 ) -> None:
     from advisor.cli.subjects import problems_in_one_line
@@ -149,7 +156,7 @@ def _export(
         typer.Option(
             "--output-format",
             metavar="FORMAT",
-            autocompletion=completing.words(JSON),
+            autocompletion=options.words(JSON),
             help="json; a profile has no other.",
         ),
     ] = JSON,

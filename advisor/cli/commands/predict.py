@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import WRONG_USE, write_result
-from advisor.cli.formats import JSON, TEXT, require_format, text_style
-from advisor.config.errors import wrong_use
+from advisor.cli.common import JSON, TEXT, WRONG_USE, require_format, text_style, write_result
+from advisor.config.layer import wrong_use
 
 
 def register(app: typer.Typer) -> None:
@@ -46,13 +45,13 @@ def _predict(
     if validate:
         _validate(files, output_format, output)
         return
-    from advisor.cli.bindings import parse_given
     from advisor.cli.subjects import (
         cautions_of,
         formula_of,
         lacking,
         open_files,
         origins_of,
+        parse_given,
         problems_in_one_line,
         with_configured,
         with_ranks,

@@ -8,13 +8,12 @@ from typing import Annotated
 
 import typer
 
-from advisor.cli import completing, options
-from advisor.cli.common import write_out
-from advisor.cli.formats import JSON, TEXT, require_format
-from advisor.config.errors import wrong_use
-from advisor.config.rules import installed_rules
+from advisor.cli import options
+from advisor.cli.common import JSON, TEXT, require_format, write_out
+from advisor.config.effective import installed_rules
+from advisor.config.layer import wrong_use
 from advisor.ir.rule import Rule
-from advisor.report.rule_page import page
+from advisor.report.model import page
 from costdb.wording import nearest
 
 
@@ -29,7 +28,7 @@ def _rule(
         typer.Argument(
             metavar="CODE",
             help="Code or name, such as ADV201; none: list all.",
-            autocompletion=completing.rules,
+            autocompletion=options.rules,
         ),
     ] = None,
     output_format: options.TextOrJson = TEXT,

@@ -7,7 +7,7 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.common import complain, write_result
-from advisor.config.errors import wrong_use
+from advisor.config.layer import wrong_use
 from advisor.report.model import FORMATS
 
 NO_REPORT = "none"

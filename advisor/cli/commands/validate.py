@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import NOTHING_TO_SAY, WRONG_USE, check_output, complain, write_result
-from advisor.cli.formats import JSON, TEXT, require_format, text_style
-from advisor.config.errors import wrong_use
+from advisor.cli.common import (
+    JSON,
+    NOTHING_TO_SAY,
+    TEXT,
+    WRONG_USE,
+    check_output,
+    complain,
+    require_format,
+    text_style,
+    write_result,
+)
+from advisor.config.layer import wrong_use
 from advisor.config.machine import choose_machine
 
 if TYPE_CHECKING:

@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import FINDINGS, check_output, complain, parse_bindings, write_result
-from advisor.cli.formats import JSON, TEXT, require_format, text_style
-from advisor.config.errors import CommandError, system_error, wrong_use
+from advisor.cli.common import (
+    FINDINGS,
+    JSON,
+    TEXT,
+    check_output,
+    complain,
+    parse_bindings,
+    require_format,
+    text_style,
+    write_result,
+)
+from advisor.config.layer import CommandError, system_error, wrong_use
 from advisor.config.machine import choose_machine
 
 if TYPE_CHECKING:
     from advisor.verify.cases import Case
-    from advisor.verify.document import Circumstances
+    from advisor.verify.program_verdict import Circumstances, ProgramVerdict
+    from advisor.verify.ranks import ProgramCase
+    from advisor.verify.running import Effort
     from advisor.verify.verdict import Verdict
     from costdb.machines import Machine
 
@@ -50,13 +61,10 @@ def _verify(
     output: options.ResultFile = None,
 ) -> int:
     require_format(output_format)
-    from advisor.cli.verify_programs import program_cases, verify_programs
-    from advisor.verify.document import document_of
-    from advisor.verify.program_verdict import programs_in_words, programs_table
+    from advisor.verify.program_verdict import document_of, programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
-    from costdb.calibration.host.bystanders import Bystanders
-    from costdb.calibration.host.neighbour_watch import NeighbourWatch
+    from costdb.calibration.host.neighbour_watch import Bystanders, NeighbourWatch
     from costdb.machines import load_machine
 
     check_output(output)
@@ -109,8 +117,8 @@ def _verify(
 
 def _tell_unused(paths: Sequence[str], given: Mapping[str, int | float]) -> None:
     """Say which names of ``-D`` no file has, before anything runs with other sizes than meant."""
+    from advisor.cli.common import names_in, tell_unused
     from advisor.cli.subjects import problems_in_one_line
-    from advisor.cli.unused_names import names_in, tell_unused
     from advisor.files import read_source
 
     if not given:
@@ -133,7 +141,7 @@ def _as_lines(lines: Sequence[str]) -> str:
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    from advisor.cli.checking.paths import python_files
+    from advisor.cli.checking.scope import python_files
 
     def refuse(error: CommandError) -> None:
         raise error
@@ -186,7 +194,7 @@ def _circumstances(
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
-    from advisor.verify.document import Circumstances
+    from advisor.verify.program_verdict import Circumstances
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Circumstances(machine.name, calibration_of(machine), now, busy_cores, cores_shared)
@@ -226,3 +234,84 @@ def _keep(group: list[Verdict], machine: Machine) -> None:
             )
         )
     keep(machine, 1, found)
+
+
+# The part of ``advise verify`` that runs SPMD programs on ranks.
+
+
+def program_cases(
+    paths: Sequence[str], given: Mapping[str, int | float], ranks: int, machine: Machine
+) -> list[ProgramCase]:
+    """Return the SPMD programs among files.
+
+    Raises
+    ------
+    CommandError
+        A file cannot be read, or does not parse.
+    """
+    from advisor.cli.subjects import problems_in_one_line
+    from advisor.files import read_source
+    from advisor.transform_registry import program_transforms
+    from advisor.verify.ranks import program_case
+
+    found: list[ProgramCase] = []
+    for path in paths:
+        try:
+            source = read_source(path).text
+        except OSError as error:
+            raise system_error(error, path) from error
+        with problems_in_one_line():
+            case = program_case(path, source, given, ranks, machine, program_transforms())
+        if case is not None:
+            found.append(case)
+    return found
+
+
+def verify_programs(
+    cases: Sequence[ProgramCase], effort: Effort, machine: Machine
+) -> list[list[ProgramVerdict]]:
+    """Run programs with each of their rewrites, and keep what that shows as evidence.
+
+    Where there are no ranks to be had, none is run, which is said.
+    """
+    from advisor.verify.program_verdict import ProgramVerdict
+    from advisor.verify.ranks import CannotRunError, measure_program
+
+    groups: list[list[ProgramVerdict]] = []
+    for case in cases:
+        complain(f"advise: {case.path}: {len(case.rewrites)} rewrites, on {case.ranks} ranks")
+        try:
+            measured = measure_program(case, effort)
+        except CannotRunError as error:
+            complain(f"advise: {error}; programs left out")
+            return groups
+        rewrites = case.rewrites or (None,)
+        group = [ProgramVerdict(case, *pair) for pair in zip(rewrites, measured, strict=True)]
+        if machine.may_be_here:
+            _keep_of_verify_programs(group, machine)
+        groups.append(group)
+    return groups
+
+
+def _keep_of_verify_programs(group: Sequence[ProgramVerdict], machine: Machine) -> None:
+    from advisor.verify.keep import Compared, keep, speed_up
+
+    found = []
+    for one in group:
+        rewrite, before, after = one.rewrite, one.turns.before, one.turns.after
+        if rewrite is None or rewrite.change is None or one.result != "equal":
+            continue
+        measured = speed_up(before.times_s, after.times_s)
+        found.append(
+            Compared(
+                Path(one.case.path).name,
+                rewrite.function,
+                rewrite.code,
+                rewrite.title,
+                dict(one.case.sizes),
+                rewrite.change.ratio,
+                measured,
+                "the whole program",
+            )
+        )
+    keep(machine, group[0].case.ranks, found)

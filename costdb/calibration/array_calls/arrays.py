@@ -10,25 +10,23 @@ from costdb.arrays.rates import KEPT, WHOLE
 from costdb.calibration.array_calls.fit import fit_classes, measured
 from costdb.calibration.array_calls.interpreted import (
     INTERPRETED,
+    STEP,
     in_loops,
     interpreted_action,
     interpreted_points,
-)
-from costdb.calibration.array_calls.point_actions import action_of
-from costdb.calibration.array_calls.points import array_points
-from costdb.calibration.array_calls.sequence_fit import fit_sequences
-from costdb.calibration.array_calls.sequence_points import (
-    SEQUENCE,
-    sequence_action,
-    sequence_points,
-)
-from costdb.calibration.array_calls.step_points import (
-    STEP,
     step_action,
     step_points,
     steps_alone,
 )
-from costdb.calibration.array_calls.walk_points import WALK, kept_of, walk_points
+from costdb.calibration.array_calls.point_actions import action_of
+from costdb.calibration.array_calls.points import array_points
+from costdb.calibration.array_calls.sequence_points import (
+    SEQUENCE,
+    fit_sequences,
+    sequence_action,
+    sequence_points,
+)
+from costdb.calibration.array_calls.view_points import WALK, kept_of, walk_points
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.machines.documents import Json

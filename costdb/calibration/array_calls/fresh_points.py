@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from costdb.arrays.amounts import FAR, HUGE, HUGE_BYTES, SMALL
 from costdb.arrays.hierarchy import BEYOND
-from costdb.calibration.host.allocator import keep_freed_memory
-from costdb.calibration.host.one_thread import numpy_on_one_thread
+from costdb.calibration.host.one_thread import keep_freed_memory, numpy_on_one_thread
 from costdb.calibration.section import Action, Point, Timing
 from costdb.machines.documents import Json
 
@@ -107,7 +106,7 @@ def fresh_lines(timings: Sequence[Timing], line_bytes: int) -> dict[str, Json]:
     # the process that measures decides how many threads NumPy may have, before it is imported
     import numpy as np
 
-    from costdb.machines.stated import measured
+    from costdb.machines.documents import measured
 
     by_kind: dict[str, dict[str, Timing]] = {}
     for timing in timings:

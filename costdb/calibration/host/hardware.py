@@ -13,8 +13,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from costdb.calibration.host.cores import usable_cores
 from costdb.machines.documents import Json
+
+# The cores that this process may use.
+
+
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    return len(_cores())
+
+
+def cores_in_words() -> str:
+    """Return which cores this process may use, as a calibration tells it."""
+    return "cores " + ",".join(map(str, sorted(_cores())))
+
+
+def _cores() -> frozenset[int]:
+    if hasattr(os, "sched_getaffinity"):
+        return frozenset(os.sched_getaffinity(0))
+    return frozenset(range(os.cpu_count() or 1))
+
 
 SYSTEM_SOURCE = "system"
 SYSTEM_CITATION = "What the operating system states, in /sys/devices/system/cpu and by sysconf"

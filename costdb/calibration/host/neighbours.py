@@ -1,7 +1,7 @@
 """Whether another guest of the host used the same cores while samples were taken.
 
 Beside every sample stands how long a short loop in the first cache took right before and after
-it, the *sentinel* (:mod:`costdb.calibration.host.sentinel`). Where its times fall into two groups,
+it, the *sentinel* (:mod:`costdb.calibration.host.calm_core`). Where its times fall into two groups,
 the least of which is what it takes on a core of its own, a sample is taken *alone* or *shared*, or
 neither, if it began in one state and ended in the other or ranks were in different ones. What
 counts is what programs meet, all states in turn (:mod:`costdb.typical`); how much of either a
@@ -18,6 +18,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from costdb.machines import Machine
+from costdb.machines.documents import Json, measured
 from costdb.store.records import Beside
 
 NOTICEABLE_SHARE = 0.05
@@ -138,3 +140,63 @@ def groups_of(times_us: Sequence[float]) -> Groups | None:
         return None
     limit = (logs[split - 1] + logs[split]) / 2
     return Groups(*(float(np.exp(one)) for one in (alone, shared, limit)))
+
+
+# What a profile says of other guests that computed on the same cores while it was measured.
+
+SHARED = "cores_shared"
+"""The quantity of ``hardware`` that says for which part of the time a core was shared."""
+
+NOTICEABLE_DIFFERENCE = 0.2
+"""Between two times' shares: less makes no operation differ by more than a seventh."""
+
+_ALONE_LIMIT = 1.25
+"""Over what the sentinel takes where it never met another guest."""
+
+
+def limit_us_of(machine: Machine) -> float | None:
+    """Return up to which time one thread's sentinel is alone on its core; None where unknown."""
+    limit = machine.quantity("hardware", "sentinel_p1_limit_us")
+    if limit is not None:
+        return limit.value
+    alone = machine.quantity("hardware", "sentinel_p1_alone_us")
+    return None if alone is None else _ALONE_LIMIT * alone.value
+
+
+def sharing_facts(sharing: Sharing) -> dict[str, Json]:
+    """Return quantities of the section ``hardware``: what the sentinels took, and how often."""
+    facts: dict[str, Json] = {}
+    for threads, us in sharing.one_us.items():
+        facts[f"sentinel_p{threads}_alone_us"] = measured(us, "us", note=_SENTINEL)
+    for threads, groups in sharing.groups.items():
+        facts[f"sentinel_p{threads}_alone_us"] = measured(groups.alone_us, "us", note=_SENTINEL)
+        facts[f"sentinel_p{threads}_shared_us"] = measured(groups.shared_us, "us")
+        facts[f"sentinel_p{threads}_limit_us"] = measured(groups.limit_us, "us")
+    if sharing.groups or sharing.one_us:
+        facts[SHARED] = measured(sharing.cores, "1", note=_CORES)
+    if sharing.groups:
+        facts["samples_alone"] = measured(sharing.share(State.ALONE), "1", note=_SHARE)
+        facts["samples_shared"] = measured(sharing.share(State.SHARED), "1", note=_SHARE)
+    return facts
+
+
+def sharing_told(sharing: Sharing) -> tuple[str, ...]:
+    """Return what is to be said, which is nothing where cores were hardly ever shared."""
+    alone, shared = sharing.share(State.ALONE), sharing.share(State.SHARED)
+    if not sharing.groups or 1 - alone < NOTICEABLE_SHARE:
+        return ()
+    slower = " and ".join(
+        f"{groups.ratio:.2f} times as long" + (f" on {threads} cores" if threads > 1 else "")
+        for threads, groups in sorted(sharing.groups.items())
+    )
+    return (
+        f"Another guest of the host computed on the same cores for {shared:.0%} of the samples, "
+        f"none for {alone:.0%}; for the others that changed, or differed by core. A loop in the "
+        f"first cache then takes {slower}. Rates are means over all samples, unless a section says "
+        "that they are of idle cores.",
+    )
+
+
+_SENTINEL = "a short loop in the first cache, timed beside each sample"
+_CORES = "part of the time that a core was shared with another guest"
+_SHARE = "of the samples"

@@ -7,23 +7,45 @@ next. *Coalesced* references are one call with an indexed type of small irregula
 *local* one is an element of the rank's own window, read or written through its NumPy view.
 *Pipelined* scalars, flushed together, are timed beside them. Loops are Python's, as in the
 programs that are predicted. What private statements take longer after each reference is timed as
-well (:mod:`costdb.calibration.ranks.remote_private`).
+well (:mod:`costdb.calibration.ranks.remote`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import cycle
+from statistics import median
 from typing import Any
 
 import numpy as np
 
+from costdb.calibration.fitting import (
+    Vector,
+    fit_above,
+    held_out,
+    predict,
+    quality,
+    residual_of,
+    typical_us,
+)
 from costdb.calibration.host.hardware import Host
-from costdb.calibration.ranks.remote_fit import fit_remote
-from costdb.calibration.ranks.remote_private import PRIVATE, private_statement
-from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
-from costdb.calibration.sizes import repetitions, spread_sizes
+from costdb.calibration.section import (
+    Action,
+    Effort,
+    Fitted,
+    Need,
+    Point,
+    Quality,
+    Timing,
+    World,
+    repetitions,
+    spread_sizes,
+)
+from costdb.machines.documents import Json, measured
+from costdb.pgas.model import RESUME_US
+from costdb.work import Then
 
 _WORD_BYTES = 8
 _WINDOW_WORDS = 1 << 17
@@ -236,3 +258,286 @@ def _block(
             there.Free()
 
     return block, close
+
+
+# Rates of one-sided references by pattern, fitted to their measured times.
+
+# Private computation between remote references, which finds the library's code in its place.
+#
+# A loop of references, or of private statements, keeps caches and branch predictors to itself. In a
+# program the two take turns, and each return from a reference finds them full of the other's code
+# and data. Timed are private statements alone and after each reference; what they take longer is
+# neither the reference's rate nor the private part.
+
+INTERPRETED = ("element", "integer")
+"""An element added to, whole numbers divided."""
+LIBRARY = ("product", "sum", "added")
+"""Two vectors multiplied, one summed up, one added to another, all by the library."""
+PRIVATE = (*INTERPRETED, *LIBRARY)
+
+_VECTOR = 64
+_DIVISOR = 7
+
+
+def private_statement(what: str) -> Callable[[int], object]:
+    """Return a statement of one's own variables that takes a place."""
+    cell, left, right, made = np.ones(1), np.ones(_VECTOR), np.ones(_VECTOR), np.ones(_VECTOR)
+
+    def element(_: int) -> None:
+        cell[0] += 1.0
+
+    def integer(place: int) -> object:
+        return divmod(place, _DIVISOR)
+
+    def product(_: int) -> None:
+        cell[0] = left @ right
+
+    def added(_: int) -> object:
+        return np.add(left, right, out=made)
+
+    return {
+        "element": element,
+        "integer": integer,
+        "product": product,
+        "sum": lambda _: left.sum(),
+        "added": added,
+    }[what]
+
+
+# What private statements take longer after a remote reference than alone, by who does them.
+#
+# What the interpreter does by itself is resumed in a tenth of a microsecond. A call of the array
+# library comes through many functions, whose code lies elsewhere, and takes several times as long.
+
+_OPERATION = "remote.beside."
+_PRIVATE = "remote.private"
+_STATEMENTS = {
+    Then.ANYTHING: PRIVATE,
+    Then.INTERPRETED: INTERPRETED,
+    Then.LIBRARY: LIBRARY,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """References with a private statement after each.
+
+    Attributes
+    ----------
+    timing : Timing
+    apart_us : float
+        What the references and the statements take apart.
+    """
+
+    timing: Timing
+    apart_us: float
+
+    @property
+    def words(self) -> float:
+        """How many references there are."""
+        return float(self.timing.point.features["words"])
+
+    @property
+    def statement(self) -> str:
+        """The private statement."""
+        return _statements(self.timing)[0]
+
+    @property
+    def then(self) -> Then:
+        """Who does it."""
+        return Then.LIBRARY if self.statement in LIBRARY else Then.INTERPRETED
+
+    @property
+    def longer_us(self) -> float:
+        """What each reference makes the rest take longer."""
+        return (self.timing.typical_us - self.apart_us) / self.words
+
+
+class Resumption:
+    """What a program's own work takes longer after each reference to another's memory.
+
+    Parameters
+    ----------
+    timings : sequence of Timing
+        Of the section; points that were not measured are none.
+    word_us : mapping of str to float
+        One reference, by ``"read"`` and ``"write"``.
+    """
+
+    def __init__(self, timings: Sequence[Timing], word_us: Mapping[str, float]) -> None:
+        alone = {
+            _statements(timing): timing.typical_us
+            for timing in timings
+            if timing.point.operation == _PRIVATE
+        }
+        self._found = [
+            Beside(timing, alone[_statements(timing)] + each * float(_statements(timing)[1]))
+            for kind, each in word_us.items()
+            for timing in timings
+            if timing.point.operation == _OPERATION + kind and _statements(timing) in alone
+        ]
+        given = [one for one in self._found if not one.timing.point.held_out]
+        self._resume_us: dict[Then, list[float]] = {}
+        for then, statements in _STATEMENTS.items():
+            seen = [max(0.0, one.longer_us) for one in given if one.statement in statements]
+            if seen:
+                # it differs by the statement, and which one a program has is not known
+                self._resume_us[then] = sorted(seen)
+
+    def document(self) -> dict[str, Json]:
+        """Return what a profile says of it: nothing where nothing was measured."""
+        note = "ends: the private statements and kinds of reference that it was measured with"
+        return {
+            key: measured(median(seen), "us", seen[0], seen[-1], note)
+            for then, key in RESUME_US.items()
+            for seen in [self._resume_us.get(then, [])]
+            if seen
+        }
+
+    def tested(self) -> Iterator[tuple[Timing, float]]:
+        """Yield the points kept from the fit with their predicted times."""
+        for one in self._found:
+            seen = self._resume_us.get(one.then)
+            if seen and one.timing.point.held_out:
+                yield one.timing, one.apart_us + median(seen) * one.words
+
+    def qualities(self) -> Iterator[Quality]:
+        """Yield the errors with it and without."""
+        kept = [(timing.typical_us, predicted) for timing, predicted in self.tested()]
+        if not kept:
+            return
+        apart = [one.apart_us for one in self._found if one.timing.point.held_out]
+        times, predicted = (np.array(column) for column in zip(*kept, strict=True))
+        operation = _OPERATION.rstrip(".")
+        yield quality(operation, "apart", times, np.array(apart), chosen=False)
+        yield quality(operation, "apart and resumed", times, predicted, chosen=True)
+
+
+def _statements(timing: Timing) -> tuple[str, int]:
+    features = timing.point.features
+    return str(features["private"]), int(features["words"])
+
+
+_PATTERNS = ("baseline", "coalesce", "vector", "local")
+_OF_MANY = ("coalesce", "vector")
+_KINDS = ("read", "write")
+_SYNCHRONIZATION = ("fence", "lock", "flush")
+# A word takes no less than this, whatever else explains the times: eight terabytes a second.
+_LEAST_US_PER_WORD = 1e-6
+
+_Coefficients = dict[str, float]
+
+
+def fit_remote(timings: Sequence[Timing]) -> Fitted:
+    """Fit the section ``pgas`` of a profile, and what barriers take."""
+    ranks = int(timings[0].point.features["ranks"])
+    found = {
+        (pattern, kind): _fit(_of(timings, pattern, kind), pattern)
+        for pattern in _PATTERNS
+        for kind in _KINDS
+    }
+    tested = [
+        (timing, float(predicted))
+        for (pattern, kind), coefficients in found.items()
+        for timing, predicted in _tested(_of(timings, pattern, kind), coefficients)
+    ]
+    resumed = Resumption(timings, {kind: found["baseline", kind]["word"] for kind in _KINDS})
+    tested += resumed.tested()
+    section: dict[str, Any] = {
+        "rates": {
+            pattern: {f"t{ranks}": {kind: _rate(found[pattern, kind]) for kind in _KINDS}}
+            for pattern in _PATTERNS
+        },
+        "call_us": {
+            pattern: {
+                f"t{ranks}": {kind: measured(found[pattern, kind]["call"], "us") for kind in _KINDS}
+            }
+            for pattern in _OF_MANY
+        },
+        **resumed.document(),
+        "synchronization": {
+            f"{name}_us": measured(float(typical_us(_named(timings, name))[0]), "us")
+            for name in _SYNCHRONIZATION
+        },
+        "optimizations": {pattern: list(_KINDS) for pattern in _OF_MANY},
+        "residual": residual_of([timing for timing, _ in tested], np.array([p for _, p in tested])),
+    }
+    section["range"] = {"call_words": _range(timings)}
+    barrier = float(typical_us(_named(timings, "barrier"))[0])
+    steps = max(1, (ranks - 1).bit_length())
+    parts: dict[str, Any] = {
+        "pgas": section,
+        "collectives": {"barrier_step_us": measured(barrier / steps, "us")},
+    }
+    qualities = (*_qualities(timings, found), *resumed.qualities())
+    return Fitted(parts, qualities, _notes(timings, ranks))
+
+
+def _named(timings: Sequence[Timing], name: str) -> list[Timing]:
+    return [timing for timing in timings if timing.point.operation == f"remote.{name}"]
+
+
+def _of(timings: Sequence[Timing], pattern: str, kind: str) -> list[Timing]:
+    return _named(timings, f"{pattern}.{kind}")
+
+
+def _range(timings: Sequence[Timing]) -> list[float]:
+    """Return the fewest and the most words of a call that every pattern was measured with."""
+    words = [
+        [float(timing.point.features["words"]) for timing in _of(timings, pattern, "read")]
+        for pattern in _OF_MANY
+    ]
+    return [max(map(min, words)), min(map(max, words))]
+
+
+def _columns(timings: Sequence[Timing], *, calls: bool) -> dict[str, Vector]:
+    words = np.array([float(timing.point.features["words"]) for timing in timings])
+    return {"call": np.ones(words.size), "word": words} if calls else {"word": words}
+
+
+def _fit(timings: Sequence[Timing], pattern: str) -> _Coefficients:
+    given = [timing for timing in timings if not timing.point.held_out]
+    columns = _columns(given, calls=pattern in _OF_MANY)
+    return fit_above(columns, typical_us(given), {"word": _LEAST_US_PER_WORD})
+
+
+def _tested(
+    timings: Sequence[Timing], coefficients: _Coefficients
+) -> Iterator[tuple[Timing, float]]:
+    kept = [timing for timing in timings if timing.point.held_out]
+    predicted = predict(_columns(kept, calls="call" in coefficients), coefficients)
+    yield from zip(kept, predicted.tolist(), strict=True)
+
+
+def _rate(coefficients: _Coefficients) -> dict[str, Any]:
+    return measured(1e6 / coefficients["word"], "double words/s")
+
+
+def _qualities(
+    timings: Sequence[Timing], found: dict[tuple[str, str], _Coefficients]
+) -> Iterator[Quality]:
+    for (pattern, kind), coefficients in found.items():
+        points = _of(timings, pattern, kind)
+        times, kept = typical_us(points), held_out(points)
+        ours = predict(_columns(points, calls="call" in coefficients), coefficients)
+        operation = f"remote.{pattern}.{kind}"
+        if "call" in coefficients:
+            words = _columns(points, calls=False)
+            given = {name: column[~kept] for name, column in words.items()}
+            rate = predict(words, fit_above(given, times[~kept]))
+            yield quality(operation, "rate alone", times[kept], rate[kept], chosen=False)
+        label = "rate and call" if "call" in coefficients else "rate"
+        yield quality(operation, label, times[kept], ours[kept], chosen=True)
+
+
+def _notes(timings: Sequence[Timing], ranks: int) -> tuple[str, ...]:
+    rates = []
+    for kind in _KINDS:
+        points = _of(timings, "pipelined", kind)
+        words = np.array([float(timing.point.features["words"]) for timing in points])
+        rates.append(f"{float(np.median(words / typical_us(points))):.2f} million {kind}s")
+    return (
+        f"Rates of remote references are those of {ranks} ranks that all reach into the next "
+        "one's window at once, from Python loops.",
+        f"Scalar references that are flushed together instead: {' and '.join(rates)} a second.",
+    )

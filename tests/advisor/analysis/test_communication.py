@@ -12,7 +12,7 @@ from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ownership import local_part
-from costdb.lines.count import count_lines
+from costdb.lines.symbolic import count_lines
 from tests.advisor.analysis.simulate import Home, Simulation
 from tests.advisor.analysis.tally import Tally
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.cache import environment
-from advisor.cache.codec import Answer, decode, encode
+from advisor.cache import answers
+from advisor.cache.answers import Answer, decode, encode
 from advisor.cache.store import Cache, ForeignFolderError
 from tests.advisor.report.report_samples import FINDINGS, REMARKS, SAMPLE
 
@@ -116,25 +116,25 @@ def test_the_digest_follows_what_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    before = environment.tool_digest()
-    assert environment.tool_digest() == before
+    before = answers.tool_digest()
+    assert answers.tool_digest() == before
     (tmp_path / "more_transforms-1.0.dist-info").mkdir()
-    installed = environment.tool_digest()
+    installed = answers.tool_digest()
     (tmp_path / "more_transforms-1.0.dist-info").rename(tmp_path / "more_transforms-1.1.dist-info")
-    upgraded = environment.tool_digest()
+    upgraded = answers.tool_digest()
     assert len({before, installed, upgraded}) == 3
 
 
 def test_the_digest_follows_the_tools_own_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = tmp_path / "advisor" / "cache" / "environment.py"
+    module = tmp_path / "advisor" / "cache" / "answers.py"
     module.parent.mkdir(parents=True)
     module.write_text("")
-    monkeypatch.setattr(environment, "__file__", str(module))
-    before = environment.tool_digest()
+    monkeypatch.setattr(answers, "__file__", str(module))
+    before = answers.tool_digest()
     (tmp_path / "advisor" / "rule.py").write_text("x = 1")
-    assert environment.tool_digest() != before
+    assert answers.tool_digest() != before
 
 
 def test_a_kept_answer_costs_no_parser(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import jsonschema
 import pytest
 
 from advisor.cli.common import parse_bindings
-from advisor.config.errors import CommandError
-from advisor.config.rules import resolve, split_codes
+from advisor.config.effective import resolve, split_codes
+from advisor.config.layer import CommandError
 from tests.advisor.cli.cli_running import Advise, refused
 
 NO_MARK = "no kernel is marked there, and there is no program for MPI or numba"

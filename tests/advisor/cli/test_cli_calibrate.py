@@ -8,8 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from advisor.lsp.options import OptionsError, OptionsOfFiles
-from advisor.lsp.settings import Settings
+from advisor.lsp.settings import OptionsError, OptionsOfFiles, Settings
 from costdb.machines import load_machine
 from costdb.machines.stored import remove_profile, store_profile
 from tests.advisor.cli.cli_running import Advise, refused

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli.bindings import parse_over
-from advisor.config.errors import CommandError
+from advisor.cli.subjects import parse_over
+from advisor.config.layer import CommandError
 from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
 
 REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.app import COMMANDS
-from advisor.cli.completing import codes, machines, name_command, rules, words
+from advisor.cli.options import codes, machines, name_command, rules, words
 
 ROOT = Path(__file__).parents[3]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from commands import EXAMPLES, Program, isolated
 
-from advisor.cli.unused_names import names_in
+from advisor.cli.common import names_in
 from advisor.frontend.kernels import read_kernels
 from advisor.ranking.sizes import bindable, checked_sizes
 from advisor.source import SourceProblem

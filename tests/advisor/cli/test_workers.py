@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cache.codec import Answer
+from advisor.cache.answers import Answer
 from advisor.cli import progress
 from advisor.cli.checking import workers
 from advisor.cli.checking.workers import FEWEST_FILES, Refusal, Task, answers

@@ -162,7 +162,7 @@ def test_an_error_of_ours_breaks_nothing_and_is_logged_once(
     def fail(*_: object) -> None:
         raise RuntimeError("ours")
 
-    monkeypatch.setattr(f"advisor.compiler.facts.{where}", fail)
+    monkeypatch.setattr(f"advisor.compiler.record.{where}", fail)
     one = advised(kernels.scale)
     with caplog.at_level(logging.WARNING, "advisor"):
         for array in (ROWS, FORTRAN):

@@ -14,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.config import find, read
-from advisor.config.find import configurations
-from advisor.config.globs import matches
-from advisor.config.layer import ConfigError, Layer, Origin, RuleOptions, settle
-from advisor.config.places import line_of
+from advisor.config.find import configurations, matches
+from advisor.config.layer import ConfigError, Layer, Origin, RuleOptions, line_of, settle
 from advisor.config.read import OUTPUT_FORMATS, configuration_of, read_configuration
 from advisor.report.model import FORMATS
 

@@ -27,6 +27,7 @@ from advisor.observed import (
     to_document,
 )
 from costdb.store.database import reading, writing
+from costdb.store.extract import FIRST_TABLES
 from costdb.store.observations import (
     Observation,
     add_observations,
@@ -34,7 +35,6 @@ from costdb.store.observations import (
     observations,
 )
 from costdb.store.place import store_path
-from costdb.store.tables import FIRST_TABLES
 
 ROWS = """\
 import numpy as np

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.report.units import column_for, duration, ratio, significant, unit_of
+from advisor.report.style import column_for, duration, ratio, significant, unit_of
 
 SIZES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 

@@ -17,11 +17,9 @@ from hypothesis import strategies as st
 from advisor.edits import apply_edits, split_lines
 from advisor.finding import NOTHING_SEEN, Crossover, Finding, Verdict
 from advisor.report import statistics
-from advisor.report.coverage import coverage_lines
-from advisor.report.excerpt import excerpt
-from advisor.report.full import MOST_LINES, block
+from advisor.report.full import MOST_LINES, block, excerpt
 from advisor.report.model import FORMATS, Report, renderer
-from advisor.report.rows import interval
+from advisor.report.rows import coverage_lines, interval
 from advisor.report.style import Style, detect_style, display_width
 from advisor.source import Edit, Span
 from costdb.omission import Omission

@@ -19,7 +19,7 @@ from costdb.calibration.array_calls.fit import (
     STEPS_OF_PROCESSORS,
     fit_classes,
 )
-from costdb.calibration.array_calls.point_calls import call_of
+from costdb.calibration.array_calls.point_actions import call_of
 from costdb.calibration.array_calls.points import array_points
 from costdb.calibration.host.hardware import read_host
 from costdb.calibration.section import Effort, Timing

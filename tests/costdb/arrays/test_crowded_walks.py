@@ -12,7 +12,7 @@ from costdb.arrays.amounts import amounts
 from costdb.arrays.hierarchy import PAGE_BYTES, SPREADS, Hierarchy, hierarchy
 from costdb.arrays.rates import KEPT
 from costdb.calibration.array_calls.arrays import SECTION
-from costdb.calibration.array_calls.walk_points import WALK, kept_of, walk_points
+from costdb.calibration.array_calls.view_points import WALK, kept_of, walk_points
 from costdb.calibration.section import Effort, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from costdb.arrays.hierarchy import hierarchy
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks import together
-from costdb.calibration.ranks.together import SECTION
-from costdb.calibration.ranks.together_fit import ALL, ARRAYS_OF, ONE, fit_together
+from costdb.calibration.ranks.together import ALL, ARRAYS_OF, ONE, SECTION, fit_together
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Priced
 from costdb.evaluate import compare, evaluate_price

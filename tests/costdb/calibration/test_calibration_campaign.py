@@ -18,13 +18,12 @@ import pytest
 
 from costdb.calibration import campaign
 from costdb.calibration.campaign import LAUNCHES, Request
-from costdb.calibration.host.bystanders import Bystanders
 from costdb.calibration.host.hardware import Host
+from costdb.calibration.host.neighbour_watch import Bystanders
 from costdb.calibration.launch import mpiexec
 from costdb.calibration.library import launched_ranks
 from costdb.calibration.measure import PACES
-from costdb.calibration.profile import disturbances, document_of
-from costdb.calibration.recording import timings_of
+from costdb.calibration.profile import disturbances, document_of, timings_of
 from costdb.calibration.registry import SECTIONS, CalibrationError, check_names, find_section
 from costdb.calibration.section import Effort
 from costdb.launch.space import command
@@ -32,17 +31,19 @@ from costdb.machines import load_machine
 from costdb.profile_check import check_profile
 from costdb.store import StoreError, store_path
 from costdb.store.database import reading, writing
+from costdb.store.extract import SCHEMA_VERSION
 from costdb.store.records import (
     Circumstances,
     Sample,
     add_samples,
+    alone,
     beside_samples,
     fits_of,
+    launches_of,
+    newest_run_of,
     recorded,
     samples_of,
 )
-from costdb.store.runs import alone, launches_of, newest_run_of
-from costdb.store.tables import SCHEMA_VERSION
 
 HERE = Path(__file__).parent
 ALONE, TOGETHER = "calibration_fake:ALONE", "calibration_fake:TOGETHER"
@@ -316,7 +317,7 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
 
 LAUNCHED = f"""
 from costdb.calibration.campaign import Request, calibrate
-from costdb.calibration.launched import Team
+from costdb.calibration.launch import Team
 from costdb.calibration.library import launched_ranks
 from costdb.calibration.section import Effort
 import test_calibration_campaign as here

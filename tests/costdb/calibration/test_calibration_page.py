@@ -9,7 +9,7 @@ from costdb.calibration.page import page_of
 from costdb.calibration.profile import FittedSection, Made
 from costdb.calibration.registry import Skipped
 from costdb.calibration.section import Fitted, Point, Quality, Timing
-from costdb.store.runs import Launch, Run
+from costdb.store.records import Launch, Run
 
 PAIRS = tuple((10.0**power, 10.0**power * 1.1) for power in range(5))
 

@@ -7,12 +7,11 @@ from statistics import fmean
 
 import pytest
 
-from costdb.calibration.recording import record, timings_of
+from costdb.calibration.profile import record, timings_of
 from costdb.calibration.section import Point, Timing
 from costdb.store import store_path
 from costdb.store.database import writing
-from costdb.store.records import Beside
-from costdb.store.runs import Launch, begin_launch, begin_run
+from costdb.store.records import Beside, Launch, begin_launch, begin_run
 
 SETTING = {"library": "none", "library_version": "", "ranks": 1, "nodes": 1, "pinning": "-"}
 ALONE_US, SHARED_US = 6.0, 10.0

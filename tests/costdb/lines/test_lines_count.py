@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from costdb.lines.count import (
+from costdb.lines.symbolic import (
     column_bounds,
     count_lines,
     line_bounds,

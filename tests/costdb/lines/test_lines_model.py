@@ -11,8 +11,13 @@ import pytest
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, free_symbols, num, substitute, sym
-from costdb.lines.derived import DERIVED_KINDS
-from costdb.lines.model import price_collective, price_message, price_scan, price_statement
+from costdb.lines.model import (
+    DERIVED_KINDS,
+    price_collective,
+    price_message,
+    price_scan,
+    price_statement,
+)
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.quantity import Provenance
 from costdb.work import Access, Collective, CollectiveKind, Message, PrefixScan, Region, Statement

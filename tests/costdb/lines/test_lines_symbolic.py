@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.expr import Expr, ceil_div, evaluate, num, parse, sym
-from costdb.lines.count import count_lines, line_bounds, lines_per_period
-from costdb.lines.symbolic import region_line_bounds
+from costdb.lines.symbolic import count_lines, line_bounds, lines_per_period, region_line_bounds
 from costdb.work import Region
 
 N, M, K = sym("N"), sym("M"), sym("K")

@@ -13,7 +13,6 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
 from costdb.pgas import gap, price_groups, price_remote_group, served_pattern
-from costdb.pgas.speedup import relative_gap, speedup
 from costdb.quantity import Provenance
 from costdb.work import Pattern, RemoteGroup
 
@@ -168,28 +167,12 @@ def test_groups_add_up_and_nothing_costs_nothing() -> None:
     assert evaluate_price(nothing, {}).high == 0
 
 
-def test_speed_up_is_the_published_ratio() -> None:
-    found = speedup(*map(sym, ("Ns", "Nc", "Nl", "Nr", "Gl", "Gr")))
-    values = {"Ns": 1000, "Nc": 100, "Nl": 10, "Nr": 2, "Gl": 5, "Gr": 25}
-    assert evaluate(found, values) == 5
-    # Ten million private accesses a second on the T3E: a remote read takes 10/0.45 of one.
-    relative = relative_gap(MACHINES["gupc-t3e"], Pattern.BASELINE, False, num(2), 1e7)
-    assert not isinstance(relative, Missing)
-    symbol = "pgas.gap.baseline.t2.read"
-    assert evaluate(relative, {symbol: 1e6 / 450_000}) == pytest.approx(10 / 0.45)
-    with pytest.raises(ValueError, match="above 0"):
-        relative_gap(MACHINES["gupc-t3e"], Pattern.BASELINE, False, T, 0.0)
-
-
 def test_a_machine_without_rates_says_what_is_missing() -> None:
     group = RemoteGroup(num(1), T, Pattern.VECTOR)
     missing = price_remote_group(group, load_machine("powerchallenge"))
     assert isinstance(missing, Missing)
     assert "pgas.rates.baseline for reads" in missing.what
     assert price_groups([group], load_machine("powerchallenge")) == missing
-    assert relative_gap(load_machine("t3e"), Pattern.LOCAL, True, T, 1.0) == Missing(
-        'machine "t3e" has no pgas.rates.local for writes', missing.remedy
-    )
 
 
 @pytest.mark.parametrize(

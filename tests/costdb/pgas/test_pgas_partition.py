@@ -15,22 +15,20 @@ from costdb.machines import load_machine
 from costdb.pgas import price_groups, served_pattern
 from costdb.pgas.partition import (
     CLOSE_ELEMENTS,
-    Affinity,
-    PartitionError,
-    partition,
-    remote_groups,
-)
-from costdb.pgas.references import (
     Affine,
+    Affinity,
     Dependence,
     DependenceKind,
     Interval,
     Irregular,
     Loop,
+    PartitionError,
     Reference,
     SharedArray,
     Spread,
     affine,
+    partition,
+    remote_groups,
 )
 from costdb.work import Pattern, RemoteGroup
 from tests.papers.upc_programs import histogram, matmul, sobel

@@ -12,7 +12,7 @@ from costdb.estimate import Estimate, Missing
 from costdb.expr import parse
 from costdb.machines import Machine, load_machine
 from costdb.phases import Application, Choice, load_application, predict, rank_choices
-from costdb.phases.fit import Printed
+from tests.papers.pstswm_fit import Printed
 
 ROOT = Path(__file__).parents[3]
 APPLICATION_PATH = ROOT / "examples" / "pstswm" / "pstswm.toml"

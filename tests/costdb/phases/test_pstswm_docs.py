@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from costdb.phases.fit import covering_spread, fit_costs
 from tests.costdb.phases.pstswm_published import (
     ALGORITHMS,
     DEVIATIONS,
@@ -32,6 +31,7 @@ from tests.costdb.phases.pstswm_published import (
     ranked_meshes,
     th_runs,
 )
+from tests.papers.pstswm_fit import covering_spread, fit_costs
 
 DOCUMENT = ROOT / "docs" / "models" / "phases.md"
 

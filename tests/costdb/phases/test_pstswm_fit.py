@@ -9,7 +9,6 @@ from costdb.estimate import Priced
 from costdb.expr import evaluate
 from costdb.machines import machine_of
 from costdb.phases import ApplicationError, bind, parse_application, price_application
-from costdb.phases.fit import covering_spread, fit_costs
 from tests.costdb.phases.pstswm_published import (
     FITTED,
     application,
@@ -17,6 +16,7 @@ from tests.costdb.phases.pstswm_published import (
     measurements,
     paragon,
 )
+from tests.papers.pstswm_fit import covering_spread, fit_costs
 
 PATHS = {
     "message.alpha_us": ("alpha_us",),

@@ -9,8 +9,7 @@ import pytest
 
 from costdb.expr import Expr, evaluate, num, parse, sym
 from costdb.process.compile import Cost, compile_process
-from costdb.process.model import Model, compile_model, load_model, price_model
-from costdb.process.subject import ProcessSubject
+from costdb.process.model import Model, ProcessSubject, compile_model, load_model, price_model
 from costdb.process.syntax import ModelError
 from costdb.process.terms import (
     NOTHING,

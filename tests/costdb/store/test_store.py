@@ -13,6 +13,7 @@ from costdb.quantity import Provenance, Quantity
 from costdb.store import StoreError, store_path
 from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
 from costdb.store.evidence import Evidence, add_evidence, evidence_on
+from costdb.store.extract import SCHEMA_VERSION
 from costdb.store.records import (
     Circumstances,
     Fit,
@@ -23,7 +24,6 @@ from costdb.store.records import (
     recorded,
     samples_of,
 )
-from costdb.store.tables import SCHEMA_VERSION
 
 HERE = Circumstances(
     "here", "MPICH", "4.2", "f8", 4, 1, "message", "core", "row", "2026-11-21", "0.1.0"

@@ -15,7 +15,7 @@ from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine
-from costdb.smp.model import price_superstep
+from costdb.smp.functions import price_superstep
 from costdb.work import Spacing, Superstep
 from tests.transforms.generated.dealt_programs import (
     MADE,

@@ -17,8 +17,12 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.verify.cases import alone
 from costdb.calibration.array_calls import sequence_points
-from costdb.calibration.array_calls.sequence_fit import fit_sequences
-from costdb.calibration.array_calls.sequence_points import SEQUENCE, process_of, program_of
+from costdb.calibration.array_calls.sequence_points import (
+    SEQUENCE,
+    fit_sequences,
+    process_of,
+    program_of,
+)
 from costdb.calibration.section import Effort, Point, Timing
 from costdb.evaluate import evaluate_price
 from costdb.machines import Json

@@ -12,10 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costdb.calibration.host.calm_core import sentinel_of
 from costdb.calibration.host.neighbour_watch import NeighbourWatch, share_of, told_of
-from costdb.calibration.host.neighbours import State, groups_of, sharing_of
-from costdb.calibration.host.sentinel import sentinel_of
-from costdb.calibration.host.sharing_document import limit_us_of, sharing_facts, sharing_told
+from costdb.calibration.host.neighbours import (
+    State,
+    groups_of,
+    limit_us_of,
+    sharing_facts,
+    sharing_of,
+    sharing_told,
+)
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.machine import machine_of
 from costdb.store.records import Beside
@@ -99,7 +105,7 @@ def test_an_interrupt_of_one_block_does_not_count(monkeypatch, threads):
         pytest.importorskip("numba")
     # four readings of the clock for two blocks, of 7 and of 9000 us
     ticks = itertools.cycle([0, 7_000, 10_000, 9_010_000])
-    clock = "costdb.calibration.host.sentinel.time.perf_counter_ns"
+    clock = "costdb.calibration.host.calm_core.time.perf_counter_ns"
     monkeypatch.setattr(clock, lambda: next(ticks))
     sentinel = sentinel_of.__wrapped__(threads)
     assert [sentinel() for _ in range(3)] == [7.0] * 3

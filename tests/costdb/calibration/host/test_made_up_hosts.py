@@ -32,11 +32,9 @@ ASKING = frozenset(
 PLACES = ("/sys/devices", "/proc/cpuinfo", "/proc/meminfo", "getconf", "lscpu")
 # who moves a process among its cores, or tells what a launch ran beside, must know them
 PRODUCT = {
-    "costdb/calibration/host/hardware.py": "reads them for all others",
-    "costdb/calibration/host/cores.py": "which cores a process may use, now",
+    "costdb/calibration/host/hardware.py": "reads them, and which cores a process may use",
     "costdb/calibration/host/calm_core.py": "moves a process among its cores",
-    "costdb/calibration/host/neighbour_watch.py": "moves a thread among its cores",
-    "costdb/calibration/host/bystanders.py": "times of /proc/stat have a unit",
+    "costdb/calibration/host/neighbour_watch.py": "moves a thread; times of /proc/stat have a unit",
     "costdb/calibration/library.py": "names the nodes of the ranks",
 }
 TESTS = {

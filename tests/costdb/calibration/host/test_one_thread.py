@@ -13,7 +13,7 @@ assert "numpy" not in sys.modules, "loaded too early"
 from costdb.calibration.host.calm_core import on_calm_cores
 with on_calm_cores() as stay:
     stay()
-from costdb.calibration.host.sentinel import sentinel_of
+from costdb.calibration.host.calm_core import sentinel_of
 assert sentinel_of(1)() > 0
 import numpy as np
 a = np.ones((600, 600))

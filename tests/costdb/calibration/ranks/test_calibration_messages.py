@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from costdb.calibration.fitting import fit_above, residual_of, typical_us
-from costdb.calibration.ranks.message_fit import CHOSEN, STANDARD, columns_of, document, region_of
-from costdb.calibration.ranks.messages import SECTION
+from costdb.calibration.ranks.messages import (
+    CHOSEN,
+    SECTION,
+    STANDARD,
+    columns_of,
+    document,
+    region_of,
+)
 from costdb.calibration.section import Effort, Fitted, Point, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
-from costdb.lines.graded import scale
+from costdb.lines.coefficients import scale
 from costdb.machines import Machine, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile

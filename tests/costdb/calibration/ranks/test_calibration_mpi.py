@@ -15,8 +15,8 @@ import pytest
 
 from costdb.calibration.fitting import fit_graded, graded_columns, predict
 from costdb.calibration.ranks import collectives, pickled, remote
-from costdb.calibration.ranks.collectives_fit import LIMITS as STEP_LIMITS
-from costdb.calibration.ranks.pickled_fit import LIMITS
+from costdb.calibration.ranks.collectives import LIMITS as STEP_LIMITS
+from costdb.calibration.ranks.pickled import LIMITS
 from costdb.calibration.section import Effort, Fitted, Point, Timing
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
