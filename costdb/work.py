@@ -197,6 +197,7 @@ class ArrayOperation(StrEnum):
     UNARY = "unary"
     ROOT = "root"
     TRANSCENDENTAL = "transcendental"
+    FUNCTION = "function"
     BINARY = "binary"
     DIVIDE = "divide"
     DIVIDE_BY_ONE = "divide_by_one"

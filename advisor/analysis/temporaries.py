@@ -36,8 +36,8 @@ _BUFFERED = 8192
 """Elements of a buffer of NumPy's iterator: its constant."""
 _WALKS = frozenset({
     ArrayOperation.BINARY, ArrayOperation.UNARY, ArrayOperation.DIVIDE, ArrayOperation.ROOT,
-    ArrayOperation.TRANSCENDENTAL, ArrayOperation.COMPARE, ArrayOperation.DIVIDE_BY_ONE,
-    ArrayOperation.REMAINDER,
+    ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION, ArrayOperation.COMPARE,
+    ArrayOperation.DIVIDE_BY_ONE, ArrayOperation.REMAINDER,
 })  # fmt: skip
 
 

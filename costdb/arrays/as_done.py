@@ -20,8 +20,8 @@ ELIDED_BYTES = 256 * 2**10
 
 _BY_ELEMENT = frozenset({
     ArrayOperation.BINARY, ArrayOperation.DIVIDE, ArrayOperation.COMPARE, ArrayOperation.UNARY,
-    ArrayOperation.ROOT, ArrayOperation.TRANSCENDENTAL, ArrayOperation.WHERE,
-    ArrayOperation.DIVIDE_BY_ONE, ArrayOperation.REMAINDER,
+    ArrayOperation.ROOT, ArrayOperation.TRANSCENDENTAL, ArrayOperation.FUNCTION,
+    ArrayOperation.WHERE, ArrayOperation.DIVIDE_BY_ONE, ArrayOperation.REMAINDER,
 })  # fmt: skip
 
 

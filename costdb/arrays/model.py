@@ -46,6 +46,12 @@ from costdb.work import BY_MASKS, ArrayCall, ArrayOperation, Statement, Visit
 MODEL = "arrays"
 _UNFORESEEN = f"{SECTION}.unforeseen"
 _PAGES = (NEAR_PAGE, PAGE)
+_UNTIMED = f"{SECTION}.function.untimed"
+_AS_EXP = Quantity(
+    4.0, 1.0, 20.0, "1", Provenance.ESTIMATED,
+    "how many times as long as exp, the one function that was timed, another one takes",
+    independent=True,
+)  # fmt: skip
 _LEARNED = 32_768
 """So many elements of a mask processors of today remember when it comes again and again."""
 _OF_DATA = "whether the processor foresees which value each element gets, which only the data know"
@@ -161,6 +167,9 @@ class _Pricing:
                 for amount in taken
             )
             total = total + share * each * self._residual(rates, key, call.dtype, taken)
+        if call.operation is ArrayOperation.FUNCTION and rates.place[0] != key:
+            self.coefficients[_UNTIMED] = _AS_EXP
+            total = total * sym(_UNTIMED)
         total = total * self._of_the_whole(call)
         if not self.coefficients.keys().isdisjoint(_CHANCES):
             label = BY_MASKS

@@ -33,6 +33,7 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "transpose": ("copy",),
     "unary": ("binary",),
     "root": ("divide", "transcendental"),
+    "function": ("transcendental",),
     "compare": ("binary",),
     "where": ("binary",),
     "divide": ("root", "binary"),

@@ -302,6 +302,22 @@ def test_what_was_not_measured_is_estimated_from_what_was_or_missing() -> None:
     assert "arrays.rates.binary.int64" in missing.what
 
 
+def test_functions_that_nobody_timed_take_as_long_as_exp_or_many_times_that() -> None:
+    exp = replace(added(dense(1000), 1000), operation=ArrayOperation.TRANSCENDENTAL)
+    other = replace(exp, operation=ArrayOperation.FUNCTION)
+
+    def told(call: ArrayCall, **rates: dict[str, object]) -> tuple[float, float, float]:
+        found = price_work(Statement((), num(0), calls=(call,)), machine(**rates))
+        assert isinstance(found, Priced)
+        estimate = evaluate_price(found, {})
+        return estimate.low, estimate.mid, estimate.high
+
+    known = told(exp, transcendental=BINARY)
+    low, middle, high = told(other, transcendental=BINARY)
+    assert low <= known[1] < middle and high >= 20 * known[1]
+    assert told(other, transcendental=BINARY, function=BINARY) == known
+
+
 def test_profiles_without_rates_go_on_pricing_accesses() -> None:
     from costdb.machines import load_machine
 
