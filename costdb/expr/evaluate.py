@@ -215,7 +215,8 @@ class Point:
         if isinstance(expr, Add):
             return self.sum(expr)
         if isinstance(expr, Mul):
-            return self.product(expr.factors, expr.coefficient)
+            coefficient = expr.coefficient
+            return self.product(expr.factors, coefficient.numerator, coefficient.denominator)
         if isinstance(expr, Conditional):
             return self.choice(expr)
         if isinstance(expr, Reduction):
@@ -234,17 +235,18 @@ class Point:
         return _divided(_added(values, int(expr.constant * below)), below)
 
     def scaled(self, term: Expr, by: int) -> Any:
-        """Return the value of a term times a whole number."""
+        """Return the value of a term times a multiple of its denominator."""
         if by == 1:
             return self.value(term)
         if isinstance(term, Mul):
-            return self.product(term.factors, term.coefficient * by)
+            coefficient = term.coefficient
+            return self.product(
+                term.factors, coefficient.numerator * (by // coefficient.denominator)
+            )
         return _times(self.value(term), by)
 
-    def product(self, factors: Iterable[Expr], coefficient: Rational) -> Any:
-        """Return the value of a product, divided once."""
-        above: Any = coefficient.numerator
-        below: Any = coefficient.denominator
+    def product(self, factors: Iterable[Expr], above: Any, below: Any = 1) -> Any:
+        """Return the value of a product and a quotient, divided once."""
         for factor in factors:
             if isinstance(factor, Pow) and isinstance(factor.exponent, Num):
                 power = factor.exponent.value
@@ -414,11 +416,8 @@ class _Steps(Point):
             total = self.total(moving[0])
         else:
             total = _gathered(Sum, self.product(moving, 1), [self.count])[0]
-        weight = by * term.coefficient
-        if isinstance(total, int):
-            found: Value = self.point.product(others, weight * total)
-        else:
-            found = total * self.point.product(others, weight)
+        weight = term.coefficient
+        found: Value = self.point.product(others, by * weight.numerator * total, weight.denominator)
         return found
 
     def choice(self, expr: Conditional) -> Any:
