@@ -24,7 +24,7 @@ from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
 
-from costdb.calibration.registry import SECTIONS
+from costdb.calibration.section import SECTIONS
 
 LONGEST_S = 9.0
 PATIENCE_S = 45.0

@@ -20,7 +20,7 @@ from typing import Any
 
 from advisor.compiler.record import gathered, guarded, take_over
 from advisor.compiler.switch import install
-from advisor.observe import calls, messages
+from advisor.observe import messages
 from advisor.observe.ranks import Record, document_of, together
 from costdb.launch.space import give_way, ours
 
@@ -89,7 +89,7 @@ def main(arguments: list[str]) -> int:
     The records of the ranks meet on rank 0, before MPI is finalized; the others write null.
     """
     output, how, program, *given = arguments
-    counted, sent = calls.Calls(), messages.Messages()
+    counted, sent = messages.Calls(), messages.Messages()
     written: list[bool] = []
 
     def gather() -> None:
@@ -104,7 +104,7 @@ def main(arguments: list[str]) -> int:
             Path(output).write_text(text, "utf-8")
 
     take_over()
-    calls.install(counted)
+    messages.install_calls(counted)
     give_way(str(Path.cwd() if how == MODULE else Path(program).resolve().parent))
     after_import(
         {

@@ -7,11 +7,19 @@ from collections.abc import Sequence
 from os.path import commonpath
 
 from advisor.edits import split_lines
-from advisor.finding import Finding, Verdict
+from advisor.finding import Finding, Remark, Verdict
 from advisor.project import is_file_name
-from advisor.report.concise import remark_line
 from advisor.report.model import Report
-from advisor.report.rows import LOOKS, coverage_lines, figures, fix_option, rows, sentence
+from advisor.report.rows import (
+    LOOKS,
+    coverage_lines,
+    figures,
+    fix_mark,
+    fix_option,
+    headline,
+    rows,
+    sentence,
+)
 from advisor.report.style import (
     Style,
     display_width,
@@ -23,6 +31,35 @@ from advisor.report.style import (
     wrapped,
 )
 from advisor.source import Span
+
+# One line for each finding, for those who jump from line to line; the last ones are coverage.
+
+
+def render_concise(report: Report, style: Style) -> str:
+    """Return ``path:line:col: code [*] class speed-up (interval), ...: what to do`` lines."""
+    lines = [_finding(finding, style) for finding in report.findings]
+    lines += [remark_line(remark, style) for remark in report.remarks]
+    return "".join(f"{line}\n" for line in (*lines, *coverage_lines(report)))
+
+
+def _finding(finding: Finding, style: Style) -> str:
+    span = finding.span
+    verdict, _, rest = headline(finding).partition(" ")
+    parts = [
+        f"{one_line(finding.path)}:{span.start_line}:{span.start_column + 1}:",
+        style.paint(finding.code, "bold"),
+        fix_mark(finding),
+        style.paint(verdict, *LOOKS[finding.verdict]),
+        rest,
+    ]
+    return " ".join(filter(None, parts))
+
+
+def remark_line(remark: Remark, style: Style) -> str:
+    """Return a remark as one line, without its end."""
+    place = f"{one_line(remark.path)}:{remark.span.start_line}:{remark.span.start_column + 1}:"
+    return f"{place} {style.paint('note:', 'dim')} {one_line(remark.message)}"
+
 
 # The line of the source that a finding is about, numbered and marked, with a short reason.
 

@@ -72,3 +72,26 @@ def values(value: Any) -> Any:
 
 def _of_fields(data: Any) -> dict[str, Any]:
     return {_NAMES.get(one.name, one.name): values(getattr(data, one.name)) for one in fields(data)}
+
+
+# JSON, an object a line: findings, remarks, coverage; for tools that read streams.
+
+
+def render_json_lines(report: Report, style: Style) -> str:
+    """Return the lines, each with ``schema_version``, ``type`` and the machine's name."""
+    documents = [("finding", finding_document(finding)) for finding in report.findings]
+    documents += [("remark", remark_document(remark)) for remark in report.remarks]
+    documents.append(("coverage", coverage_document(report.coverage)))
+    return "".join(
+        json.dumps(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "type": kind,
+                "machine": report.machine,
+                **document,
+            },
+            allow_nan=False,
+        )
+        + "\n"
+        for kind, document in documents
+    )

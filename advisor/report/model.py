@@ -63,18 +63,18 @@ class Report:
 Renderer = Callable[[Report, Style], str]
 
 # Imported when asked for: the listing for people must not pay for the others.
-_MODULES = {
-    "full": "advisor.report.full",
-    "concise": "advisor.report.concise",
-    "json": "advisor.report.json_report",
-    "json-lines": "advisor.report.json_lines",
-    "github": "advisor.report.github",
-    "gitlab": "advisor.report.gitlab",
-    "sarif": "advisor.report.sarif",
-    "junit": "advisor.report.junit",
-    "rdjson": "advisor.report.rdjson",
+_FORMATS = {
+    "full": "advisor.report.full:render",
+    "concise": "advisor.report.full:render_concise",
+    "json": "advisor.report.json_report:render",
+    "json-lines": "advisor.report.json_report:render_json_lines",
+    "github": "advisor.report.continuous:render_github",
+    "gitlab": "advisor.report.continuous:render_gitlab",
+    "sarif": "advisor.report.sarif:render",
+    "junit": "advisor.report.continuous:render_junit",
+    "rdjson": "advisor.report.continuous:render_rdjson",
 }
-FORMATS = tuple(_MODULES)
+FORMATS = tuple(_FORMATS)
 NEEDS_DOCUMENTATION = frozenset(("sarif",))
 SHOWS_DETAILS = frozenset(("full", "json", "json-lines"))
 """Formats that tell what findings rest on and where else they pay."""
@@ -82,5 +82,6 @@ SHOWS_DETAILS = frozenset(("full", "json", "json-lines"))
 
 def renderer(output_format: str) -> Renderer:
     """Return the function that renders a format of `FORMATS`."""
-    render: Renderer = import_module(_MODULES[output_format]).render
+    module, _, function = _FORMATS[output_format].partition(":")
+    render: Renderer = getattr(import_module(module), function)
     return render

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from advisor.report.style import Style, column_for, duration, one_line, table
-from costdb.choosing import Prediction
+from advisor.report.style import Style, column_for, duration, one_line, ratio, table
+from costdb.choosing import Choice, Prediction
 from costdb.estimate import Estimate, TermEstimate
 from costdb.omission import Omission
+from costdb.subject import Chosen
 
 SCHEMA_VERSION = 2
 _LONGEST_FORMULA = 2000
@@ -150,3 +151,96 @@ def _terms(estimate: Estimate, style: Style) -> str:
         row = [term.label, term.model, *map(column.number, (term.low, term.mid, term.high))]
         rows.append([*row, f"{100 * term.mid / total:.1f} %"] if parts else row)
     return table([*heads, "share"] if parts else heads, rows, 2, style)
+
+
+# Ranked choices as text and as JSON; ``choices.schema.json`` describes the latter.
+
+CHOICES_VERSION = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ChoicesReport:
+    """A ranking and its setting.
+
+    Attributes
+    ----------
+    title : str
+        What is predicted.
+    machine : str or None
+        Name of the machine, where one is needed.
+    given : mapping
+        What was not chosen over.
+    choices : sequence of Choice
+        Those shown, fastest first.
+    considered : int
+        How many were ranked.
+    """
+
+    title: str
+    machine: str | None
+    given: Mapping[str, Chosen]
+    choices: Sequence[Choice]
+    considered: int
+
+
+def choices_as_json(report: ChoicesReport) -> str:
+    """Return the document, with a line end."""
+    document: dict[str, object] = {
+        "schema_version": CHOICES_VERSION,
+        "machine": report.machine,
+        "given": dict(report.given),
+        "considered": report.considered,
+        "choices": [
+            {
+                "bindings": dict(choice.bindings),
+                "seconds": seconds_document(choice.estimate),
+                "provenance": choice.estimate.provenance.value,
+                "in_range": choice.estimate.in_range,
+                **completeness(choice.estimate),
+            }
+            for choice in report.choices
+        ],
+    }
+    return json.dumps(document, indent=2, allow_nan=False) + "\n"
+
+
+def choices_as_text(report: ChoicesReport, style: Style) -> str:
+    """Return the choices as a table, fastest first."""
+    lines = [style.paint(one_line(report.title), "bold")]
+    if report.given:
+        lines.append("with " + shown_bindings(report.given))
+    times = [choice.estimate for choice in report.choices]
+    ends = (end for time in times for end in (time.low, time.mid, time.high))
+    column = column_for(*filter(math.isfinite, ends))
+    names = list(report.choices[0].bindings)
+    best = report.choices[0].estimate.mid
+    # Where no number has an interval, one column says it all.
+    exact = all(time.low == time.high for time in times)
+    shown = ("mid",) if exact else ("low", "mid", "high")
+    rows = [
+        [
+            *(str(choice.bindings[name]) for name in names),
+            *(
+                column.number(end) if math.isfinite(end) else "-"
+                for end in ((time.mid,) if exact else (time.low, time.mid, time.high))
+            ),
+            _times(time.mid, best),
+            _doubts(time),
+        ]
+        for choice, time in zip(report.choices, times, strict=True)
+    ]
+    heads = [*names, *(f"{end} {column.unit}" for end in shown), "to best", ""]
+    text = "".join(f"{line}\n" for line in lines) + "\n" + table(heads, rows, len(names), style)
+    if report.considered > len(report.choices):
+        text += f"{len(report.choices)} of {report.considered} choices\n"
+    told = dict.fromkeys(line for time in times for line in missing_text(time, style).splitlines())
+    return text + "".join(f"{line}\n" for line in told)
+
+
+def _doubts(time: Estimate) -> str:
+    told = ("" if time.in_range else "extrapolated", "" if time.complete else "at least")
+    return ", ".join(filter(None, told))
+
+
+def _times(time: float, best: float) -> str:
+    return ratio(time / best if best > 0 else 1.0 if time == 0 else math.inf)

@@ -15,9 +15,8 @@ from advisor.transform_registry import transforms
 from advisor.validation.experiments import Case, Experiment, Way
 from advisor.validation.ranks import Job, Times, examples_folder, run_in_rounds
 from advisor.validation.results import CannotValidateError
-from advisor.verify.cases import alone, case_of
 from advisor.verify.keep import Compared, keep, speed_up
-from advisor.verify.running import Effort, measure
+from advisor.verify.running import Effort, alone, case_of, measure
 from costdb.documents import load_description
 from costdb.estimate import Estimate, Missing, Priced, Seconds
 from costdb.evaluate import compare, evaluate_price

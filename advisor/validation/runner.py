@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from advisor.validation.experiments import SECTIONS, load_experiment
 from advisor.validation.results import CannotValidateError, Row, Section
 from costdb.calibration.host.hardware import usable_cores
-from costdb.calibration.host.neighbour_watch import Bystanders
+from costdb.calibration.host.neighbours import Bystanders
 from costdb.machines import Machine
 
 _NOTICEABLE_CORES = 0.15
@@ -33,7 +33,7 @@ class Context:
 def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
     """Yield the sections; one that cannot be made is skipped, with the reason."""
     # it needs NumPy, which those who only ask for names of sections do not
-    from costdb.calibration.host.neighbour_watch import NeighbourWatch
+    from costdb.calibration.host.neighbours import NeighbourWatch
 
     for name in names or SECTIONS:
         others = Bystanders()

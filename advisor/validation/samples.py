@@ -13,8 +13,7 @@ from advisor.validation.experiments import Experiment, Samples
 from advisor.validation.results import CannotValidateError, Row, Verdict, percent
 from costdb.calibration.host.hardware import this_host
 from costdb.calibration.profile import timings_of
-from costdb.calibration.registry import find_section
-from costdb.calibration.section import Quality
+from costdb.calibration.section import Quality, find_section
 from costdb.machines import Machine
 from costdb.store.database import reading
 from costdb.store.place import store_path

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from advisor.report.style import Style, duration, table
-from advisor.verify.cases import ORIGINAL, Variant
 from advisor.verify.ranks import NOTHING_TO_COMPARE, ProgramCase, Rewrite, Turns
-from advisor.verify.running import Measured
+from advisor.verify.running import ORIGINAL, Measured, Variant
 from advisor.verify.verdict import UNLIKE, Verdict, summary_of
 from costdb.estimate import Estimate
 

@@ -8,8 +8,7 @@ from itertools import combinations
 from statistics import median
 
 from advisor.report.style import Style, duration, table
-from advisor.verify.cases import ORIGINAL, Case, Variant
-from advisor.verify.running import Measured
+from advisor.verify.running import ORIGINAL, Case, Measured, Variant
 
 UNLIKE = 1.1
 """How many times apart measured times are before their order counts."""

@@ -12,14 +12,19 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from costdb.calibration.host.hardware import Host
-from costdb.calibration.host.neighbour_watch import Bystanders
+from costdb.calibration.host.neighbours import Bystanders
 from costdb.calibration.launch import launch
-from costdb.calibration.library import code_version, launched_ranks
-from costdb.calibration.measure import PACES
 from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile, record
-from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, sections
-from costdb.calibration.section import Effort, Need, Section
-from costdb.calibration.worker import Job
+from costdb.calibration.section import (
+    SECTIONS,
+    CalibrationError,
+    Effort,
+    Need,
+    Section,
+    Skipped,
+    sections,
+)
+from costdb.calibration.worker import PACES, Job, code_version, launched_ranks
 from costdb.machines import built_in_names, is_machine_name
 from costdb.store.database import writing
 from costdb.store.place import store_path

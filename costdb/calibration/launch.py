@@ -18,7 +18,7 @@ from pathlib import Path
 from threading import Timer
 from typing import IO, Any
 
-from costdb.calibration.registry import CalibrationError
+from costdb.calibration.section import CalibrationError
 from costdb.calibration.worker import OWNER, Job, work
 from costdb.launch.space import command
 from costdb.store.records import Beside

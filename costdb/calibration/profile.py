@@ -21,9 +21,18 @@ from costdb.calibration.host.neighbours import (
     sharing_of,
     sharing_told,
 )
-from costdb.calibration.library import NO_LIBRARY
-from costdb.calibration.registry import SECTIONS, CalibrationError, Skipped, find_section
-from costdb.calibration.section import Feature, Fitted, Need, Point, Quality, Timing
+from costdb.calibration.section import (
+    SECTIONS,
+    CalibrationError,
+    Feature,
+    Fitted,
+    Need,
+    Point,
+    Skipped,
+    Timing,
+    find_section,
+)
+from costdb.calibration.worker import NO_LIBRARY
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.documents import SOURCE, Json
 from costdb.machines.machine import LEFT_OUT
@@ -32,11 +41,9 @@ from costdb.profile_check import check_profile
 from costdb.store.records import (
     Beside,
     Circumstances,
-    Fit,
     Launch,
     Run,
     Sample,
-    add_fit,
     add_samples,
     beside_samples,
     launches_of,
@@ -209,10 +216,6 @@ def make_profile(
     problems = check_profile(document, f"calibration of {newest.machine}")
     if problems:
         raise CalibrationError(problems[0])
-    for one in sections:
-        if one.run.id == newest.id:
-            for quality in one.fitted.qualities:
-                _keep(connection, one, quality)
     store_profile(document, f"calibration {newest.id}", replace=True)
     return Made(document, sections, left_out, sharing_told(sharing))
 
@@ -329,17 +332,3 @@ def _same(known: Json, added: Json) -> bool:
     if not isinstance(known, dict) or not isinstance(added, dict):
         return False
     return "value" in known and all(known.get(key) == added.get(key) for key in ("value", "unit"))
-
-
-def _keep(connection: sqlite3.Connection, one: FittedSection, quality: Quality) -> None:
-    timing = next((t for t in one.timings if t.point.operation == quality.operation), None)
-    if timing is None or not one.launches:
-        return
-    place = circumstances(one.run, one.launches[-1].setting, timing.point)
-    statistics = {
-        "r2": quality.r2,
-        "median_error": quality.median_error,
-        "points": float(quality.points),
-        "chosen": float(quality.chosen),
-    }
-    add_fit(connection, place, Fit(quality.model, {}, {}, statistics, ()))

@@ -11,12 +11,13 @@ from costdb.choosing import Choice
 from costdb.phases.application import (
     Application,
     ApplicationError,
+    Bindings,
     Chosen,
     NumberParameter,
     Parameter,
     WordParameter,
+    bind,
 )
-from costdb.phases.binding import Bindings, bind
 from costdb.phases.choosing import predict, rank_choices
 from costdb.phases.pricing import price_application
 from costdb.phases.reading import load_application, parse_application

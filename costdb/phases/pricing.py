@@ -14,8 +14,15 @@ from dataclasses import dataclass, field, replace
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ExprError, free_symbols, num, parse, substitute, summation, sym
 from costdb.machines import Machine
-from costdb.phases.application import Application, ApplicationError, Chosen, Exchange, Phase, Word
-from costdb.phases.binding import bind
+from costdb.phases.application import (
+    Application,
+    ApplicationError,
+    Chosen,
+    Exchange,
+    Phase,
+    Word,
+    bind,
+)
 from costdb.phases.reading import RATE_UNITS
 from costdb.quantity import Quantity
 
@@ -29,7 +36,7 @@ def price_application(
 
     The words among `choices` decide which phases and messages there are. Sizes and number
     parameters stay symbols of the formula, derived quantities are written out;
-    :func:`costdb.phases.binding.bind` gives the values to evaluate it with.
+    :func:`costdb.phases.application.bind` gives the values to evaluate it with.
 
     Parameters
     ----------

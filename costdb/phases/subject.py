@@ -9,8 +9,14 @@ from typing import TypeAlias
 from costdb.estimate import ImpossibleError, Missing, Priced
 from costdb.expr import ExprError, evaluate, free_symbols
 from costdb.machines import Machine
-from costdb.phases.application import Application, ApplicationError, NumberParameter, WordParameter
-from costdb.phases.binding import Bindings, bind
+from costdb.phases.application import (
+    Application,
+    ApplicationError,
+    Bindings,
+    NumberParameter,
+    WordParameter,
+    bind,
+)
 from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.wording import read_number
 

@@ -27,7 +27,7 @@ from costdb.expr import (
     summation,
 )
 from costdb.process.distributions import Tidy
-from costdb.process.occupancy import largest_element, largest_fixed
+from costdb.process.occupancy import Entry, Loop, Vector, largest_element, largest_fixed, total_of
 from costdb.process.terms import (
     ONE,
     ZERO,
@@ -42,7 +42,6 @@ from costdb.process.terms import (
     Use,
     constant_of,
 )
-from costdb.process.vectors import Entry, Loop, Vector, total_of
 from costdb.work import Work
 
 PriceLeaf = Callable[[Work], Expr]

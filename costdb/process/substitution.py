@@ -18,7 +18,7 @@ from costdb.expr.grammar import Place as TokenPlace
 from costdb.expr.names import fresh_name
 from costdb.expr.nodes import Rational
 from costdb.expr.text import number_text
-from costdb.process.occupancy import largest_element
+from costdb.process.occupancy import Entry, Loop, Vector, largest_element
 from costdb.process.syntax import Equation, Kind, Node, Place, Word
 from costdb.process.terms import (
     NOTHING,
@@ -35,7 +35,6 @@ from costdb.process.terms import (
     Use,
     constant_of,
 )
-from costdb.process.vectors import Entry, Loop, Vector
 
 # What expressions of a model may stand for beside numbers: servers and vectors.
 

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from costdb.quantity import Provenance, Quantity
 from costdb.store.database import transaction
 from costdb.store.place import StoreError, from_text, store_path, to_text
 
@@ -84,31 +83,6 @@ class Sample:
     beside: Beside | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """Coefficients fitted to a record.
-
-    Attributes
-    ----------
-    model : str
-        For example ``"lines.M1"``.
-    coefficients : mapping of str to Quantity
-        By name within the model.
-    ranges : mapping of str to (float, float)
-        Least and greatest value of each size that was measured.
-    statistics : mapping of str to float
-        Errors on held-out points, by name.
-    residuals : tuple of float
-        Relative residuals of the points fitted.
-    """
-
-    model: str
-    coefficients: Mapping[str, Quantity]
-    ranges: Mapping[str, tuple[float, float]]
-    statistics: Mapping[str, float]
-    residuals: tuple[float, ...]
-
-
 _KEYS = tuple(field.name for field in fields(Circumstances))
 _MATCH = " AND ".join(f"{key} = :{key}" for key in _KEYS)
 
@@ -144,31 +118,6 @@ def add_samples(
     return len(rows)
 
 
-def add_fit(connection: sqlite3.Connection, circumstances: Circumstances, fit: Fit) -> None:
-    """Add a fit to the record of exactly these circumstances; earlier fits stay.
-
-    Raises
-    ------
-    StoreError
-        A number is not finite.
-    """
-    row = (
-        fit.model,
-        to_text({name: asdict(quantity) for name, quantity in fit.coefficients.items()}),
-        to_text({name: list(ends) for name, ends in fit.ranges.items()}),
-        to_text(dict(fit.statistics)),
-        to_text(list(fit.residuals)),
-        datetime.now(UTC).isoformat(timespec="seconds"),
-    )
-    with transaction(connection):
-        record = _record(connection, circumstances)
-        connection.execute(
-            "INSERT INTO fits (record, model, coefficients, ranges, statistics, residuals, "
-            "stored_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (record, *row),
-        )
-
-
 def samples_of(connection: sqlite3.Connection, circumstances: Circumstances) -> tuple[Sample, ...]:
     """Return the raw samples of exactly these circumstances, in the order they were added."""
     rows = connection.execute(
@@ -200,25 +149,6 @@ def beside_samples(connection: sqlite3.Connection, machine: str, date: str) -> t
 def beside_in(stated: Mapping[str, Any]) -> Beside:
     """Return what `asdict` made of it, also after it was JSON."""
     return Beside(stated["threads"], tuple((low, high) for low, high in stated["us"]))
-
-
-def fits_of(connection: sqlite3.Connection, circumstances: Circumstances) -> tuple[Fit, ...]:
-    """Return the fits of exactly these circumstances, newest last."""
-    rows = connection.execute(
-        "SELECT model, coefficients, ranges, statistics, residuals FROM fits "
-        f"WHERE record = (SELECT id FROM records WHERE {_MATCH}) ORDER BY id",
-        asdict(circumstances),
-    )
-    return tuple(
-        Fit(
-            model,
-            {name: _quantity(stated) for name, stated in from_text(coefficients).items()},
-            {name: (low, high) for name, (low, high) in from_text(ranges).items()},
-            from_text(statistics),
-            tuple(from_text(residuals)),
-        )
-        for model, coefficients, ranges, statistics, residuals in rows
-    )
 
 
 def recorded(connection: sqlite3.Connection, **asked: str | int) -> tuple[Circumstances, ...]:
@@ -255,10 +185,6 @@ def _beside(connection: sqlite3.Connection) -> str:
     """Return the column, which a store of an older version that is only read does not have."""
     columns = connection.execute("SELECT name FROM pragma_table_info('samples')")
     return "beside" if ("beside",) in columns.fetchall() else "NULL"
-
-
-def _quantity(stated: dict[str, Any]) -> Quantity:
-    return Quantity(**{**stated, "provenance": Provenance(stated["provenance"])})
 
 
 # Runs of the calibration: what was begun, which launches are done, and one at a time.

@@ -17,8 +17,7 @@ from costdb.estimate import Missing, Priced
 from costdb.expr import evaluate
 from costdb.expr.nodes import Value
 from costdb.machines import Machine
-from costdb.phases.application import Application, ApplicationError, Chosen
-from costdb.phases.binding import Bindings, bind
+from costdb.phases.application import Application, ApplicationError, Bindings, Chosen, bind
 from costdb.phases.pricing import price_words
 
 _US_PER_S = 1e6

@@ -18,10 +18,10 @@ from advisor.cli.common import (
     WRONG_USE,
     complain,
     tell_unused,
+    watched,
     write_out,
     write_result,
 )
-from advisor.cli.progress import watched
 from advisor.config.effective import Effective, Resolver
 from advisor.config.layer import CommandError, system_error
 from advisor.edits import unified_diff

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import check_output, complain, write_result
-from advisor.cli.progress import Bar
+from advisor.cli.common import Bar, check_output, complain, write_result
 from advisor.config.layer import wrong_use
 
 if TYPE_CHECKING:
@@ -52,8 +51,7 @@ def _calibrate(
     from costdb.calibration.campaign import Request
     from costdb.calibration.page import page_of
     from costdb.calibration.profile import disturbances
-    from costdb.calibration.registry import CalibrationError, check_names
-    from costdb.calibration.section import Effort
+    from costdb.calibration.section import CalibrationError, Effort, check_names
     from costdb.machines import CALIBRATED
     from costdb.store.place import store_path
 
@@ -106,7 +104,7 @@ def _calibrated(request: Request, watcher: _Lines) -> Made | None:
     """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
     from costdb.calibration.campaign import calibrate
     from costdb.calibration.host.hardware import this_host
-    from costdb.calibration.library import launched_ranks
+    from costdb.calibration.worker import launched_ranks
 
     if launched_ranks() == 1:
         return calibrate(request, watcher, this_host())

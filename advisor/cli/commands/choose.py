@@ -61,7 +61,7 @@ def _choose(
     output: options.ResultFile = None,
 ) -> None:
     require_format(output_format)
-    from advisor.cli.progress import watched
+    from advisor.cli.common import watched
     from advisor.cli.subjects import (
         lacking,
         open_files,
@@ -72,7 +72,7 @@ def _choose(
         with_configured,
         with_ranks,
     )
-    from advisor.report.choices import ChoicesReport, as_json, as_text
+    from advisor.report.prediction import ChoicesReport, choices_as_json, choices_as_text
     from costdb.choosing import rank
     from costdb.estimate import Missing
 
@@ -100,7 +100,10 @@ def _choose(
         considered=len(ranked),
     )
     as_json_wanted = output_format == JSON
-    write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
+    text = (
+        choices_as_json(report) if as_json_wanted else choices_as_text(report, text_style(output))
+    )
+    write_result(text, output)
 
 
 def _left_out(why: str) -> None:

@@ -51,7 +51,7 @@ def _run(
         raise wrong_use(f"--output-format {output_format}: expected one of {known}")
     if not as_module and not Path(program).is_file():
         raise wrong_use(f"{program}: no such file")
-    from advisor.observe.program import observe
+    from advisor.observe.outcome import observe
 
     complain(f"advise: running {program}")
     ended = observe(program, arguments or (), module=as_module)

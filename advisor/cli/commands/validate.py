@@ -42,7 +42,7 @@ def _validate(
     require_format(output_format)
     from datetime import UTC, datetime
 
-    from advisor.cli.progress import Bar
+    from advisor.cli.common import Bar
     from advisor.cli.subjects import problems_in_one_line
     from advisor.ranking.findings import calibration_of
     from advisor.validation.results import ValidationReport, as_json, as_text

@@ -24,10 +24,9 @@ from advisor.config.layer import CommandError, system_error, wrong_use
 from advisor.config.machine import choose_machine
 
 if TYPE_CHECKING:
-    from advisor.verify.cases import Case
     from advisor.verify.program_verdict import Circumstances, ProgramVerdict
     from advisor.verify.ranks import ProgramCase
-    from advisor.verify.running import Effort
+    from advisor.verify.running import Case, Effort
     from advisor.verify.verdict import Verdict
     from costdb.machines import Machine
 
@@ -64,7 +63,7 @@ def _verify(
     from advisor.verify.program_verdict import document_of, programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
-    from costdb.calibration.host.neighbour_watch import Bystanders, NeighbourWatch
+    from costdb.calibration.host.neighbours import Bystanders, NeighbourWatch
     from costdb.machines import load_machine
 
     check_output(output)
@@ -163,7 +162,7 @@ def _cases(
     from advisor.frontend.kernels import read_kernels
     from advisor.ranking.sizes import checked_sizes
     from advisor.transform_registry import transforms
-    from advisor.verify.cases import case_of
+    from advisor.verify.running import case_of
     from costdb.expr import ExprError
 
     found: list[Case] = []

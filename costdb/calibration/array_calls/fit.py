@@ -56,8 +56,8 @@ from costdb.arrays.amounts import (
 )
 from costdb.arrays.hierarchy import NEAR, SPREADS, Hierarchy
 from costdb.arrays.rates import LEARNED, PAGES, SPREAD
-from costdb.calibration.array_calls.fresh_points import fresh_lines
 from costdb.calibration.array_calls.point_actions import call_of
+from costdb.calibration.array_calls.view_points import fresh_lines
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
 from costdb.machines import RESIDUAL
@@ -356,6 +356,8 @@ def fit_calls(
     """Return the coefficients of calls of one class, and how well they do on points left out."""
     import numpy as np
 
+    from costdb.calibration.fitting import quality
+
     calls, timings = [call for call, _ in group], [timing for _, timing in group]
     times = [timing.typical_us for timing in timings]
     rows = [_row(call, memory) for call in calls]
@@ -372,10 +374,10 @@ def fit_calls(
     qualities: list[Quality] = []
     if tested:
         standard = left_out([by_elements], tested, name)
-        judged = [timings[number] for number in tested]
+        judged = np.array([times[number] for number in tested])
         qualities = [
-            _quality(name, ELEMENTS_MODEL, standard.tolist(), judged, chosen=False),
-            _quality(name, LINES_MODEL, predicted.tolist(), judged, chosen=True),
+            quality(name, ELEMENTS_MODEL, judged, standard, chosen=False),
+            quality(name, LINES_MODEL, judged, predicted, chosen=True),
         ]
     foretold = {n: us for n, us in zip(tested, predicted.tolist(), strict=True) if us > 0}
     # what is published is fitted to all points; those left out in turn have said how good it is
@@ -529,22 +531,3 @@ def _residuals(
         kind: (float(np.quantile(given, _QUANTILES[0])), float(np.quantile(given, _QUANTILES[1])))
         for kind, given in ratios.items()
     }
-
-
-def _quality(
-    operation: str,
-    model: str,
-    predicted_us: Sequence[float],
-    timings: Sequence[Timing],
-    *,
-    chosen: bool,
-) -> Quality:
-    import numpy as np
-
-    times, predicted = np.array([timing.typical_us for timing in timings]), np.array(predicted_us)
-    spread = float(((times - times.mean()) ** 2).sum())
-    r2 = float(((times - predicted) ** 2).sum()) / spread if spread else 0.0
-    error = float(np.median(np.abs(predicted - times) / times))
-    pairs = tuple(zip(times.tolist(), predicted.tolist(), strict=True))
-    launches = tuple(timing.each_launch_us for timing in timings)
-    return Quality(operation, model, r2, error, len(times), chosen, pairs, launches)

@@ -14,7 +14,7 @@ from math import sqrt
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from costdb.calibration.host.one_thread import numpy_on_one_thread
+from costdb.calibration.host.calm_core import numpy_on_one_thread
 from costdb.calibration.section import Action, Point, Timing
 from costdb.elements import price_interpretation
 from costdb.estimate import Priced

@@ -9,9 +9,15 @@ from itertools import repeat
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from costdb.calibration.array_calls.fresh_points import FRESH, fresh_action
-from costdb.calibration.array_calls.view_points import WALK, view_action, walk_of, written_at
-from costdb.calibration.host.one_thread import keep_freed_memory, numpy_on_one_thread
+from costdb.calibration.array_calls.view_points import (
+    FRESH,
+    WALK,
+    fresh_action,
+    view_action,
+    walk_of,
+    written_at,
+)
+from costdb.calibration.host.calm_core import keep_freed_memory, numpy_on_one_thread
 from costdb.calibration.section import Action, Point
 from costdb.expr import num
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit

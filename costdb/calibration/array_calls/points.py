@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from random import Random
 
-from costdb.calibration.array_calls.fresh_points import fresh_points
-from costdb.calibration.array_calls.view_points import view_points
+from costdb.calibration.array_calls.view_points import fresh_points, view_points
 from costdb.calibration.section import Effort, Feature, Point
 
 _HELD_OUT = 0.25

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from advisor.cache.answers import Answer
-from advisor.cli import progress
+from advisor.cli import common
 from advisor.cli.checking import workers
 from advisor.cli.checking.workers import FEWEST_FILES, Refusal, Task, answers
 from advisor.engine import Options
@@ -107,7 +107,7 @@ def test_progress_is_for_terminals_and_for_waiting(
 ) -> None:
     stream = _Terminal() if terminal else io.StringIO()
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "PATIENCE_S", patience_s)
-    assert list(progress.watched([1, 2, 3], "files")) == [1, 2, 3]
+    monkeypatch.setattr(common, "PATIENCE_S", patience_s)
+    assert list(common.watched([1, 2, 3], "files")) == [1, 2, 3]
     assert ("0 of 3 files" in stream.getvalue()) == shown
     assert not shown or stream.getvalue().endswith("\r\x1b[K")

@@ -15,9 +15,9 @@ from costdb.arrays.walks import lines_referred_to
 from costdb.arrays.wholes import in_whole_rows
 from costdb.calibration.array_calls.arrays import SECTION
 from costdb.calibration.array_calls.fit import fit_classes
-from costdb.calibration.array_calls.fresh_points import SIZES
 from costdb.calibration.array_calls.point_actions import call_of
 from costdb.calibration.array_calls.points import array_points
+from costdb.calibration.array_calls.view_points import SIZES
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Missing, Priced

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from costdb.arrays.heap import PADDING_BYTES, SMALL_AWAY_BYTES, Heap, far_share
 from costdb.arrays.heap_run import come_anew
-from costdb.calibration.array_calls.fresh_points import SIZES, fresh_lines, fresh_points
+from costdb.calibration.array_calls.view_points import SIZES, fresh_lines, fresh_points
 from costdb.calibration.section import Point, Timing
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price

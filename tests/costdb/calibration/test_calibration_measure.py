@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.calibration.measure import PACES, Pace, measure
 from costdb.calibration.section import Action, Effort, Fitted, Point, World
+from costdb.calibration.worker import PACES, Pace, measure
 from costdb.store.records import Beside
 from tests.costdb.hosts import EPYC
 
@@ -176,7 +176,7 @@ class Clock:
 
 def test_what_takes_more_than_its_share_is_visited_less_often(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("costdb.calibration.measure.time", clock)
+    monkeypatch.setattr("costdb.calibration.worker.time", clock)
 
     class Long(Waits):
         def action(self, point, world):
@@ -192,7 +192,7 @@ def test_beside_each_sample_stands_what_the_sentinel_took_before_and_after(monke
     # a clock of our own: the sentinel takes 1, 2, 3, ... us, the first two for the warm-ups
     ticks = itertools.count(1)
     monkeypatch.setattr(
-        "costdb.calibration.measure.sentinel_of", lambda threads: lambda: float(next(ticks))
+        "costdb.calibration.worker.sentinel_of", lambda threads: lambda: float(next(ticks))
     )
     found = []
     measure(
@@ -205,7 +205,7 @@ def test_beside_each_sample_stands_what_the_sentinel_took_before_and_after(monke
 
 
 def test_the_slowest_rank_counts_and_the_sentinels_of_all(monkeypatch):
-    monkeypatch.setattr("costdb.calibration.measure.sentinel_of", lambda threads: lambda: 5.0)
+    monkeypatch.setattr("costdb.calibration.worker.sentinel_of", lambda threads: lambda: 5.0)
 
     class Pair:
         """Two ranks: this one, and one that always takes a second and whose core is shared."""

@@ -7,8 +7,7 @@ from html.parser import HTMLParser
 
 from costdb.calibration.page import page_of
 from costdb.calibration.profile import FittedSection, Made
-from costdb.calibration.registry import Skipped
-from costdb.calibration.section import Fitted, Point, Quality, Timing
+from costdb.calibration.section import Fitted, Point, Quality, Skipped, Timing
 from costdb.store.records import Launch, Run
 
 PAIRS = tuple((10.0**power, 10.0**power * 1.1) for power in range(5))

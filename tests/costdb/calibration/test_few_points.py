@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.calibration.registry import find_section
-from costdb.calibration.section import Effort, Timing
+from costdb.calibration.section import Effort, Timing, find_section
 from tests.costdb.hosts import EPYC
 
 NAMES = ("messages", "collectives", "pickled", "remote", "supersteps")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from costdb.description_check import description_problems
 from costdb.expr import parse
 from costdb.phases import (
     ApplicationError,
@@ -12,7 +13,7 @@ from costdb.phases import (
     load_application,
     parse_application,
 )
-from costdb.phases.checking import application_problems
+from costdb.subject import SubjectError
 
 GOOD = """
 schema_version = 1
@@ -92,7 +93,7 @@ def test_a_good_description_is_read_whole() -> None:
 def test_a_good_description_keeps_to_the_schema(tmp_path: Path) -> None:
     path = tmp_path / "app.toml"
     path.write_text(GOOD)
-    assert application_problems(path) == ()
+    assert description_problems(path) == ()
 
 
 BAD = {
@@ -213,8 +214,8 @@ def test_an_unreadable_path_is_named(tmp_path: Path) -> None:
         (tmp_path / "none.toml", "No such file or directory"),
         (tmp_path, "Is a directory"),
     ):
-        for read in (load_application, application_problems):
-            with pytest.raises(ApplicationError) as refusal:
+        for read in (load_application, description_problems):
+            with pytest.raises((ApplicationError, SubjectError)) as refusal:
                 read(path)
             assert str(refusal.value) == f"{path}: {reason}"
 
@@ -222,7 +223,7 @@ def test_an_unreadable_path_is_named(tmp_path: Path) -> None:
 def test_the_full_check_names_every_breach_of_the_schema(tmp_path: Path) -> None:
     path = tmp_path / "app.toml"
     path.write_text(GOOD.replace('unit = "flop"', 'unit = "mile"').replace("count = 2", "cont = 2"))
-    problems = application_problems(path)
+    problems = description_problems(path)
     assert [problem.split(": ")[1] for problem in problems] == [
         "/messages/0",
         "/messages/0",
@@ -233,9 +234,9 @@ def test_the_full_check_names_every_breach_of_the_schema(tmp_path: Path) -> None
 def test_the_full_check_finds_names_that_one_variant_lacks(tmp_path: Path) -> None:
     path = tmp_path / "app.toml"
     path.write_text(GOOD.replace('"5*rows*N"', '"5*rows*passes"'))
-    (problem,) = application_problems(path)
+    (problem,) = description_problems(path)
     assert "/phases/0: passes is not defined for this choice" in problem
     path.write_text(GOOD.replace("passes = 3", "passes = 3\nrows = 1"))
-    small, large = application_problems(path)
+    small, large = description_problems(path)
     assert "/derived/1/define/rows: rows is defined twice for problem = small" in small
     assert "method = slow" in large

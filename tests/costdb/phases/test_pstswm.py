@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from costdb.description_check import description_problems
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import evaluate, parse, substitute
 from costdb.phases import (
@@ -15,7 +16,6 @@ from costdb.phases import (
     price_application,
     rank_choices,
 )
-from costdb.phases.checking import application_problems
 from costdb.phases.pricing import derived_quantities
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
@@ -53,7 +53,7 @@ def difference(run: Run, reading: str = "restored") -> float:
 
 
 def test_description_and_profile_are_sound() -> None:
-    assert application_problems(APPLICATION_PATH) == ()
+    assert description_problems(APPLICATION_PATH) == ()
     profile = json.loads((ROOT / "machine_profiles" / "paragon.json").read_text())
     assert check_profile(profile, "paragon") == []
 

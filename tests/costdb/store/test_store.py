@@ -9,18 +9,14 @@ from hypothesis import strategies as st
 from costdb.estimate import Ratio
 from costdb.machines import MachineError, load_machine, machine_names
 from costdb.machines.stored import import_profile, remove_profile
-from costdb.quantity import Provenance, Quantity
 from costdb.store import StoreError, store_path
 from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
 from costdb.store.evidence import Evidence, add_evidence, evidence_on
 from costdb.store.extract import SCHEMA_VERSION
 from costdb.store.records import (
     Circumstances,
-    Fit,
     Sample,
-    add_fit,
     add_samples,
-    fits_of,
     recorded,
     samples_of,
 )
@@ -55,20 +51,16 @@ def test_the_environment_names_the_directory(data_directory, monkeypatch):
     assert "kernel-advisor" in store_path().parts
 
 
-def test_raw_samples_fits_and_evidence_come_back_as_they_went_in():
-    alpha = Quantity(3, 2, 5, "us", Provenance.MEASURED, "calibration", "")
-    fit = Fit("lines.M1", {"alpha": alpha}, {"bytes": (8, 4096)}, {"R2": 0.004}, (0.1, -0.1))
+def test_raw_samples_and_evidence_come_back_as_they_went_in():
     evidence = Evidence(
         "here", "box_sum", "ADV201", {"N": 9}, Ratio(1, 2, 3), Ratio(1.5, 1.6, 1.7), {"date": "d"}
     )
     with writing(store_path()) as connection:
         assert add_samples(connection, HERE, SAMPLES[:1]) == 1
         assert add_samples(connection, HERE, SAMPLES[1:]) == 1
-        add_fit(connection, HERE, fit)
         add_evidence(connection, evidence)
     with reading(store_path()) as connection:
         assert samples_of(connection, HERE) == SAMPLES
-        assert fits_of(connection, HERE) == (fit,)
         assert evidence_on(connection, "here") == (evidence,)
         assert evidence_on(connection, "elsewhere") == ()
 
@@ -102,8 +94,6 @@ def test_numbers_that_are_not_finite_are_not_stored(bad):
         for sample in (Sample(1, {"bytes": bad}, (1.0,)), Sample(1, {"bytes": 1}, (bad,))):
             with pytest.raises(StoreError, match="not finite"):
                 add_samples(connection, HERE, [SAMPLES[0], sample])
-        with pytest.raises(StoreError, match="not finite"):
-            add_fit(connection, HERE, Fit("m", {}, {"bytes": (1, bad)}, {}, ()))
         assert recorded(connection) == ()
 
 

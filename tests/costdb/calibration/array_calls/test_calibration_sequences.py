@@ -15,7 +15,7 @@ import pytest
 from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
-from advisor.verify.cases import alone
+from advisor.verify.running import alone
 from costdb.calibration.array_calls import sequence_points
 from costdb.calibration.array_calls.sequence_points import (
     SEQUENCE,

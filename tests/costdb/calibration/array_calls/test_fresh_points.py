@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from costdb.arrays.amounts import FAR, HUGE_BYTES
-from costdb.calibration.array_calls.fresh_points import (
+from costdb.calibration.array_calls.view_points import (
     SIZES,
     fresh_action,
     fresh_lines,

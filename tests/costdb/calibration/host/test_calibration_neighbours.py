@@ -13,14 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.calibration.host.calm_core import sentinel_of
-from costdb.calibration.host.neighbour_watch import NeighbourWatch, share_of, told_of
 from costdb.calibration.host.neighbours import (
+    NeighbourWatch,
     State,
     groups_of,
     limit_us_of,
+    share_of,
     sharing_facts,
     sharing_of,
     sharing_told,
+    told_of,
 )
 from costdb.machines.checks import PROFILE_SCHEMA_VERSION
 from costdb.machines.machine import machine_of
@@ -161,7 +163,7 @@ def test_a_watch_reads_while_its_block_runs(monkeypatch):
             enough.set()
         return next(readings)
 
-    module = "costdb.calibration.host.neighbour_watch"
+    module = "costdb.calibration.host.neighbours"
     monkeypatch.setattr(f"{module}.sentinel_of", lambda threads: sentinel)
     monkeypatch.setattr(f"{module}._EVERY_S", 0)
     here = os.sched_getaffinity(0)

@@ -18,8 +18,7 @@ from costdb.calibration.host.hardware import (
     read_host,
     this_host,
 )
-from costdb.calibration.registry import SECTIONS, find_section
-from costdb.calibration.section import Effort, Timing
+from costdb.calibration.section import SECTIONS, Effort, Timing, find_section
 from costdb.machines.machine import machine_of
 from costdb.profile_check import check_profile
 from tests.costdb.hosts import EPYC, HOSTS, SERVER, UNTOLD
@@ -34,8 +33,8 @@ PLACES = ("/sys/devices", "/proc/cpuinfo", "/proc/meminfo", "getconf", "lscpu")
 PRODUCT = {
     "costdb/calibration/host/hardware.py": "reads them, and which cores a process may use",
     "costdb/calibration/host/calm_core.py": "moves a process among its cores",
-    "costdb/calibration/host/neighbour_watch.py": "moves a thread; times of /proc/stat have a unit",
-    "costdb/calibration/library.py": "names the nodes of the ranks",
+    "costdb/calibration/host/neighbours.py": "moves a thread; times of /proc/stat have a unit",
+    "costdb/calibration/worker.py": "names the nodes of the ranks",
 }
 TESTS = {
     "tests/costdb/calibration/host/test_calm_core.py": "moves among whatever cores there are",

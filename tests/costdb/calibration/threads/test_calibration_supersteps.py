@@ -9,8 +9,7 @@ import pytest
 
 from costdb.calibration.array_calls.arrays import cache_levels
 from costdb.calibration.host.hardware import Host
-from costdb.calibration.registry import SECTIONS
-from costdb.calibration.section import Effort, Need, Timing, World
+from costdb.calibration.section import SECTIONS, Effort, Need, Timing, World
 from costdb.calibration.threads.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
 from costdb.calibration.threads.supersteps import SECTION
 from costdb.estimate import Missing

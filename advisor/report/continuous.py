@@ -1,0 +1,216 @@
+"""Findings as continuous integration and code hosts read them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from advisor.edits import split_lines
+from advisor.finding import Finding, NotUnderstood
+from advisor.project import reported_path
+from advisor.report.model import Report
+from advisor.report.rows import (
+    coverage_lines,
+    fix_mark,
+    full_message,
+    headline,
+    is_gain,
+    not_analysed,
+)
+from advisor.report.style import Style, one_line
+from advisor.source import Span
+
+# Workflow commands that GitHub Actions shows beside the changed lines.
+
+
+def render_github(report: Report, style: Style) -> str:
+    """Return one line for each finding, a ``::warning`` where it is a clear gain; then coverage."""
+    coverage = _escape("\n".join(coverage_lines(report)))
+    commands = [*map(_command, report.findings), f"::notice title=advise coverage::{coverage}"]
+    return "".join(f"{command}\n" for command in commands)
+
+
+def _command(finding: Finding) -> str:
+    span = finding.span
+    properties = [
+        ("title", f"{finding.code} {finding.name}"),
+        ("file", reported_path(finding.path)[1]),
+        ("line", str(span.start_line)),
+        ("endLine", str(span.last_line)),
+    ]
+    if span.start_line == span.end_line:  # GitHub drops the lines of an annotation with both
+        properties += [("col", str(span.start_column + 1)), ("endColumn", str(span.end_column + 1))]
+    shown = ",".join(f"{name}={_escape_property(value)}" for name, value in properties)
+    level = "warning" if is_gain(finding) else "notice"
+    return f"::{level} {shown}::{_escape(full_message(finding))}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")
+
+
+# GitLab's code quality report.
+
+
+def render_gitlab(report: Report, style: Style) -> str:
+    """Return a JSON list; GitLab drops findings that share a fingerprint, so none do."""
+    seen: Counter[str] = Counter()
+    issues = []
+    for finding in report.findings:
+        _, path = reported_path(finding.path)
+        identity = f"{path}\n{finding.fingerprint}"
+        seen[identity] += 1
+        numbered = f"{identity}\n{seen[identity]}".encode("utf-8", "backslashreplace")
+        issues.append(
+            {
+                "check_name": finding.code,
+                "description": full_message(finding),
+                "severity": "minor" if is_gain(finding) else "info",
+                "fingerprint": sha256(numbered).hexdigest(),
+                "location": {
+                    "path": path,
+                    "positions": {
+                        "begin": {
+                            "line": finding.span.start_line,
+                            "column": finding.span.start_column + 1,
+                        },
+                        "end": {
+                            "line": finding.span.end_line,
+                            "column": finding.span.end_column + 1,
+                        },
+                    },
+                },
+            }
+        )
+    return json.dumps(issues, indent=2) + "\n"
+
+
+# JUnit XML: a finding is a test case, failed where it fails a build; the last one is coverage.
+#
+# Servers know a case again by its class and name, and drop all but the first of two that share
+# them: so names hold no line, and are numbered where they would be the same. Only attributes that
+# the schema of Jenkins' xUnit plugin permits are used.
+
+
+def render_junit(report: Report, style: Style) -> str:
+    """Return the document, with one suite for each file that has findings."""
+    suites: dict[str, list[Finding]] = {}
+    for finding in report.findings:
+        suites.setdefault(_legal(reported_path(finding.path)[1]), []).append(finding)
+    failures = sum(map(report.fails, report.findings))
+    lines = [
+        '<?xml version="1.0" encoding="utf-8"?>',
+        f'<testsuites name="advise" tests="{len(report.findings) + 1}" failures="{failures}">',
+    ]
+    for path, findings in suites.items():
+        taken: set[str] = set()
+        cases = [line for one in findings for line in _case(one, path, taken, report.fails(one))]
+        lines += _suite(path, len(findings), sum(map(report.fails, findings)), cases)
+    told = escape("\n".join(map(_legal, coverage_lines(report))))
+    case = ['    <testcase classname="advise" name="coverage">', *_output(told), "    </testcase>"]
+    lines += _suite("advise", 1, 0, case)
+    lines.append("</testsuites>")
+    return "\n".join(lines) + "\n"
+
+
+def _suite(name: str, tests: int, failures: int, cases: Iterable[str]) -> list[str]:
+    head = f'tests="{tests}" failures="{failures}" errors="0"'
+    return [f"  <testsuite name={_attribute(name)} {head}>", *cases, "  </testsuite>"]
+
+
+def _case(finding: Finding, path: str, taken: set[str], fails: bool) -> list[str]:
+    place = f"{path}:{finding.span.start_line}:{finding.span.start_column + 1}"
+    name = plain = _legal(f"{finding.code} {finding.name} in {finding.kernel}")
+    number = 1
+    while name in taken:
+        number += 1
+        name = f"{plain}, {number}"
+    taken.add(name)
+    told = escape(_legal(f"{place}: {full_message(finding)}"))
+    kind = f"message={_attribute(headline(finding))} type={_attribute(finding.code)}"
+    return [
+        f"    <testcase classname={_attribute(path)} name={_attribute(name)}>",
+        *([f"      <failure {kind}>{told}</failure>"] if fails else _output(told)),
+        "    </testcase>",
+    ]
+
+
+def _output(told: str) -> list[str]:
+    return [f"      <system-out>{told}</system-out>"]
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_legal(text))
+
+
+def _legal(text: str) -> str:
+    """Return `text` without what XML 1.0 cannot hold, surrogates included."""
+    return one_line(text).encode("utf-8", "replace").decode().translate(_NOT_XML)
+
+
+_NOT_XML = {0xFFFE: "?", 0xFFFF: "?"}
+
+
+# Reviewdog's diagnostic format; its columns count UTF-8 bytes.
+
+
+def render_rdjson(report: Report, style: Style) -> str:
+    """Return one document with all diagnostics, fixes of one edit as suggestions."""
+    lines = {path: split_lines(source) for path, source in report.sources.items()}
+    document = {
+        "source": {"name": "advise"},
+        "severity": "INFO",
+        "diagnostics": [
+            *(_diagnostic(one, lines.get(one.path, ())) for one in report.findings),
+            *map(_not_analysed, report.coverage.not_understood),
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _diagnostic(finding: Finding, lines: Sequence[str]) -> Mapping[str, Any]:
+    diagnostic: dict[str, Any] = {
+        "message": full_message(finding),
+        "severity": "WARNING" if is_gain(finding) else "INFO",
+        "code": {"value": finding.code},
+        "location": {
+            "path": reported_path(finding.path)[1],
+            "range": _range(finding.span, lines),
+        },
+    }
+    # Reviewdog offers suggestions one by one; a fix of several edits must not be cut apart.
+    if fix_mark(finding) and finding.fix is not None and len(finding.fix.edits) == 1:
+        (edit,) = finding.fix.edits
+        diagnostic["suggestions"] = [{"range": _range(edit.span, lines), "text": edit.replacement}]
+    return diagnostic
+
+
+def _not_analysed(part: NotUnderstood) -> Mapping[str, Any]:
+    place = Span(part.line, 0, part.line, 0)
+    path = reported_path(part.path)[1]
+    return {
+        "message": not_analysed(part),
+        "severity": "INFO",
+        "location": {"path": path, "range": _range(place, ())},
+    }
+
+
+def _range(span: Span, lines: Sequence[str]) -> Mapping[str, Mapping[str, int]]:
+    return {
+        "start": _position(span.start_line, span.start_column, lines),
+        "end": _position(span.end_line, span.end_column, lines),
+    }
+
+
+def _position(line: int, column: int, lines: Sequence[str]) -> Mapping[str, int]:
+    text = lines[line - 1] if line <= len(lines) else ""
+    before = text[:column].encode("utf-8", "surrogatepass")
+    return {"line": line, "column": len(before) + max(0, column - len(text)) + 1}
