@@ -24,6 +24,7 @@ from advisor.ranking.compare import Costed, cost
 from costdb.estimate import Estimate, Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError, evaluate
+from costdb.launch.space import command
 from costdb.machines import Machine
 from costdb.typical import typical
 
