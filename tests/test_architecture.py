@@ -25,6 +25,7 @@ TRANSFORMS_MAY_SEE = (
     "advisor.finding",
     "advisor.distribution",
     "advisor.dtypes",
+    "advisor.numpy_table",
     "costdb.expr",
     "costdb.wording",
 )

@@ -36,7 +36,7 @@ from advisor.frontend.syntax.prefilter import may_hold_kernels
 from advisor.frontend.syntax.trees import tree_of
 from advisor.frontend.syntax.walking import show
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
-from advisor.ir.shapes import PYTHON_FLOAT
+from advisor.numpy_table import PYTHON_FLOAT
 from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import free_symbols, sym

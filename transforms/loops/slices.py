@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest, index_name, slopes
-from advisor.ir.shapes import ArrayType, describe, kind_of_or_none, promote
+from advisor.ir.shapes import ArrayType, describe, kind_of_or_none
 from advisor.ir.statements import Store
 from advisor.ir.values import (
     Copy,
@@ -22,6 +22,7 @@ from advisor.ir.values import (
     Value,
     operands,
 )
+from advisor.numpy_table import promote
 from costdb.expr import maximum, sym
 from costdb.wording import IDENTIFIER
 from transforms.loops.proofs import Proofs

@@ -10,9 +10,10 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest
 from advisor.ir.proposal import Legality
-from advisor.ir.shapes import kind_of_or_none, promote
+from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Store, is_total
 from advisor.ir.values import Elementwise, Range, Read, Scalar, Value, operands, reads
+from advisor.numpy_table import promote
 from transforms.loops.element_loops import compiled, unless_apart
 
 METHODS = {

@@ -12,9 +12,10 @@ from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.nests import index_symbol
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.rebuilt import with_part
-from advisor.ir.shapes import is_whole, promote, whole
+from advisor.ir.shapes import is_whole, whole
 from advisor.ir.statements import Bind, Choice, Loop, Return, Statement, Store, walk
 from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan, Value, operands
+from advisor.numpy_table import promote
 from costdb.expr import Expr, num, sym
 from transforms.loops.element_loops import compiled
 from transforms.source.writing import fresh_name

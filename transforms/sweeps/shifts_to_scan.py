@@ -11,9 +11,10 @@ from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none, promote, whole
+from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, mentioned
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Subscript, Value
+from advisor.numpy_table import promote
 from advisor.source import Span
 from costdb.expr import Expr, num
 from transforms.source.writing import fresh_name

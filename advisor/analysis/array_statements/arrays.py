@@ -39,7 +39,7 @@ from advisor.analysis.transfers.halos import Halos
 from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, strong, whole
+from advisor.ir.shapes import ArrayType, describe, is_whole, region_extents, whole
 from advisor.ir.statements import Scatter, Store, is_total
 from advisor.ir.values import (
     Copy,
@@ -65,6 +65,7 @@ from advisor.ir.values import (
     Value,
     reads,
 )
+from advisor.numpy_table import strong
 from costdb.expr import Expr
 from costdb.interpretation import Interpretation, Step
 from costdb.process.terms import Leaf, Process

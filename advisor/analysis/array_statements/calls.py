@@ -15,15 +15,10 @@ from advisor.analysis.placed.placement import pitches_bytes
 from advisor.distribution import StorageOrder
 from advisor.dtypes import Kind, itemsize_of, kind_of
 from advisor.ir.shapes import (
-    COMPARISONS,
-    PYTHON_FLOAT,
-    PYTHON_INTEGER,
     ArrayType,
     describe,
     is_whole,
-    promote,
     region_extents,
-    strong,
 )
 from advisor.ir.values import (
     Copy,
@@ -40,36 +35,11 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote, strong
 from costdb.arrays.memory import is_turned
 from costdb.expr import Expr
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit, Written
 
-_CLASSES: Mapping[str, ArrayOperation] = {
-    **dict.fromkeys(
-        (
-            *("negative", "positive", "absolute", "sign", "square", "conjugate", "invert"),
-            *("floor", "ceil", "rint", "trunc", "isnan", "isfinite", "isinf", "logical_not"),
-        ),
-        ArrayOperation.UNARY,
-    ),
-    "sqrt": ArrayOperation.ROOT,
-    # those that take about as long as `exp` does, by NumPy's own vector code
-    **dict.fromkeys(
-        ("exp", "exp2", "log", "log2", "sin", "cos", "arcsin", "arccos", "arctan", "tanh", "cosh"),
-        ArrayOperation.TRANSCENDENTAL,
-    ),
-    **dict.fromkeys(
-        (
-            *("expm1", "log10", "log1p", "power", "float_power", "cbrt", "hypot", "tan", "arctan2"),
-            *("sinh", "arcsinh", "arccosh", "arctanh", "logaddexp", "logaddexp2", "angle"),
-        ),
-        ArrayOperation.FUNCTION,
-    ),
-    "divide": ArrayOperation.DIVIDE,
-    **dict.fromkeys(("floor_divide", "remainder"), ArrayOperation.REMAINDER),
-    **dict.fromkeys(COMPARISONS, ArrayOperation.COMPARE),
-    "where": ArrayOperation.WHERE,
-}
 _OPERATORS = frozenset({"add", "subtract", "multiply", "divide", "bitwise_and", "bitwise_or"})
 _COMMUTE = frozenset({"add", "multiply", "bitwise_and", "bitwise_or"})
 
@@ -93,8 +63,9 @@ def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> Ar
     """
     if name == "floor_divide" and kind_of(dtype) in (Kind.INTEGER, Kind.BOOLEAN):
         return ArrayOperation.DIVIDE_BY_ONE if by_one else ArrayOperation.DIVIDE
-    plain = ArrayOperation.UNARY if operands < 2 else ArrayOperation.BINARY
-    return _CLASSES.get(name, plain)
+    if name in ROWS:
+        return ROWS[name].cost
+    return ArrayOperation.UNARY if operands < 2 else ArrayOperation.BINARY
 
 
 _POWERS = {"2": "square", "1": "positive", "-1": "reciprocal", "0.5": "sqrt"}
@@ -337,7 +308,7 @@ class Evaluation:
         dtype = self._dtype(value)
         result = place or self._made(value, dtype)
         loop_dtype = dtype
-        if value.operation in COMPARISONS:
+        if ROWS[value.operation].cost is ArrayOperation.COMPARE:
             found = [describe(part, self.types).dtype for part in value.operands]
             loop_dtype = strong(promote(found[0], found[1]))
         operation = operation_class(

@@ -13,14 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from advisor.ir.kernel import COMPILERS, Kernel
-from advisor.ir.shapes import (
-    COMPARISONS,
-    PYTHON_FLOAT,
-    PYTHON_INTEGER,
-    ArrayType,
-    describe,
-    strong,
-)
+from advisor.ir.shapes import ArrayType, describe
 from advisor.ir.statements import Store, is_total
 from advisor.ir.values import (
     Copy,
@@ -33,9 +26,11 @@ from advisor.ir.values import (
     Subscript,
     Value,
 )
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS, strong
 from costdb.expr import Expr, num
 from costdb.expr.nodes import Add, Mul, Num, Sym
 from costdb.interpretation import Interpretation, Step
+from costdb.work import ArrayOperation
 
 _LOAD, _STORE, _OPERATION = "loads", "stores", "operations"
 _VECTOR = "vector_"
@@ -180,7 +175,10 @@ class _Steps:
                 return Step.FUNCTION if len(parts) == 1 else Step.BINARY_FUNCTION
             case Spelling.BUILTIN:
                 return Step.EXTREME if len(parts) > 1 else Step.UNARY
-        if value.operation in COMPARISONS or value.operation in ("minimum", "maximum"):
+        if ROWS[value.operation].cost is ArrayOperation.COMPARE or value.operation in (
+            "minimum",
+            "maximum",
+        ):
             return Step.COMPARE
         if len(parts) == 1:
             return Step.UNARY if value.operation in _SIGNS else Step.FUNCTION

@@ -13,9 +13,10 @@ from advisor.analysis.transfers.butterflies import butterflies
 from advisor.analysis.transfers.requests import OneRead, Reach
 from advisor.distribution import CyclicDim, NotDistributed
 from advisor.dtypes import itemsize_of
-from advisor.ir.shapes import ArrayType, strong, whole
+from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.signs import largest
 from advisor.ir.values import Fourier, Range, Reduction
+from advisor.numpy_table import strong
 from costdb.expr import Expr, ceil_div, log2, minimum, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process
 from costdb.work import (

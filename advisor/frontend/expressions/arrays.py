@@ -9,7 +9,7 @@ import libcst as cst
 
 from advisor.dtypes import Kind
 from advisor.frontend.expressions.calls import METHODS, Calls
-from advisor.frontend.expressions.operations import ELEMENTWISE, OPERATORS, operands_of
+from advisor.frontend.expressions.operations import OPERATORS
 from advisor.frontend.expressions.regions import is_new_axis, region, reversed_axis, reversed_region
 from advisor.frontend.expressions.scalars import scalar
 from advisor.frontend.naming.literals import literal_int
@@ -18,7 +18,7 @@ from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import entry_of
 from advisor.frontend.syntax.problems import NotUnderstood
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import PYTHON_FLOAT, PYTHON_INTEGER, kind_of_or_none, strong, whole
+from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -31,6 +31,7 @@ from advisor.ir.values import (
     Spelling,
     Value,
 )
+from advisor.numpy_table import ELEMENTWISE, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, strong
 from costdb.expr import to_text
 
 
@@ -349,7 +350,7 @@ def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
     """Read a function that takes its operands by position, and nothing else."""
     if operation == "where" and len(given) == 1:
         raise NotUnderstood("the places where something holds: only the data know how many")
-    if len(given) != operands_of(operation) or any(a.keyword or a.star for a in given):
+    if len(given) != ROWS[operation].operands or any(a.keyword or a.star for a in given):
         raise NotUnderstood(f"the arguments of `{operation}` are not understood")
     made = _operation(operation, tuple(argument.value for argument in given), scope)
     # unlike an operator, it makes NumPy's number of a Python one

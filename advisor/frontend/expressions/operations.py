@@ -1,54 +1,8 @@
-"""Operations an element: their names in the source, and how many operands they take."""
+"""Operators of the source, by the functions of NumPy that they are."""
 
 from __future__ import annotations
 
 import libcst as cst
-
-_UNARY = frozenset(
-    {
-        *("negative", "positive", "absolute", "sign", "square", "sqrt", "cbrt", "conjugate"),
-        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
-        *("sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh"),
-        *("floor", "ceil", "rint", "trunc", "isnan", "isfinite", "isinf"),
-        *("logical_not", "invert"),
-    }
-)
-_BINARY = frozenset(
-    {
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "minimum",
-        "maximum",
-        "power",
-        "floor_divide",
-        "remainder",
-        "less",
-        "less_equal",
-        "greater",
-        "greater_equal",
-        "equal",
-        "not_equal",
-        "bitwise_and",
-        "bitwise_or",
-        "bitwise_xor",
-        "left_shift",
-        "right_shift",
-        *("logical_and", "logical_or", "logical_xor", "hypot", "arctan2", "fmax", "fmin"),
-    }
-)
-ELEMENTWISE = {
-    **{name: name for name in (*_UNARY, *_BINARY, "where")},
-    "true_divide": "divide",
-    "abs": "absolute",
-    "mod": "remainder",
-    "conj": "conjugate",
-    "fabs": "absolute",
-    "bitwise_not": "invert",
-    "pow": "power",
-}
-"""What NumPy's functions are called in the intermediate form."""
 
 OPERATORS: dict[type[cst.CSTNode], str] = {
     cst.Add: "add",
@@ -82,10 +36,10 @@ AUGMENTED: dict[type[cst.CSTNode], str] = {
     cst.BitOrAssign: "bitwise_or",
     cst.BitXorAssign: "bitwise_xor",
 }
-
-
-def operands_of(operation: str) -> int:
-    """Return how many operands an operation takes."""
-    if operation in _UNARY:
-        return 1
-    return 2 if operation in _BINARY else 3
+UNARY: dict[type[cst.CSTNode], str] = {
+    cst.Minus: "negative",
+    cst.Plus: "positive",
+    cst.BitInvert: "invert",
+}
+OF_SYNTAX = {node.__name__: name for node, name in (OPERATORS | UNARY).items()}
+"""NumPy's functions by LibCST's names of the operators."""

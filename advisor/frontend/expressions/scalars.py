@@ -8,8 +8,8 @@ from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import entry_of
 from advisor.frontend.syntax.problems import NotUnderstood
-from advisor.ir.shapes import PYTHON_INTEGER
 from advisor.ir.values import Scalar
+from advisor.numpy_table import PYTHON_INTEGER
 from costdb.expr import Expr, ExprError, floor_div, maximum, minimum, num, to_text
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from advisor.frontend.expressions.operations import OF_SYNTAX
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -32,10 +33,6 @@ from costdb.expr import (
     num,
 )
 from costdb.expr.nodes import Num
-
-_COMPARISONS = frozenset({"Equal", "NotEqual", "LessThan", "LessThanEqual", "GreaterThan"}) | {
-    "GreaterThanEqual"
-}
 
 
 def combine(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:
@@ -142,7 +139,7 @@ def _literal(left: Expr, right: Expr) -> bool:
 def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:
     """Return the result of a comparison, 1 or 0 as an expression where it can be said."""
     if isinstance(left, Array) or isinstance(right, Array):
-        if operator in _COMPARISONS:
+        if operator in OF_SYNTAX:
             return elementwise.elementwise((left, right), run, span, operator)
         return Number(None, "bool", varies=True)
     if isinstance(left, Text) and isinstance(right, Text):

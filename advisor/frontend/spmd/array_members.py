@@ -16,7 +16,6 @@ from advisor.frontend.spmd.numpy_rearranged import (
     reshape,
     transpose,
 )
-from advisor.frontend.spmd.result_types import of_elements
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -30,6 +29,7 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.numpy_table import ELEMENTWISE
 from advisor.source import Span
 from costdb.expr import num
 
@@ -62,7 +62,7 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
             run.emit(Allocate(made.buffer, span))
             return Array(made)
         case "real" | "imag":
-            return _seen_as(view, of_elements(name, view.dtype), run, span)
+            return _seen_as(view, elementwise.joined_dtype((Array(view),), "absolute"), run, span)
         case "flags" | "data" | "base" | "strides" | "ctypes":
             return Opaque(f"`.{name}` of an array", foreign=True)
     return None
@@ -131,7 +131,8 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
             right = arguments.at(0)
             return elementwise.product(Array(view), right, run, span) if right else Nothing()
         case "conj" | "conjugate" | "round" | "clip":
-            return elementwise.elementwise((Array(view),), run, span, name)
+            called = ELEMENTWISE.get(name, name)
+            return elementwise.elementwise((Array(view),), run, span, called)
         case "swapaxes":
             first = Argument(Array(view), None, span, span, view.text)
             return axes_moved(name, Arguments([first, *given]), run, span)

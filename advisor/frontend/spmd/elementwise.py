@@ -4,34 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from fractions import Fraction
+from functools import reduce
 
-from advisor.dtypes import Kind, UnknownDtype, dtype_of
+from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.frontend.expressions.operations import OF_SYNTAX
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Value
-from advisor.ir.shapes import promote
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Compute
+from advisor.numpy_table import (
+    PYTHON_COMPLEX,
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    ROWS,
+    UNKNOWN_DTYPE,
+    promote,
+    result_dtype,
+    strong,
+)
 from advisor.source import Span
 from costdb.expr import Expr, num
-
-_COMPARING = frozenset(
-    {"Equal", "NotEqual", "LessThan", "LessThanEqual", "GreaterThan", "GreaterThanEqual"}
-)
-_NUMPY_NAMES = {
-    "FloorDivide": "floor_divide",
-    "Modulo": "remainder",
-    "mod": "remainder",
-    "fmod": "remainder",
-    "fabs": "absolute",
-    "angle": "arctan2",
-    "Minus": "negative",
-    "NotEqual": "not_equal",
-    "LessThan": "less",
-    "LessThanEqual": "less_equal",
-    "GreaterThan": "greater",
-    "GreaterThanEqual": "greater_equal",
-}
-"""LibCST's names of operators whose lower case is not NumPy's."""
 
 HALF = Fraction(1, 2)
 Shape = tuple[Expr, ...]
@@ -48,16 +40,16 @@ def elementwise(
         shape = target.shape
     else:
         shape = None if unsure else broadcast([view.shape for view in views])
-    dtype = "bool" if operation in _COMPARING else joined_dtype(operands, operation)
+    operation = OF_SYNTAX.get(operation, operation)
+    dtype = joined_dtype(operands, operation)
     if target is None:
         order = views[0].order if len({v.order for v in views}) == 1 else Order.C
         target = run.fresh(
             run.text_of(span), dtype, shape, Origin.COMPUTED, span, order, sources=tuple(views)
         )
-    name = _NUMPY_NAMES.get(operation, operation.lower())
-    if name == "power" and len(operands) == 2:
-        name = power_of(operands[1], run)
-    run.emit(Compute(target, tuple(views), size_of(shape), "elementwise", span, name))
+    if operation == "power" and len(operands) == 2:
+        operation = power_of(operands[1], run)
+    run.emit(Compute(target, tuple(views), size_of(shape), "elementwise", span, operation))
     return Array(target)
 
 
@@ -73,7 +65,7 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
     if not isinstance(left, Array) or not isinstance(right, Array):
         return Opaque("a product of something that is not known to be an array")
     one, other = left.view.shape, right.view.shape
-    dtype = joined_dtype((left, right), "Multiply")
+    dtype = joined_dtype((left, right), "multiply")
     views = (left.view, right.view)
     if one is None or other is None or not one or not other or max(len(one), len(other)) > 2:
         view = run.fresh(run.text_of(span), dtype, None, Origin.COMPUTED, span, sources=views)
@@ -117,50 +109,21 @@ def size_of(shape: Shape | None) -> Expr | None:
 
 def joined_dtype(operands: Many[Value], operation: str) -> str | None:
     """Return the element type of a result; None where an operand's is not known."""
-    found: str | None = None
-    numbers: list[str] = []
+    found: list[str] = []
     for value in operands:
+        dtype = ""
         if isinstance(value, Array):
-            if value.view.dtype is None:
-                return None
-            found = value.view.dtype if found is None else _wider(found, value.view.dtype)
+            dtype = value.view.dtype or ""
         elif isinstance(value, Number):
-            numbers.append(value.dtype)
-        else:
-            return None
-    if found is None:
-        return None
-    for dtype in numbers:
-        found = _with_number(found, dtype)
-    if operation == "Divide" and _kind(found) in (Kind.INTEGER, Kind.BOOLEAN):
-        return "float64"
-    return found
+            dtype = _WEAK.get(value.dtype, value.dtype)
+        try:
+            found.append(dtype if dtype in _WEAK.values() else dtype_of(dtype).name)
+        except UnknownDtype:
+            found.append(UNKNOWN_DTYPE)
+    # what has no row moves elements and leaves their type
+    known = operation in ROWS
+    joined = result_dtype(operation, found) if known else reduce(promote, found)
+    return None if joined is None or joined == UNKNOWN_DTYPE else strong(joined)
 
 
-def _kind(name: str) -> Kind | None:
-    try:
-        return dtype_of(name).kind
-    except UnknownDtype:
-        return None
-
-
-def _wider(one: str, other: str) -> str:
-    try:
-        return promote(dtype_of(one).name, dtype_of(other).name)
-    except UnknownDtype:
-        return one
-
-
-def _with_number(array: str, number: str) -> str:
-    kind = _kind(array)
-    if number == "complex":
-        if kind is Kind.COMPLEX:
-            return array
-        return "complex64" if array == "float32" else "complex128"
-    if number == "float" and kind in (Kind.INTEGER, Kind.BOOLEAN):
-        return "float64"
-    if number == "int" and kind is Kind.BOOLEAN:
-        return "int64"
-    if number in ("bool", "int", "float"):
-        return array
-    return _wider(array, number)
+_WEAK = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}

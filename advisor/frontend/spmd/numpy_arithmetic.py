@@ -15,7 +15,7 @@ from advisor.frontend.spmd.numpy_arguments import (
     unknown_function,
 )
 from advisor.frontend.spmd.numpy_rearranged import copied_array
-from advisor.frontend.spmd.result_types import of_elements, of_reduction, of_transform
+from advisor.frontend.spmd.result_types import of_reduction, of_transform
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -28,6 +28,7 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute
+from advisor.numpy_table import ELEMENTWISE, ROWS
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, ceil, floor, floor_div, log2, num
 
@@ -38,33 +39,9 @@ nanmin average count_nonzero
 REDUCTIONS = frozenset(_REDUCTIONS_NAMES.split())
 _SELECTIONS = frozenset({"median"})
 SCANS = frozenset({"cumsum", "cumprod"})
-_FLOATING = frozenset({"arctan2", "hypot"})
-_COMPARISONS = frozenset(
-    [
-        "logical_and",
-        "logical_or",
-        "equal",
-        "not_equal",
-        "less",
-        "greater",
-        "less_equal",
-        "greater_equal",
-    ]
-)
 _TYPE_AT = 99
 """Types of results are stated by keyword; nobody states them by their place."""
-_UNARY_NAMES = """
-sqrt exp log log2 log10 sin cos tan arcsin arccos arctan sinh cosh tanh abs absolute fabs
-negative square conj conjugate real imag sign rint floor ceil isnan isfinite logical_not
-reciprocal exp2 expm1 log1p cbrt angle
-"""
-UNARY = frozenset(_UNARY_NAMES.split())
-_BINARY_NAMES = """
-add subtract multiply divide true_divide power maximum minimum mod remainder arctan2 hypot
-fmax fmin floor_divide logical_and logical_or equal not_equal less greater less_equal
-greater_equal where clip bitwise_and bitwise_or left_shift right_shift
-"""
-BINARY = frozenset(_BINARY_NAMES.split())
+UFUNCS = frozenset({*ELEMENTWISE, "real", "imag", "clip"})
 
 
 def reduction(
@@ -120,19 +97,17 @@ def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     if any(isinstance(v, Array) for v in values):
         if arguments.keyword("where") is not None or not _fits(out, values):
             return unknown_function(name, arguments, run, span)
-        operation = {"divide": "Divide", "true_divide": "Divide"}.get(name, name)
-        if len(values) == 3 and name not in ("where", "clip") and isinstance(values[2], Array):
-            out, values = values[2], values[:2]
+        operation = ELEMENTWISE.get(name, name)
+        taken = ROWS[operation].operands if operation in ROWS else len(values)
+        if len(values) == taken + 1 and isinstance(values[taken], Array):
+            out, values = values[taken], values[:taken]
         if name == "where":
             return _chosen(values, arguments, run, span)
         target = out.view if isinstance(out, Array) else None
         made = elementwise.elementwise(values, run, span, operation, target)
         if target is not None:
             return made
-        dtype = made.view.dtype
-        if name in UNARY | _FLOATING | _COMPARISONS:
-            dtype = of_elements(name, dtype)
-        return _of_type(made, stated_dtype(arguments, _TYPE_AT, dtype))
+        return _of_type(made, stated_dtype(arguments, _TYPE_AT, made.view.dtype))
     if all(isinstance(v, Number) for v in values) and values:
         return _number_function(name, values, run)
     return Opaque(f"numpy.{name} of something that is not followed")
@@ -155,15 +130,8 @@ def _chosen(values: list[Value], arguments: Arguments, run: Run, span: Span) -> 
     """Return ``np.where``: of three arguments an array of the shape of all, else places."""
     if len(values) != 3:
         return unknown_function("where", arguments, run, span)
-    branches = values[1:]
     made = elementwise.elementwise(values, run, span, "where")
-    arrays = [value for value in branches if isinstance(value, Array)]
-    if arrays:
-        return _of_type(made, elementwise.joined_dtype(branches, "where"))
-    kinds = [value.dtype for value in branches if isinstance(value, Number)]
-    whole = all(kind == "int" for kind in kinds) and len(kinds) == 2
-    real = not whole and len(kinds) == 2 and {*kinds} <= {"int", "float", "float64"}
-    return _of_type(made, "int64" if whole else "float64" if real else None)
+    return _of_type(made, elementwise.joined_dtype(values[1:], "where"))
 
 
 def scan(name: str, view: View, rest: Arguments, run: Run, span: Span) -> Value:

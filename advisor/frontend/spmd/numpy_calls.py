@@ -10,10 +10,9 @@ from advisor.frontend.spmd.array_members import attribute
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name, unknown_function
 from advisor.frontend.spmd.numpy_arithmetic import (
-    BINARY,
     REDUCTIONS,
     SCANS,
-    UNARY,
+    UFUNCS,
     dot,
     fourier,
     reduction,
@@ -75,7 +74,7 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
         return reduction(bare, first.view, arguments.after_first(), run, span, function=True)
     if name in SCANS and isinstance(first, Array):
         return scan(name, first.view, arguments.after_first(), run, span)
-    if name in UNARY | BINARY:
+    if name in UFUNCS:
         return ufunc(name, arguments, run, span)
     if name in ("int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"):
         return scalar_type(name, first, run, span)
@@ -239,7 +238,7 @@ for _name in ("swapaxes", "moveaxis", "rollaxis"):
 
 def is_known(name: str) -> bool:
     """Return whether a function of NumPy is understood."""
-    return name in _HANDLERS or name in FILLED or name in REDUCTIONS | UNARY | BINARY
+    return name in _HANDLERS or name in FILLED or name in REDUCTIONS | UFUNCS
 
 
 def constant(path: str) -> Value | None:

@@ -4,28 +4,7 @@ from __future__ import annotations
 
 from advisor.dtypes import Kind, UnknownDtype, dtype_of
 
-_TRUTHS = frozenset(
-    [
-        "isnan",
-        "isinf",
-        "isfinite",
-        "logical_not",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-        "equal",
-        "not_equal",
-        "less",
-        "greater",
-        "less_equal",
-        "greater_equal",
-        "any",
-        "all",
-    ]
-)
-_KEPT = frozenset(["negative", "square", "conj", "conjugate", "sign", "reciprocal"])
-_PARTS = frozenset(["abs", "absolute", "real", "imag", "angle"])
-_BY_VERSION = frozenset({"floor", "ceil", "trunc"})
+_TRUTHS = frozenset(["any", "all"])
 _MEANS = frozenset(["mean", "std", "var", "median", "average", "nanmean"])
 _SUMS = frozenset(["sum", "prod", "nansum", "cumsum", "cumprod"])
 _PLACES = frozenset(["argmax", "argmin", "count_nonzero", "argsort"])
@@ -38,32 +17,6 @@ def _kind(dtype: str) -> tuple[Kind, int] | None:
     except UnknownDtype:
         return None
     return found.kind, found.itemsize_bytes
-
-
-def floating(dtype: str | None) -> str | None:
-    """Return the type of roots, exponentials and the like: wide enough for whole numbers."""
-    found = None if dtype is None else _kind(dtype)
-    if found is None:
-        return None
-    kind, width = found
-    if kind not in (Kind.BOOLEAN, Kind.INTEGER):
-        return dtype
-    return {1: None, 2: "float32"}.get(width, "float64")  # of one byte: half precision
-
-
-def of_elements(name: str, dtype: str | None) -> str | None:
-    """Return the type of a universal function of one array, or of two joined to one type."""
-    found = None if dtype is None else _kind(dtype)
-    if name in _TRUTHS:
-        return "bool"
-    if found is None or dtype is None:
-        return None
-    whole = found[0] in (Kind.BOOLEAN, Kind.INTEGER)
-    if name in _PARTS:
-        return floating(dtype) if name == "angle" and whole else _REAL_OF.get(dtype, dtype)
-    if name in _BY_VERSION:
-        return None if whole else dtype
-    return dtype if name in _KEPT else floating(dtype)
 
 
 def of_reduction(name: str, dtype: str | None) -> str | None:

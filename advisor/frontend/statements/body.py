@@ -28,7 +28,6 @@ from advisor.frontend.statements.scatters import scattered_at_once
 from advisor.frontend.statements.simple import SimpleStatements
 from advisor.frontend.statements.stores import extreme
 from advisor.frontend.syntax.problems import NotKnown, NotUnderstood
-from advisor.ir.shapes import PYTHON_INTEGER, strong
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Choice,
@@ -41,6 +40,7 @@ from advisor.ir.statements import (
     mentioned,
 )
 from advisor.ir.values import Scalar
+from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
 

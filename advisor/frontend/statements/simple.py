@@ -22,7 +22,6 @@ from advisor.frontend.statements.stores import increment, of_call, place_of, sto
 from advisor.frontend.syntax.problems import NotUnderstood
 from advisor.ir.kernel import LocalArray
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import PYTHON_INTEGER, strong
 from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store
 from advisor.ir.values import (
     Copy,
@@ -34,6 +33,7 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
+from advisor.numpy_table import PYTHON_INTEGER, strong
 from advisor.source import Span
 from costdb.wording import IDENTIFIER
 
