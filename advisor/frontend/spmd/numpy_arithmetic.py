@@ -62,15 +62,14 @@ def reduction(
     place = run.integer(axis)
     shape = view.shape
     reduced: Shape | None = None
+    kept = 0 if keeps is None else run.integer(keeps)
     if shape is not None and place is not None and -len(shape) <= place < len(shape):
-        reduced = tuple(e for k, e in enumerate(shape) if k != place % len(shape))
-        if keeps is not None:
-            reduced = None
-        elif not reduced:
+        place %= len(shape)
+        if kept is not None:
+            reduced = (*shape[:place], *(num(1),) * bool(kept), *shape[place + 1 :])
+        if reduced == ():
             run.emit(Compute(None, (view,), run_length, "reduction", span, steps=steps))
             return Number(None, dtype or "float", varies=True)
-    elif axis is not None and not isinstance(axis, Nothing) and shape is not None:
-        reduced = None
     made = run.fresh(run.text_of(span), dtype, reduced, Origin.COMPUTED, span, sources=(view,))
     along, length = None, None
     if shape is not None and place is not None and -len(shape) <= place < len(shape):
