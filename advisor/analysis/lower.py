@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.analysis.array_statements.arrays import Arrays
+from advisor.analysis.array_statements.interpreted import is_compiled
 from advisor.analysis.loops.fixed_places import fetched_before
 from advisor.analysis.loops.pipeline import pipelined, recurrence_of
 from advisor.analysis.loops.reindexed import cut_where_it_turns, with_unit_steps
@@ -81,7 +82,7 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     kernel = replace(kernel, body=unrolled(kernel.body))
     halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}))
     placed = place(kernel)
-    arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse)
+    arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse and not is_compiled(kernel))
     memory = Memory(arrays.bytes_by_name()) if reuse else None
     made: Process = Sequential(tuple(_Lowering(arrays, memory).block(kernel.body)))
     if memory is None:

@@ -146,7 +146,7 @@ class Arrays:
         made = self._computed(
             store.value, store.region, found, placement, store.array, in_place=store.in_place
         )
-        if self.in_calls and _is_single(store.region) and not is_compiled(self.kernel):
+        if self.in_calls and _is_single(store.region):
             made.append(Leaf(single(store, self.type_of)))
         return made
 
@@ -196,7 +196,8 @@ class Arrays:
         operations = ONE * gathered.operations
         for count in counts:
             operations = operations * count
-        made_of: tuple[ArrayCall, ...] = ()
+        # what is compiled is one loop, and calls no library
+        made_of: tuple[ArrayCall, ...] | None = None if is_compiled(self.kernel) else ()
         # a single element is the interpreter's own work
         if self.in_calls and not _is_single(region):
             walked = [(operand.name or "", operand.region) for operand in gathered.operands]

@@ -100,7 +100,8 @@ def of_computation(step: Compute) -> tuple[Work, ...]:
         return (Interpretation(num(1), operations=int(operators)),)
     if step.what == "tolist":
         count = num(1) if step.operations is None else step.operations
-        return (Interpretation(count, loads=1),)
+        read = tuple(Access(region_of(view)) for view in step.reads)
+        return (Interpretation(count, loads=1), Statement(read, ZERO, "lists", (view(),)))
     if step.operations is None:
         if step.what == "call":
             raise NoWork("the time of a library function is not known")

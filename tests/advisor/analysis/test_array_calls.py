@@ -357,3 +357,21 @@ def test_a_product_with_itself_is_computed_by_half(value: str, place: str, halve
     assert product.length is not None
     assert evaluate(product.length, size) == (30 if halved else 60)
     assert [evaluate(call.elements, size) for call in mirrored] == ([1800] if halved else [])
+
+
+@pytest.mark.parametrize(
+    "statement", ["v[i, :] = u[i, :] * 2.0 + w[i, :]", "v[:, 1:] = np.sqrt(u[:, :-1])", "t = u + w"]
+)
+@pytest.mark.parametrize("decorator", ["numba.njit", "numba.njit(parallel=True)"])
+def test_what_is_compiled_calls_no_library(statement: str, decorator: str) -> None:
+    def statements(*above: str) -> list[Statement]:
+        lines = ["import numba", "import numpy as np", "# advise: kernel N=12 M=9"]
+        lines += [f"# advise: {n}: f8[N, M]" for n in "uvw"]
+        lines += [*above, "def program(u, v, w, N: int, M: int):", "    for i in range(N):"]
+        (kernel,) = read_kernels("program.py", "\n".join([*lines, f"        {statement}", ""]))
+        return [work for work in works(lower(kernel)) if isinstance(work, Statement)]
+
+    compiled, interpreted = statements(f"@{decorator}"), statements()
+    assert {work.calls for work in compiled} == {None}
+    assert all(work.calls for work in interpreted)
+    assert {work.operations for work in compiled} <= {work.operations for work in interpreted}
