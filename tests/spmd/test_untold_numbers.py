@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.analysis.spmd.lower import lower_steps
 from advisor.ir.spmd.memory import At
 from advisor.ir.spmd.steps import Compute, Copy, walk
 from costdb.expr import free_symbols, num, sym
@@ -72,3 +73,15 @@ def test_nor_are_the_dimensions_of_one_subscript() -> None:
     ]
     ((first, second, _),) = [r for r in regions if r and isinstance(r[0], At)]
     assert isinstance(first, At) and isinstance(second, At) and first.index != second.index
+
+
+@pytest.mark.parametrize(("condition", "told"), [("a[0, 0] > 0.5", True), ("rank > 0", False)])
+def test_a_branch_that_data_decide_is_told(condition: str, told: bool) -> None:
+    text = (
+        "a = np.zeros((100, 100))\n"
+        f"if {condition}:\n    b = a @ a\nelse:\n    b = a + a\n"
+        "comm.Bcast(b, root=0)\n"
+    )
+    (function,) = program(text).functions
+    gaps = [gap.reason for gap in lower_steps(function.body).gaps]
+    assert gaps == ([f"`if {condition}` is not known: its longer part counts"] if told else [])
