@@ -37,6 +37,7 @@ COMMANDS = {
     "choose": "advisor.cli.commands.choose",
     "machine": "advisor.cli.commands.machine",
     "calibrate": "advisor.cli.commands.calibrate",
+    "measure": "advisor.cli.commands.measure",
     "verify": "advisor.cli.commands.verify",
     "validate": "advisor.cli.commands.validate",
     "rule": "advisor.cli.commands.rule",

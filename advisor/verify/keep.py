@@ -49,11 +49,14 @@ def speed_up(before: Times, after: Times) -> Ratio:
     return Ratio(low / then_high, mid / then_mid, high / then_low)
 
 
-def keep(machine: Machine, ranks: int, found: Iterable[Compared]) -> None:
-    """Store comparisons with the circumstances of this process, if it runs on that machine."""
+def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "") -> None:
+    """Store comparisons with the circumstances of this process, if it runs on that machine.
+
+    `clock` says how times were taken, where that is not by running what is compared.
+    """
     if not machine.may_be_here:
         return
-    library, clock = (
+    library, usual = (
         ("numpy", "process time, one thread") if ranks == 1 else ("mpi4py", "slowest rank, wall")
     )
     circumstances = {
@@ -61,7 +64,7 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared]) -> None:
         "library": f"{library} {version(library)}",
         "python": platform.python_version(),
         "ranks": str(ranks),
-        "clock": clock,
+        "clock": clock or usual,
     }
     with writing(store_path()) as connection:
         for one in found:

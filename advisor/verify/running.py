@@ -100,10 +100,12 @@ def case_of(
     source: str,
     kernel: Kernel,
     sizes: Mapping[str, int | float],
-    machine: Machine,
+    machine: Machine | None,
     transforms: Sequence[Transform],
 ) -> Case:
     """Return a kernel with all rewrites that change what one process does.
+
+    Without a machine nothing is predicted.
 
     Raises
     ------
@@ -135,8 +137,10 @@ def case_of(
 
 
 def _prediction(
-    kernel: Kernel, sizes: Mapping[str, int | float], machine: Machine
+    kernel: Kernel, sizes: Mapping[str, int | float], machine: Machine | None
 ) -> tuple[Costed | None, Estimate | None, str]:
+    if machine is None:
+        return None, None, "this machine is not calibrated"
     try:
         found = cost(at_sizes(alone(kernel), sizes), machine)
     except Unpriced as unpriced:

@@ -18,6 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from advisor import made_up
 from costdb.calibration.host.calm_core import on_calm_cores
 from costdb.launch.space import give_way, ours
 
@@ -137,7 +138,7 @@ def _arguments(function: Callable[..., Any], job: Mapping[str, Any]) -> dict[str
     made: dict[str, Any] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if name in arrays:
-            made[name] = _stored(_array(random, arrays[name]), arrays[name]["order"])
+            made[name] = made_up.array(random, arrays[name])
         elif name in job["sizes"]:
             made[name] = job["sizes"][name]
         elif parameter.default is inspect.Parameter.empty:
@@ -157,35 +158,7 @@ def _number(name: str, annotation: object) -> int | float:
     kind = str(getattr(annotation, "__name__", annotation))
     if kind not in ("int", "float"):
         raise ValueError(f"the argument {name} has no value: pass -D {name}=...")
-    return 7 if kind == "int" else 1.5
-
-
-def _array(random: Any, one: Mapping[str, Any]) -> Any:
-    import numpy as np
-
-    shape, dtype = tuple(one["shape"]), np.dtype(one["dtype"])
-    # in the type itself: a larger array that is freed changes what the C library gives back
-    if dtype.kind in "iu":
-        limit = min(int(one["below"]), int(np.iinfo(dtype).max))
-        return random.integers(0, limit, shape, dtype)
-    if dtype.kind == "b":
-        return random.integers(0, 2, shape, bool)
-    made = random.random(shape, np.float32) if dtype == np.float32 else random.random(shape)
-    made += made.dtype.type(0.5)
-    made = made.astype(dtype, copy=False)
-    if len(shape) == 2 and shape[0] == shape[1]:
-        # Elimination without pivoting needs a heavy diagonal. This one is several times the
-        # norm of what the entries differ by, which keeps all pivots away from 0; a larger one
-        # would let exponentials underflow, which take many times as long.
-        made[np.diag_indices(shape[0])] += shape[0] ** 0.5
-    return made
-
-
-def _stored(array: Any, order: str) -> Any:
-    """Return the same elements in C or Fortran order."""
-    import numpy as np
-
-    return np.asfortranarray(array) if order == "F" else array
+    return made_up.number(kind)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -15,6 +15,9 @@ from typing import Any
 from costdb.store.database import transaction
 from costdb.store.place import from_text, to_text
 
+PIECE = "piece"
+"""The command of results that are measured pieces; their subject is the key of the piece."""
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -67,21 +70,23 @@ def add_result(connection: sqlite3.Connection, result: Result) -> None:
 def newest_results(connection: sqlite3.Connection, machine: str) -> tuple[Result, ...]:
     """Return the newest result of each command and subject on a machine, oldest first.
 
+    Measured pieces are not among them.
+
     Raises
     ------
     StoreError
         A document was altered since.
     """
-    there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'results'"
-    if not connection.execute(there).fetchone()[0]:
+    if not _has_results(connection):
         return ()
     profile = connection.execute("SELECT stored_at FROM profiles WHERE name = ?", (machine,))
     row = profile.fetchone()
     since = datetime.fromisoformat(row[0]) if row else None
     rows = connection.execute(
         "SELECT command, subject, document, stored_at FROM results WHERE id IN "
-        "(SELECT max(id) FROM results WHERE machine = ? GROUP BY command, subject) ORDER BY id",
-        (machine,),
+        "(SELECT max(id) FROM results WHERE machine = ? AND command != ? "
+        "GROUP BY command, subject) ORDER BY id",
+        (machine, PIECE),
     )
     return tuple(
         Result(
@@ -94,3 +99,26 @@ def newest_results(connection: sqlite3.Connection, machine: str) -> tuple[Result
         )
         for command, subject, document, stored_at in rows
     )
+
+
+def stored_piece(connection: sqlite3.Connection, machine: str, key: str) -> Any | None:
+    """Return the document of the newest piece with a key, None where there is none.
+
+    Raises
+    ------
+    StoreError
+        It was altered since.
+    """
+    if not _has_results(connection):
+        return None
+    row = connection.execute(
+        "SELECT document FROM results WHERE machine = ? AND command = ? AND subject = ? "
+        "ORDER BY id DESC LIMIT 1",
+        (machine, PIECE, key),
+    ).fetchone()
+    return None if row is None else from_text(row[0])
+
+
+def _has_results(connection: sqlite3.Connection) -> bool:
+    there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'results'"
+    return bool(connection.execute(there).fetchone()[0])

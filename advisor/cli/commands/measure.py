@@ -1,0 +1,223 @@
+"""``advise measure``: times programs in short stretches on made-up arrays, running none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from advisor.cli import options
+from advisor.cli.common import (
+    JSON,
+    TEXT,
+    Bar,
+    check_output,
+    complain,
+    parse_bindings,
+    require_format,
+    text_style,
+    write_out,
+    write_result,
+)
+from advisor.config.layer import system_error, wrong_use
+
+HERE = "here"
+
+if TYPE_CHECKING:
+    from advisor.measure.language import Sampled
+    from advisor.measure.pieces import Arguments, Piece
+    from advisor.measure.report import Measurement
+    from advisor.measure.subjects import Subject
+    from advisor.verify.running import Case
+    from costdb.machines import Machine
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        "measure",
+        help="Time kernels, rewrites and scripts here in short stretches, on made-up arrays.",
+        epilog="Nothing of a file is imported or run: what runs is written anew from what is read.",
+    )(_measure)
+
+
+def _measure(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of Python.")],
+    kernel: Annotated[
+        str | None, typer.Option("--kernel", metavar="NAME", help="Which kernel of a file.")
+    ] = None,
+    define: Annotated[
+        list[str] | None,
+        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a size or an argument."),
+    ] = None,
+    budget: Annotated[
+        float, typer.Option("--budget", min=0.1, metavar="SECONDS", help="For each launch.")
+    ] = 60.0,
+    again: Annotated[bool, typer.Option("--again", help="Also what was measured before.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print what would run, and run nothing.")
+    ] = False,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
+) -> None:
+    require_format(output_format)
+    check_output(output)
+    given = parse_bindings(define or (), only_sizes=False)
+    from advisor.measure.pieces import Effort, NoPiece
+    from advisor.measure.report import Measurement, as_json, as_text
+    from advisor.measure.subjects import of_case, of_script, sampled
+
+    machine = _calibrated()
+    groups: list[tuple[Case | None, list[Subject]]] = []
+    for path in files:
+        text, cases = _read(path, kernel, given, machine)
+        groups += [(case, list(of_case(case))) for case in cases]
+        if not cases and kernel is None:
+            groups.append((None, [of_script(path, text, given)]))
+    if not groups:
+        raise wrong_use(f"there is no kernel `{kernel}`")
+    if show:
+        for _, subjects in groups:
+            for one in subjects:
+                head = f"# {one.path} {one.name} {one.code}".rstrip()
+                shown = (
+                    f"# not sampled: line {one.found.line}: {one.found.why}\n"
+                    if isinstance(one.found, NoPiece)
+                    else one.found[0].text
+                )
+                write_out(f"{head}\n{shown}\n")
+        return
+    effort = Effort(budget_s=budget)
+    made: list[Measurement] = []
+    bar = Bar()
+    for number, (case, subjects) in enumerate(groups):
+
+        def told(one: Subject, share: float = number / len(groups)) -> None:
+            bar.show(f"{one.path} {one.name} {one.code}".rstrip(), share)
+
+        pieces = _Kept(HERE if machine is None else machine.name, again=again)
+        found = sampled(subjects, effort, pieces.known, told)
+        bar.clear()
+        pieces.keep(subjects, found)
+        made.append(Measurement(case, tuple(subjects), tuple(found)))
+        if case is not None and machine is not None:
+            _keep_evidence(case, made[-1], machine)
+    style = text_style(output)
+    write_result(as_json(made) if output_format == JSON else as_text(made, style), output)
+
+
+def _calibrated() -> Machine | None:
+    """Return this machine, if it is calibrated; without, there are no predictions to hold it to."""
+    from costdb.machines import MachineError, default_machine, load_machine
+    from costdb.store.place import StoreError
+
+    try:
+        name = default_machine()
+        found = None if name is None else load_machine(name)
+    except (MachineError, StoreError) as error:
+        raise wrong_use(str(error)) from error
+    return found if found is not None and found.may_be_here else None
+
+
+def _read(
+    path: str, kernel: str | None, given: Mapping[str, int | float], machine: Machine | None
+) -> tuple[str, list[Case]]:
+    """Return a file's text, and its kernels with their rewrites."""
+    from advisor.cli.subjects import problems_in_one_line, settings_of
+    from advisor.files import read_source
+    from advisor.frontend.kernels import read_kernels
+    from advisor.ranking.sizes import checked_sizes
+    from advisor.transform_registry import transforms
+    from advisor.verify.running import case_of
+    from costdb.expr import ExprError
+
+    cases: list[Case] = []
+    try:
+        text = read_source(path).text
+        configured = settings_of(path).sizes
+    except OSError as error:
+        raise system_error(error, path) from error
+    with problems_in_one_line():
+        for one in read_kernels(path, text):
+            if kernel not in (None, one.name):
+                continue
+            sizes = checked_sizes(path, one, {**configured, **given}).values
+            try:
+                cases.append(case_of(path, text, one, sizes, machine, transforms()))
+            except ExprError as error:
+                why = f"{path}: kernel `{one.name}`: {error}: pass -D NAME=VALUE"
+                raise wrong_use(why) from error
+    return text, cases
+
+
+class _Kept:
+    """Pieces in the store, under what tells them from all others."""
+
+    def __init__(self, machine: str, *, again: bool) -> None:
+        from advisor.measure.circumstances import circumstances
+
+        self.machine, self.again = machine, again
+        self.where = circumstances()
+        self.found: set[str] = set()
+
+    def known(self, program: Sampled, arguments: Arguments) -> Piece | None:
+        """Return what was measured before."""
+        from advisor.measure.pieces import from_document, key_of
+        from costdb.store import store_path
+        from costdb.store.database import reading
+        from costdb.store.results import stored_piece
+
+        key = key_of(program, arguments, self.where)
+        if self.again:
+            return None
+        with reading(store_path()) as connection:
+            document = stored_piece(connection, self.machine, key)
+        if document is None:
+            return None
+        self.found.add(key)
+        return from_document(document)
+
+    def keep(self, subjects: Sequence[Subject], found: Sequence[object]) -> None:
+        """Store what was measured now."""
+        from advisor.measure.pieces import NoPiece, Piece, as_document, key_of
+        from costdb.store import store_path
+        from costdb.store.database import writing
+        from costdb.store.results import PIECE, Result, add_result
+
+        new = {}
+        for subject, piece in zip(subjects, found, strict=True):
+            if isinstance(piece, Piece) and not isinstance(subject.found, NoPiece):
+                key = key_of(*subject.found, self.where)
+                if key not in self.found:
+                    new[key] = as_document(piece)
+        if new:
+            with writing(store_path(), complain) as connection:
+                for key, document in new.items():
+                    add_result(connection, Result(self.machine, PIECE, key, document))
+
+
+def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
+    """Store what rewrites were measured to gain, so that findings can refer to it."""
+    from advisor.measure.pieces import Piece
+    from advisor.verify.keep import Compared, keep, speed_up
+    from costdb.evaluate import compare
+
+    original, before = case.variants[0], measured.found[0]
+    if original.costed is None or not isinstance(before, Piece):
+        return
+    found = [
+        Compared(
+            Path(case.path).name,
+            case.kernel,
+            variant.code,
+            variant.title,
+            dict(case.sizes),
+            compare(original.costed.priced, variant.costed.priced, case.sizes),
+            speed_up(before.times_s, piece.times_s),
+        )
+        for variant, piece in zip(case.variants[1:], measured.found[1:], strict=True)
+        if variant.costed is not None and isinstance(piece, Piece)
+    ]
+    keep(machine, 1, found, clock="in stretches, on made-up arrays")

@@ -1,0 +1,1 @@
+"""Measured pieces: programs timed in short stretches, on arrays that we make."""

@@ -1,0 +1,29 @@
+"""What a measured piece depends on beside its text: libraries, processor, threads."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from costdb.calibration.host.hardware import this_host
+
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+def circumstances() -> tuple[str, ...]:
+    """Return it in words, in a fixed order."""
+    host = this_host()
+    return (
+        f"python {platform.python_version()}",
+        *(f"{library} {_version(library)}" for library in ("numpy", "scipy")),
+        f"{host.processor}, {host.cores} cores",
+        *(f"{name}={os.environ[name]}" for name in _THREADS if name in os.environ),
+    )
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"

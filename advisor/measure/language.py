@@ -1,0 +1,622 @@
+"""From a file's text to a program that may be sampled: checked, normalised, with loops in windows.
+
+What comes out is written anew, node by node: names are replaced by ``v0``, ``v1`` ..., calls are
+of `pure` functions and of functions of the same file that are written anew themselves, and every
+loop asks a clock which of its iterations to run. Whatever has no case here is refused with its
+text and line. Nothing of the text is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from advisor.frontend.syntax.guard import check_parseable
+from advisor.measure import pure
+from advisor.measure.carried import carried_names, stored_arrays
+from advisor.source import ParseProblem
+
+CLOCK: Final = "clock"
+_LONGEST_SHOWN = 60
+_FEW = 16
+
+
+class Refused(Exception):
+    """A part of a program that is not sampled: where it stands, and why."""
+
+    def __init__(self, line: int, why: str) -> None:
+        super().__init__(f"line {line}: {why}")
+        self.line, self.why = line, why
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """A program to sample.
+
+    Attributes
+    ----------
+    text : str
+        Python, written anew; ``clock`` and the roots of `modules` are its only free names.
+    modules : tuple of str
+        To import before it runs.
+    entry : str or None
+        Its name for the function to call; None where the statements of the file are the program.
+    parameters : mapping of str to str
+        Its names for the parameters of that function, by those of the file.
+    kinds : mapping of str to str
+        Of those without a default: ``int`` or ``float`` where they are numbers.
+    lines : tuple of int
+        Where the statements and loops stand that it numbers.
+    left_out : tuple of (int, str)
+        Statements that it leaves out, which nothing else needs: lines and texts.
+    """
+
+    text: str
+    modules: tuple[str, ...]
+    entry: str | None
+    parameters: Mapping[str, str]
+    kinds: Mapping[str, str]
+    lines: tuple[int, ...]
+    left_out: tuple[tuple[int, str], ...]
+
+
+def sampled_function(path: str, source: str, name: str) -> Sampled:
+    """Return a function of a file, with what it calls, as a program to sample.
+
+    Raises
+    ------
+    Refused
+        Some of it is not understood, or not pure.
+    ParseProblem
+        The text does not parse.
+    """
+    writer = _Writer(_parsed(path, source), source)
+    function = writer.functions.get(name)
+    if function is None:
+        raise Refused(1, f"there is no function `{name}` at the top of the file")
+    entry = writer.function(name, marked=True)
+    head = writer.constants()
+    return writer.result([*head, *writer.made.values()], entry, function)
+
+
+def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sampled:
+    """Return the statements of a file, run as a script, as a program to sample.
+
+    What the file assigns to the names of `sizes` at its top is replaced; raises as above.
+    """
+    writer = _Writer(_parsed(path, source), source, sizes)
+    body = writer.block(writer.statements, marked=True)
+    # functions are read when they are called, and written before
+    return writer.result([*writer.made.values(), *body], None, None)
+
+
+def _parsed(path: str, source: str) -> ast.Module:
+    check_parseable(path, source)
+    try:
+        return ast.parse(source, path)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", None) or 1
+        raise ParseProblem(path, line, 0, f"this is no Python: {error}") from error
+
+
+def _parameters(arguments: ast.arguments) -> list[ast.arg]:
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+
+
+def _kind_of(annotation: ast.expr | None) -> str:
+    return "int" if annotation is not None and ast.unparse(annotation) == "int" else "float"
+
+
+def _is_main(test: ast.expr) -> bool:
+    return ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
+
+
+@dataclass(slots=True)
+class _Writer:
+    tree: ast.Module
+    source: str
+    sizes: Mapping[str, int | float] = field(default_factory=dict)
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    statements: list[ast.stmt] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    made: dict[str, ast.stmt] = field(default_factory=dict)
+    modules: set[str] = field(default_factory=set)
+    lines: list[int] = field(default_factory=list)
+    left_out: list[tuple[int, str]] = field(default_factory=list)
+    breaks: list[str] = field(default_factory=list)
+    assigned: set[str] = field(default_factory=set)
+    compiled: bool = False
+
+    def __post_init__(self) -> None:
+        for statement in self.tree.body:
+            match statement:
+                case ast.FunctionDef(name=name):
+                    self.functions[name] = statement
+                case ast.If(test=test, body=body) if _is_main(test):
+                    self.statements += body
+                case _:
+                    self.statements.append(statement)
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Import(names=names):
+                    for one in names:
+                        name = one.asname or one.name.partition(".")[0]
+                        self._imported(name, one.name if one.asname else name)
+                case ast.ImportFrom(module=module, names=names, level=0):
+                    for one in names:
+                        self._imported(one.asname or one.name, f"{module}.{one.name}")
+                case _:
+                    pass
+        for node in ast.walk(self.tree):
+            match node:
+                case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                    self.assigned.add(name)
+                case _:
+                    pass
+        # a name that is also assigned is not what was imported
+        for name in self.assigned | set(self.functions):
+            self.paths.pop(name, None)
+
+    def _imported(self, name: str, path: str) -> None:
+        self.paths[name] = path if self.paths.get(name, path) == path else "?"
+
+    # what comes out
+
+    def result(
+        self, body: Iterable[ast.stmt], entry: str | None, function: ast.FunctionDef | None
+    ) -> Sampled:
+        module = ast.fix_missing_locations(ast.Module(list(body), []))
+        given = _parameters(function.args) if function is not None else []
+        bound = len(function.args.defaults) if function is not None else 0
+        lacking = given[: len(given) - bound] if bound else given
+        return Sampled(
+            f"{ast.unparse(module)}\n",
+            tuple(sorted(self.modules)),
+            entry,
+            {one.arg: self.name(one.arg) for one in given},
+            {one.arg: _kind_of(one.annotation) for one in lacking},
+            tuple(self.lines),
+            tuple(self.left_out),
+        )
+
+    def name(self, name: str) -> str:
+        return self.names.setdefault(name, f"v{len(self.names)}")
+
+    def place(self, node: ast.stmt) -> int:
+        self.lines.append(node.lineno)
+        return len(self.lines) - 1
+
+    def refused(self, node: ast.AST, why: str) -> Refused:
+        return Refused(getattr(node, "lineno", 1), why)
+
+    def shown(self, node: ast.AST) -> str:
+        text = " ".join((ast.get_source_segment(self.source, node) or ast.unparse(node)).split())
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+    def constants(self) -> list[ast.stmt]:
+        """Return the assignments of the file to names that functions use, as far as they can be.
+
+        A function that needs one which cannot be is refused by the name.
+        """
+        used = {
+            node.id
+            for name in list(self.made)
+            for part in _run_by(self.functions[name])
+            for node in ast.walk(part)
+            if isinstance(node, ast.Name)
+        }
+        found: list[ast.stmt] = []
+        for statement in reversed(self.statements):
+            assigned = isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
+            names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+            stored = {
+                n.id
+                for n in ast.walk(statement)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
+            if assigned and stored & used:
+                used |= names
+                found[:0] = self.statement(statement)
+        return found
+
+    def function(self, name: str, *, marked: bool = False) -> str:
+        """Write a function of the file; return its name."""
+        written = self.name(name)
+        if name not in self.made:
+            node = self.functions[name]
+            decorators = [one for part in node.decorator_list for one in self.decorator(part)]
+            self.made[name] = ast.Pass()  # it may call itself
+            outer = self.breaks, self.compiled
+            self.breaks, self.compiled = [], self.compiled or bool(decorators)
+            body = self.block(node.body, marked=marked and not decorators) or [ast.Pass()]
+            self.breaks, self.compiled = outer
+            given = self.arguments(node.args)
+            self.made[name] = ast.FunctionDef(written, given, body, decorators)
+        return written
+
+    def decorator(self, node: ast.expr) -> list[ast.expr]:
+        """Return what compiles a function, nothing for marks."""
+        words = node.keywords if isinstance(node, ast.Call) else []
+        path = self.path(node.func if isinstance(node, ast.Call) else node)
+        if path in pure.MARKS:
+            return []
+        if path not in pure.COMPILERS:
+            raise self.refused(node, f"`@{self.shown(node)}` is not known")
+        self.modules.add("numba")
+        kept = [
+            ast.keyword(one.arg, self.expression(one.value))
+            for one in words
+            if one.arg in pure.COMPILER_OPTIONS
+        ]
+        return [ast.Call(ast.Attribute(ast.Name("numba"), "njit"), [], kept)]
+
+    def arguments(self, given: ast.arguments) -> ast.arguments:
+        def renamed(one: ast.arg) -> ast.arg:
+            return ast.arg(self.name(one.arg))
+
+        return ast.arguments(
+            [renamed(one) for one in given.posonlyargs],
+            [renamed(one) for one in given.args],
+            renamed(given.vararg) if given.vararg else None,
+            [renamed(one) for one in given.kwonlyargs],
+            [None if one is None else self.expression(one) for one in given.kw_defaults],
+            None if given.kwarg is None else self._no_names(given.kwarg),
+            [self.expression(one) for one in given.defaults],
+        )
+
+    def _no_names(self, node: ast.arg) -> ast.arg:
+        raise self.refused(node, f"`**{node.arg}` is not known before it runs")
+
+    # statements
+
+    def block(self, body: Sequence[ast.stmt], *, marked: bool = False) -> list[ast.stmt]:
+        made: list[ast.stmt] = []
+        for node in body:
+            before = len(self.lines)
+            mark = [_call("mark", self.place(node))] if marked else []
+            try:
+                found = self.statement(node)
+            except Refused:
+                if not (isinstance(node, ast.Expr) and self._is_foreign(node.value)):
+                    raise
+                # a call for its own sake, of something that is not the file's
+                self.left_out.append((node.lineno, self.shown(node)))
+                found = []
+            if not found:
+                del self.lines[before:]
+                continue
+            made += [*mark, *found]
+        return made
+
+    def _is_foreign(self, value: ast.expr) -> bool:
+        """Whether a call is of something imported that is not NumPy, or of a builtin."""
+        root = value.func if isinstance(value, ast.Call) else value
+        while isinstance(root, ast.Attribute):
+            root = root.value
+        if not isinstance(root, ast.Name):
+            return False
+        path = self.paths.get(root.id)
+        if path is not None:
+            return path.partition(".")[0] not in ("numpy", "scipy")
+        return root.id not in self.functions and root.id not in self.assigned
+
+    def inner(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        return self.block(body) or [ast.Pass()]
+
+    def statement(self, node: ast.stmt) -> list[ast.stmt]:
+        match node:
+            case ast.Import() | ast.ImportFrom():
+                return []  # what is used of it is looked at where it is
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                return []
+            case ast.FunctionDef() | ast.ClassDef() if node in self.tree.body:
+                return []
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+                return []
+            case ast.Expr(value=ast.Call() as value):
+                return [ast.Expr(self.expression(value))]
+            case ast.Assign(targets=[ast.Name(id=name)]) if self._is_given(name, node):
+                return [ast.Assign([ast.Name(self.name(name))], ast.Constant(self.sizes[name]))]
+            case ast.Assign(targets=targets, value=value):
+                right = self.expression(value)
+                return [ast.Assign([self.target(one) for one in targets], right)]
+            case ast.AnnAssign(target=target, value=None):
+                return []
+            case ast.AnnAssign(target=target, value=ast.expr() as value):
+                return [ast.Assign([self.target(target)], self.expression(value))]
+            case ast.AugAssign(target=target, op=op, value=value):
+                place = self.target(target)
+                if not isinstance(place, ast.Name | ast.Subscript | ast.Attribute):
+                    raise self.refused(node, f"`{self.shown(node)}` is not known")
+                return [ast.AugAssign(place, op, self.expression(value))]
+            case ast.Return(value=value):
+                return [ast.Return(None if value is None else self.expression(value))]
+            case ast.If(test=test, body=then, orelse=orelse):
+                return [ast.If(self.expression(test), self.inner(then), self.block(orelse))]
+            case ast.For(orelse=[]):
+                return self.loop(node)
+            case ast.While(test=test, body=body, orelse=[]):
+                number = self.place(node)
+                self.breaks.append("")
+                inside = self.inner(body)
+                self.breaks.pop()
+                if self.compiled:
+                    return [ast.While(self.expression(test), inside, [])]
+                inside.insert(0, _call("trip", number))
+                return [_call("enter", number), ast.While(self.expression(test), inside, [])]
+            case ast.Break():
+                name = self.breaks[-1] if self.breaks else ""
+                told = [_assigned_broke(name)] if name else []
+                return [*told, ast.Break()]
+            case ast.Continue():
+                return [ast.Continue()]
+            case ast.Assert(test=test):
+                return [ast.Assert(self.expression(test))]
+            case ast.Delete(targets=targets) if all(isinstance(t, ast.Name) for t in targets):
+                return [ast.Delete([self.target(one, ast.Del()) for one in targets])]
+            case ast.With(items=[ast.withitem(context_expr=ast.Call() as call)], body=body) if (
+                self.path(call.func) == "numpy.errstate"
+            ):
+                return self.inner(body)
+            case ast.Raise():
+                return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
+            case _:
+                raise self.refused(node, f"`{self.shown(node)}` is not sampled")
+
+    def _is_given(self, name: str, node: ast.stmt) -> bool:
+        return name in self.sizes and node in self.statements
+
+    def loop(self, node: ast.For) -> list[ast.stmt]:
+        """Write a loop whose iterations come in parts that the clock chooses."""
+        if self.compiled or _is_short(node.iter):
+            over = self.expression(node.iter)
+            target = self.target(node.target)
+            self.breaks.append("")
+            body = self.inner(node.body)
+            self.breaks.pop()
+            return [ast.For(target, over, body, [])]
+        place = self.place(node)
+        name, part = f"loop{place}", f"part{place}"
+        kind, over = "", node.iter
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and not over.keywords:
+            function, given = over.func.id, over.args
+            if function == "enumerate" and len(given) == 1 and function not in self.names:
+                kind, over = "numbered", given[0]
+            elif function == "zip" and given and function not in self.names:
+                kind, over = "zipped", ast.Tuple(list(given))
+        sequence = self.expression(over)
+        target = self.target(node.target)
+        self.breaks.append(name)
+        body = self.inner(node.body)
+        self.breaks.pop()
+        names = sorted(self.name(n) for n in carried_names(node))
+        ends = any(
+            isinstance(one, ast.Break) for part_ in node.body for one in _own_statements(part_)
+        )
+        made: list[ast.stmt] = [
+            ast.Assign(
+                [ast.Name(name)],
+                ast.Call(
+                    ast.Attribute(ast.Name(CLOCK), "loop"),
+                    [ast.Constant(place), sequence, ast.Constant(kind)],
+                    [],
+                ),
+            )
+        ]
+        within: list[ast.stmt] = [
+            *_handed(name, "carry", names),
+            ast.For(target, ast.Name(part), body, []),
+        ]
+        if ends:
+            broke = ast.Attribute(ast.Name(name), "broke")
+            within.append(ast.If(broke, [ast.Break()], []))
+        made.append(ast.For(ast.Name(part), ast.Name(name), within, []))
+        made += _handed(name, "left", names)
+        stored = sorted(self.name(one) for one in stored_arrays(node.body) if one in self.names)
+        if stored:
+            touched = ast.Attribute(ast.Name(name), "touch")
+            made.append(ast.Expr(ast.Call(touched, [ast.Name(one) for one in stored], [])))
+        return made
+
+    def target(self, node: ast.expr, context: ast.expr_context | None = None) -> ast.expr:
+        match node:
+            case ast.Name(id=name):
+                return ast.Name(self.name(name), context or ast.Store())
+            case ast.Tuple(elts=parts) | ast.List(elts=parts):
+                return ast.Tuple([self.target(one) for one in parts], ast.Store())
+            case ast.Subscript(value=value, slice=index):
+                return ast.Subscript(self.expression(value), self.expression(index), ast.Store())
+            case ast.Attribute(value=value, attr="shape" | "flat" | "real" | "imag" as name) if (
+                self.path(value) is None
+            ):
+                return ast.Attribute(self.expression(value), name, ast.Store())
+            case ast.Starred(value=value):
+                return ast.Starred(self.target(value), ast.Store())
+            case _:
+                raise self.refused(node, f"`{self.shown(node)}` is assigned")
+
+    # expressions
+
+    def path(self, node: ast.expr) -> str | None:
+        """Return the dotted name of something imported; None for anything else."""
+        match node:
+            case ast.Name(id=name):
+                return self.paths.get(name)
+            case ast.Attribute(value=value, attr=name):
+                base = self.path(value)
+                return None if base is None else f"{base}.{name}"
+            case _:
+                return None
+
+    def of_path(self, path: str) -> ast.expr:
+        root, *rest = path.split(".")
+        found: ast.expr = ast.Name(root)
+        for name in rest:
+            found = ast.Attribute(found, name)
+        self.modules.add(path.rpartition(".")[0] if root == "scipy" else root)
+        return found
+
+    def imported(self, node: ast.expr, path: str, *, called: bool = False) -> ast.expr:
+        """Return what is imported, if it is pure."""
+        base, _, last = path.rpartition(".")
+        if path in pure.CALLS or path in pure.VALUES or (called and path in pure.WITH_FUNCTIONS):
+            return self.of_path(path)
+        if last in pure.UFUNC_METHODS and base in pure.CALLS:
+            return self.of_path(path)
+        raise self.refused(node, f"`{self.shown(node)}`: {path} has no row among what is sampled")
+
+    def expression(self, node: ast.expr) -> ast.expr:
+        many = self.expressions
+        match node:
+            case ast.Constant():
+                return ast.Constant(node.value)
+            case ast.Name(id=name):
+                return self.named(node, name)
+            case ast.Attribute(value=value, attr=name):
+                path = self.path(node)
+                if path is not None:
+                    known = self._member_of_value(node)
+                    return known if known is not None else self.imported(node, path)
+                return ast.Attribute(self.expression(value), self.member(node, name))
+            case ast.Call(func=function, args=given, keywords=words):
+                own = isinstance(function, ast.Name) and function.id in self.functions
+                named = [self.keyword(one, own=own) for one in words]
+                return ast.Call(self.called(function), many(given), named)
+            case ast.BinOp(left=left, op=op, right=right):
+                return ast.BinOp(self.expression(left), op, self.expression(right))
+            case ast.UnaryOp(op=op, operand=operand):
+                return ast.UnaryOp(op, self.expression(operand))
+            case ast.BoolOp(op=op, values=values):
+                return ast.BoolOp(op, many(values))
+            case ast.Compare(left=left, ops=ops, comparators=right):
+                return ast.Compare(self.expression(left), ops, many(right))
+            case ast.IfExp(test=test, body=then, orelse=orelse):
+                return ast.IfExp(*many((test, then, orelse)))
+            case ast.Subscript(value=value, slice=index):
+                return ast.Subscript(self.expression(value), self.expression(index))
+            case ast.Slice(lower=low, upper=high, step=step):
+                bounds = (None if b is None else self.expression(b) for b in (low, high, step))
+                return ast.Slice(*bounds)
+            case ast.Tuple(elts=parts):
+                return ast.Tuple(many(parts))
+            case ast.List(elts=parts):
+                return ast.List(many(parts))
+            case ast.Set(elts=parts):
+                return ast.Set(many(parts))
+            case ast.Dict(keys=keys, values=values) if None not in keys:
+                return ast.Dict([self.expression(k) for k in keys if k], many(values))
+            case ast.Starred(value=value):
+                return ast.Starred(self.expression(value))
+            case ast.ListComp(elt=element, generators=loops):
+                return ast.ListComp(self.expression(element), self.comprehensions(loops))
+            case ast.GeneratorExp(elt=element, generators=loops):
+                return ast.GeneratorExp(self.expression(element), self.comprehensions(loops))
+            case ast.Lambda(args=given, body=body):
+                return ast.Lambda(self.arguments(given), self.expression(body))
+            case _:
+                raise self.refused(node, f"`{self.shown(node)}` is not sampled")
+
+    def expressions(self, nodes: Iterable[ast.expr]) -> list[ast.expr]:
+        return [self.expression(one) for one in nodes]
+
+    def comprehensions(self, loops: Sequence[ast.comprehension]) -> list[ast.comprehension]:
+        return [
+            ast.comprehension(
+                self.target(one.target), self.expression(one.iter), self.expressions(one.ifs), 0
+            )
+            for one in loops
+        ]
+
+    def named(self, node: ast.expr, name: str) -> ast.expr:
+        if name in self.paths:
+            return self.imported(node, self.paths[name])
+        if name in self.functions:
+            return ast.Name(self.function(name))
+        if name in pure.BUILTINS and name not in self.assigned:
+            return ast.Name(name)
+        if name not in self.assigned:
+            raise self.refused(node, f"nothing is known of `{name}`")
+        return ast.Name(self.name(name))
+
+    def _member_of_value(self, node: ast.Attribute) -> ast.expr | None:
+        """Return an attribute of a value that a module holds, such as ``np.float64.name``."""
+        base = self.path(node.value)
+        if base is None or base not in pure.CALLS | pure.VALUES:
+            return None
+        if node.attr in pure.UFUNC_METHODS:
+            return None
+        return ast.Attribute(self.of_path(base), self.member(node, node.attr))
+
+    def called(self, function: ast.expr) -> ast.expr:
+        path = self.path(function)
+        if path is not None:
+            return self.imported(function, path, called=True)
+        match function:
+            case ast.Name(id=name):
+                return self.named(function, name)
+            case ast.Attribute(value=value, attr=name):
+                return ast.Attribute(self.expression(value), self.member(function, name))
+            case ast.Lambda():
+                return self.expression(function)
+            case _:
+                raise self.refused(function, f"`{self.shown(function)}` is called")
+
+    def member(self, node: ast.AST, name: str) -> str:
+        if name not in pure.MEMBERS:
+            raise self.refused(node, f"`.{name}` has no row among what is sampled")
+        return name
+
+    def keyword(self, word: ast.keyword, *, own: bool) -> ast.keyword:
+        if word.arg is None:
+            raise self.refused(word.value, "`**` is not known before it runs")
+        # parameters of functions of the file are renamed with it
+        return ast.keyword(self.name(word.arg) if own else word.arg, self.expression(word.value))
+
+
+def _run_by(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """Yield the parts of a function that run: no annotations, no decorators."""
+    yield from function.body
+    yield from function.args.defaults
+    yield from (one for one in function.args.kw_defaults if one is not None)
+
+
+def _own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield a statement and those in it that belong to the same loop."""
+    yield node
+    if isinstance(node, ast.If | ast.With):
+        for part in (*node.body, *getattr(node, "orelse", ())):
+            yield from _own_statements(part)
+
+
+def _is_short(over: ast.expr) -> bool:
+    """Whether a loop runs a few times that the text tells: it is part of what is around it."""
+    match over:
+        case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]):
+            values = [b.value for b in bounds if isinstance(b, ast.Constant)]
+            whole = [v for v in values if isinstance(v, int)]
+            if not whole or len(whole) != len(bounds) or whole[2:] == [0]:
+                return False
+            return len(range(*whole)) <= _FEW
+        case _:
+            return False
+
+
+def _handed(loop: str, method: str, names: Sequence[str]) -> list[ast.stmt]:
+    """Return ``v1, v2 = loop.method(v1, v2)``."""
+    if not names:
+        return []
+    values = ast.Tuple([ast.Name(one) for one in names])
+    function = ast.Attribute(ast.Name(loop), method)
+    return [ast.Assign([values], ast.Call(function, list(values.elts), []))]
+
+
+def _assigned_broke(name: str) -> ast.stmt:
+    return ast.Assign([ast.Attribute(ast.Name(name), "broke", ast.Store())], ast.Constant(True))
+
+
+def _call(method: str, *given: int) -> ast.stmt:
+    function = ast.Attribute(ast.Name(CLOCK), method)
+    return ast.Expr(ast.Call(function, [ast.Constant(one) for one in given], []))

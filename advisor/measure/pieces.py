@@ -1,0 +1,214 @@
+"""Sampling programs in processes of their own, and what that says of the time of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from advisor.measure.language import Sampled
+from costdb.launch.space import command
+
+_OF_MEMORY: Final = 0.7
+_LONG_S: Final = 1.0
+"""A run that takes longer is not launched again."""
+_PATIENCE_S: Final = 10.0
+_UNSEEN: Final = 0.05
+"""How far iterations that were not run may be from those around, as a part of their time."""
+_FEW_RUNS: Final = 0.1
+"""The same for what was run less than three times."""
+
+Arguments = Mapping[str, Mapping[str, Any]]
+"""What is made for each parameter: ``value``, ``kind`` of number, or the array's description."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Seconds for a launch, for the runs in it that are repeated, and how many launches."""
+
+    budget_s: float = 60.0
+    seconds: float = 0.3
+    launches: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What sampling showed of a program.
+
+    Attributes
+    ----------
+    low_s, mid_s, high_s : float
+        Time of one call, or of the whole file.
+    parts_s : mapping of int to float
+        Of its statements, by line.
+    skipped : mapping of int to int
+        Loops of which iterations were left out, by line.
+    spent_s : float
+        How long its sampled runs took in all.
+    """
+
+    low_s: float
+    mid_s: float
+    high_s: float
+    parts_s: Mapping[int, float]
+    skipped: Mapping[int, int]
+    spent_s: float
+
+    @property
+    def times_s(self) -> tuple[float, float, float]:
+        """The least, what is typical, the greatest."""
+        return self.low_s, self.mid_s, self.high_s
+
+
+@dataclass(frozen=True, slots=True)
+class NoPiece:
+    """A program that could not be sampled: where, and why."""
+
+    line: int
+    why: str
+
+
+@dataclass(slots=True)
+class _Turns:
+    program: Sampled
+    job: Mapping[str, Any]
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    spent_s: float = 0.0
+    failure: NoPiece | None = None
+
+
+def job_of(program: Sampled, arguments: Arguments, effort: Effort) -> dict[str, Any]:
+    """Return what the worker is told."""
+    given = {program.parameters[name]: dict(one) for name, one in arguments.items()}
+    return {
+        "text": program.text,
+        "modules": list(program.modules),
+        "entry": program.entry,
+        "arguments": given,
+        "budget_s": effort.budget_s,
+        "seconds": effort.seconds,
+        "memory_bytes": int(_OF_MEMORY * _memory_bytes()),
+    }
+
+
+def key_of(program: Sampled, arguments: Arguments, circumstances: Sequence[str]) -> str:
+    """Return what tells a piece from all others: its text, its arguments, what runs it."""
+    given = {program.parameters[name]: dict(one) for name, one in arguments.items()}
+    content = [program.text, program.entry, given, *circumstances]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _memory_bytes() -> int:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 2**31
+
+
+def sample(
+    programs: Sequence[tuple[Sampled, Arguments]],
+    effort: Effort,
+    told: Callable[[int], object] = lambda number: None,
+) -> list[Piece | NoPiece]:
+    """Run sampled programs in processes of their own, taking turns so that drift falls on all.
+
+    `told` hears the number of each program that is about to run.
+    """
+    turns = [_Turns(program, job_of(program, given, effort)) for program, given in programs]
+    with TemporaryDirectory() as folder:
+        for launch in range(effort.launches):
+            for number, one in enumerate(turns):
+                if one.failure is None and not (launch and _is_long(one)):
+                    told(number)
+                    _launch(one, Path(folder), effort.budget_s)
+    return [one.failure or _judged(one) for one in turns]
+
+
+def _is_long(one: _Turns) -> bool:
+    return bool(one.runs) and one.runs[-1]["real_s"] > _LONG_S
+
+
+def _launch(one: _Turns, folder: Path, budget_s: float) -> None:
+    file, output = folder / "job.json", folder / "output.json"
+    file.write_text(json.dumps({**one.job, "output": str(output)}), "utf-8")
+    first = one.program.lines[0] if one.program.lines else 1
+    try:
+        ended = subprocess.run(
+            command("advisor.measure.worker", str(file)),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=budget_s + _PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        one.failure = NoPiece(first, f"took more than {budget_s:g} s")
+        return
+    if ended.returncode or not output.exists():
+        said = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
+        why = said[-1] if said else f"ended with {ended.returncode}"
+        one.failure = NoPiece(first, why)
+        return
+    found = json.loads(output.read_text("utf-8"))
+    output.unlink()
+    if "unfinished" in found:
+        loop = found["unfinished"]
+        rate_ms = 1e3 * loop["seconds"] / max(loop["trips"], 1)
+        one.failure = NoPiece(
+            one.program.lines[loop["place"]],
+            "nothing says how often this loop runs: "
+            f"{loop['trips']} trips were not all, {rate_ms:.3g} ms each",
+        )
+    elif "failure" in found:
+        told = found["failure"]
+        one.failure = NoPiece(one.program.lines[told["place"]], told["why"])
+    else:
+        # the first run of a process finds libraries and memory as no later one does
+        one.runs += found["runs"][1:] or found["runs"]
+        one.spent_s += sum(run["real_s"] for run in found["runs"])
+
+
+def _judged(one: _Turns) -> Piece:
+    lines = one.program.lines
+    mid = median(run["times_s"][0] for run in one.runs)
+    run = min(one.runs, key=lambda run: abs(run["times_s"][0] - mid))
+    skipped = dict(_by_line(run["skipped"], lines))
+    # few runs tell little of how far runs differ
+    unseen = (_UNSEEN if skipped else 0.0) + (_FEW_RUNS if len(one.runs) < 3 else 0.0)
+    return Piece(
+        min(run["times_s"][1] for run in one.runs) * (1 - unseen),
+        mid,
+        max(run["times_s"][2] for run in one.runs) * (1 + unseen),
+        dict(_by_line(run["parts_s"], lines)),
+        {line: int(many) for line, many in skipped.items()},
+        one.spent_s,
+    )
+
+
+def _by_line(found: Mapping[str, float], lines: Sequence[int]) -> Iterator[tuple[int, float]]:
+    summed: dict[int, float] = {}
+    for place, value in found.items():
+        line = lines[int(place)]
+        summed[line] = summed.get(line, 0) + value
+    yield from sorted(summed.items())
+
+
+def as_document(piece: Piece) -> dict[str, Any]:
+    """Return a piece as JSON values."""
+    return asdict(piece)
+
+
+def from_document(document: Mapping[str, Any]) -> Piece:
+    """Return the piece of a document."""
+    by_line = {
+        name: {int(line): value for line, value in document[name].items()}
+        for name in ("parts_s", "skipped")
+    }
+    return Piece(**{**document, **by_line})

@@ -1,0 +1,134 @@
+"""What sampling showed, beside what was predicted: as text, and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from advisor.files import read_source
+from advisor.measure.pieces import NoPiece, Piece
+from advisor.measure.subjects import Subject
+from advisor.report.style import Style, duration, ratio, table
+from advisor.verify.keep import speed_up
+from advisor.verify.running import ORIGINAL, Case
+
+_MOST_LINES = 12
+_SMALL = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A kernel with its rewrites, or a whole file (no `case`), and what sampling showed of each."""
+
+    case: Case | None
+    subjects: tuple[Subject, ...]
+    found: tuple[Piece | NoPiece, ...]
+
+
+def as_text(made: Sequence[Measurement], style: Style) -> str:
+    """Return tables: a line for each kernel and rewrite, or for each statement of a script."""
+    kernels = [one for one in made if one.case is not None]
+    text = "\n".join(_of_script(one, style) for one in made if one.case is None)
+    if kernels:
+        heads = ("kernel", "rule", "predicted", "measured", "from", "to", "faster")
+        rows = [row for one in kernels for row in _rows(one)]
+        notes = "".join(f"{line}\n" for one in kernels for line in _notes(one))
+        text = f"{table(heads, rows, 2, style)}{notes}{text}"
+    return text
+
+
+def _rows(one: Measurement) -> Iterator[tuple[str, ...]]:
+    assert one.case is not None
+    before = one.found[0]
+    for variant, subject, piece in zip(one.case.variants, one.subjects, one.found, strict=True):
+        written = variant.title == ORIGINAL
+        predicted = variant.predicted
+        yield (
+            f"{one.case.path}:{one.case.kernel}" if written else "",
+            subject.code or ORIGINAL,
+            "unknown" if predicted is None else duration(predicted.mid),
+            *(
+                ("-", "-", "-")
+                if isinstance(piece, NoPiece)
+                else (duration(piece.mid_s), duration(piece.low_s), duration(piece.high_s))
+            ),
+            "" if written else _faster(before, piece),
+        )
+
+
+def _faster(before: Piece | NoPiece, after: Piece | NoPiece) -> str:
+    if isinstance(before, NoPiece) or isinstance(after, NoPiece):
+        return "-"
+    found = speed_up(before.times_s, after.times_s)
+    return f"{ratio(found.mid)} ({ratio(found.low)} to {ratio(found.high)})"
+
+
+def _notes(one: Measurement) -> Iterator[str]:
+    for subject, piece in zip(one.subjects, one.found, strict=True):
+        name = f"{subject.path}: {subject.name or 'the file'}, {subject.code or subject.title}"
+        if isinstance(piece, NoPiece):
+            yield f"{name}: not measured: line {piece.line}: {piece.why}"
+        elif piece.skipped and subject.title == ORIGINAL:
+            yield f"{name}: {_in_words(piece)}"
+
+
+def _in_words(piece: Piece) -> str:
+    loops = ", ".join(f"line {line}" for line in piece.skipped)
+    return f"of the iterations of {loops} some were run, and the others taken to be like them"
+
+
+def _of_script(one: Measurement, style: Style) -> str:
+    (subject,), (piece,) = one.subjects, one.found
+    if isinstance(piece, NoPiece):
+        return f"{subject.path}: not measured: line {piece.line}: {piece.why}\n"
+    lines = read_source(subject.path).text.splitlines()
+    total = sum(piece.parts_s.values())
+    most = sorted(piece.parts_s.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
+    rows = [
+        (f"{line}", lines[line - 1].strip()[:60], duration(seconds), f"{seconds / total:.0%}")
+        for line, seconds in sorted(most)
+        if seconds >= _SMALL * total
+    ]
+    head = (
+        f"{subject.path}: {duration(piece.mid_s)} ({duration(piece.low_s)} to"
+        f" {duration(piece.high_s)}), measured in {duration(piece.spent_s)}\n"
+    )
+    notes = [_in_words(piece)] if piece.skipped else []
+    assert not isinstance(subject.found, NoPiece)
+    notes += [f"left out: line {line}: {text}" for line, text in subject.found[0].left_out]
+    shown = table(("line", "statement", "time", "share"), rows, 2, style)
+    return head + shown + "".join(f"{note}\n" for note in notes)
+
+
+def as_json(made: Sequence[Measurement]) -> str:
+    """Return a JSON document: everything in seconds."""
+    document = {"measured": [entry for one in made for entry in _entries(one)]}
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _entries(one: Measurement) -> Iterator[dict[str, Any]]:
+    variants = one.case.variants if one.case is not None else (None,)
+    for variant, subject, piece in zip(variants, one.subjects, one.found, strict=True):
+        predicted = None if variant is None else variant.predicted
+        entry: dict[str, Any] = {
+            "path": subject.path,
+            "kernel": subject.name or None,
+            "code": subject.code or None,
+            "title": subject.title,
+            "sizes": {} if one.case is None else dict(one.case.sizes),
+            "predicted_s": None if predicted is None else predicted.mid,
+        }
+        if isinstance(piece, NoPiece):
+            yield {**entry, "unknown": {"line": piece.line, "why": piece.why}}
+            continue
+        assert not isinstance(subject.found, NoPiece)
+        yield {
+            **entry,
+            "measured_s": dict(zip(("low", "mid", "high"), piece.times_s, strict=True)),
+            "provenance": "measured in stretches, on made-up arrays",
+            "statements_s": {str(line): value for line, value in piece.parts_s.items()},
+            "iterations_not_run": {str(line): many for line, many in piece.skipped.items()},
+            "left_out": [{"line": line, "text": text} for line, text in subject.found[0].left_out],
+        }

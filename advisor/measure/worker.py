@@ -1,0 +1,168 @@
+"""The process that runs a sampled program: ``advisor.measure.worker JOB``.
+
+It runs only text that was written anew (:mod:`advisor.measure.language`), with the names that this
+text may use, on arrays made here, within limits of memory and time.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import json
+import signal
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from advisor.made_up import array, number
+from advisor.measure import pure
+from advisor.measure.clock import Clock, Times, Unfinished
+
+try:
+    import resource
+except ImportError:
+    resource = None  # type: ignore[assignment]  # a system without limits for a process
+
+_SEED = 20_261_123
+_MOST_RUNS = 9
+
+
+class OutOfTimeError(Exception):
+    """The budget is spent."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run the job in the file that the only argument names."""
+    job = json.loads(Path(arguments[0]).read_text("utf-8"))
+    found = _limited(job)
+    Path(job["output"]).write_text(json.dumps(found), "utf-8")
+    return 0
+
+
+def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
+    import numpy as np
+
+    np.seterr(all="ignore")
+    warnings.simplefilter("ignore")
+    if resource is not None and job["memory_bytes"]:
+        with suppress(OSError, ValueError):
+            pages = int(Path("/proc/self/statm").read_text().split()[0])
+            limit = pages * resource.getpagesize() + int(job["memory_bytes"])
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    signal.signal(signal.SIGALRM, _ended)
+    signal.setitimer(signal.ITIMER_REAL, job["budget_s"])
+    clock = Clock(job["budget_s"] / 2)
+    runs: list[dict[str, Any]] = []
+    try:
+        try:
+            _run(job, clock, runs)
+        except (ArithmeticError, LookupError, ValueError):
+            if not clock.skipped:
+                raise
+            # iterations that were left out would have made data that what follows needs
+            clock, runs = Clock(job["budget_s"] / 2, whole=True), []
+            _run(job, clock, runs)
+    except Unfinished as told:
+        failure = {"place": told.place, "trips": told.trips, "seconds": told.seconds}
+        return {"runs": runs, "unfinished": failure}
+    except OutOfTimeError:
+        failure = f"took more than {job['budget_s']:g} s"
+    except MemoryError as error:
+        failure = f"takes more memory than there is: {error}"
+    except RecursionError:
+        failure = "calls itself without end"
+    except Exception as error:  # of the program: made-up arrays may not do
+        failure = f"{type(error).__name__}: {error}"
+    else:
+        failure = ""
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    if runs or not failure:
+        return {"runs": runs}
+    place = clock.marks[-1][0] if clock.marks else 0
+    return {"runs": runs, "failure": {"place": place, "why": failure}}
+
+
+def _ended(*_: object) -> None:
+    raise OutOfTimeError
+
+
+def _run(job: Mapping[str, Any], clock: Clock, runs: list[dict[str, Any]]) -> None:
+    # NumPy itself looks for builtins where it is called; the text has no name for others than these
+    names: dict[str, Any] = {name: getattr(builtins, name) for name in pure.BUILTINS}
+    for module in job["modules"]:
+        importlib.import_module(module)
+        root = module.partition(".")[0]
+        names[root] = sys.modules[root]
+    clock.learn()
+    code = compile(job["text"], "<sampled>", "exec")
+    if job["entry"] is None:
+        _kept(clock, runs, lambda: exec(code, {**names, "clock": clock}))
+        return
+    whole = {**names, "clock": clock}
+    exec(code, whole)
+    function = whole[job["entry"]]
+    given = {name: _made(one) for name, one in job["arguments"].items()}
+    fresh = {name: _copied(value) for name, value in given.items()}
+    began = perf_counter()
+    while len(runs) < _MOST_RUNS:
+        for name, value in fresh.items():
+            _restore(value, given[name])
+        _kept(clock, runs, lambda: function(**fresh))
+        runs[-1]["warm"] = len(runs) > 1
+        spent = perf_counter() - began
+        if spent > job["seconds"] or (spent > job["seconds"] / 4 and len(runs) > 2):
+            break
+
+
+def _kept(clock: Clock, runs: list[dict[str, Any]], run: Any) -> None:
+    clock.marks.clear()
+    clock.skipped.clear()
+    began, real = clock.now(), perf_counter()
+    returned = run()
+    ended = clock.now()
+    del returned
+    marks = [*clock.marks, (-1, ended)]
+    parts: dict[int, float] = {}
+    for (place, at), (_, then) in pairwise(marks):
+        parts[place] = parts.get(place, 0.0) + then[0] - at[0]
+    runs.append(
+        {
+            "times_s": _since(began, ended),
+            "real_s": perf_counter() - real,
+            "parts_s": parts,
+            "skipped": clock.skipped.copy(),
+        }
+    )
+
+
+def _since(began: Times, ended: Times) -> list[float]:
+    return [now - then for then, now in zip(began, ended, strict=True)]
+
+
+def _made(one: Mapping[str, Any]) -> Any:
+    import numpy as np
+
+    if "value" in one:
+        return one["value"]
+    if "kind" in one:
+        return number(one["kind"])
+    return array(np.random.default_rng(_SEED), one)
+
+
+def _copied(value: Any) -> Any:
+    return value.copy("K") if hasattr(value, "strides") else value
+
+
+def _restore(value: Any, given: Any) -> None:
+    if hasattr(value, "strides"):
+        value[...] = given
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
