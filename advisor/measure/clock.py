@@ -227,29 +227,23 @@ class Loop:
     def _parts(self, whole_s: float) -> Iterator[Any]:
         """Yield parts; where iterations are left out, leave rates behind."""
         length, done, size = self.length, 0, 1
-        rate = (0.0, 0.0, 0.0)
-        while done < length:
+        while True:
             size = min(size, length - done)
             rate = yield from self._timed(done, done + size)
             done += size
-            left_s = rate[0] * (length - done)
-            if done >= 3 and (self.known[0] >= PART_S or left_s <= whole_s):
-                break
             # the first ones alone: they find caches and memory as no other does
+            if done >= 3 and self.known[0] >= PART_S and rate[0] * (length - done) > whole_s:
+                shares, many = ((0.5, 1.0), 1) if rate[0] > LONG_S else ((0.25, 0.5, 0.75, 1.0), 2)
+                width = _width(rate)
+                if len(shares) * (many + 1) * width < length - done and not self._is_fixed():
+                    break
+            if done >= length:
+                return
             size = size if done < 3 else size * 2
-        if done >= length:
-            return
-        width = max(1, round(PART_S / max(rate[0], 1e-9)))
-        shares, many = ((0.5, 1.0), 1) if rate[0] > LONG_S else ((0.25, 0.5, 0.75, 1.0), 2)
-        opened = (many + 1) * width
-        enough = rate[0] * (length - done) <= whole_s or len(shares) * opened >= length - done
-        if enough or self._is_fixed():
-            yield from self._timed(done, length)
-            return
-        self.counted = done
+        self.counted = first = done
         self.points.append((done - size / 2, rate))
-        first = done
         for share in shares:
+            opened = (many + 1) * width
             middle = first + share * (length - first)
             low = max(done, min(length - opened, round(middle - opened / 2)))
             self._skip(low - done)
@@ -262,6 +256,7 @@ class Loop:
             mid = sum(one[0] for one in taken) / many
             spread = mid, min(one[1] for one in taken), max(one[2] for one in taken)
             self.points.append((done - many * width / 2, spread))
+            width = min(width, _width(rate))
         self._skip(length - done)
 
     def _total(self, high: int) -> Times:
@@ -372,18 +367,31 @@ def _size(kept: Any) -> float:
     return float(kept[1]) if isinstance(kept, list) and kept[0] == "list" else 0.0
 
 
+def _width(rate: Times) -> int:
+    """Return how many iterations are timed together."""
+    return max(1, round(PART_S / max(rate[0], 1e-9)))
+
+
 def _integral(points: Sequence[tuple[float, float]], low: float, high: float) -> float:
-    """Return the integral of what goes in straight lines through points, and on beyond them."""
-    if len(points) < 2:
+    """Return the integral of the parabolas through points, three by three, and on beyond them."""
+    if len(points) == 1:
         return (high - low) * points[0][1]
-    ends = [
-        (low, _line(points[0], points[1], low)),
-        *(point for point in points if low < point[0] < high),
-        (high, _line(points[-2], points[-1], high)),
-    ]
-    return sum((then - at) * (one + other) / 2 for (at, one), (then, other) in pairwise(ends))
+    total, begin = 0.0, low
+    for first in range(0, len(points) - 1, 2):
+        part = points[first : first + 3]
+        end = high if first + 3 >= len(points) else part[-1][0]
+        total += _parabola(part, begin, end)
+        begin = end
+    return max(0.0, total)
 
 
-def _line(one: tuple[float, float], other: tuple[float, float], at: float) -> float:
-    (first, low), (then, high) = one, other
-    return max(0.0, low + (high - low) * (at - first) / (then - first)) if then > first else low
+def _parabola(points: Sequence[tuple[float, float]], low: float, high: float) -> float:
+    (x0, y0), (x1, y1), *more = points
+    slope = (y1 - y0) / (x1 - x0)
+    bend = 0.0
+    if more:
+        x2, y2 = more[0]
+        bend = ((y2 - y1) / (x2 - x1) - slope) / (x2 - x0)
+    a, b, h = low - x0, high - x0, x1 - x0
+    squares = (b * b - a * a) / 2
+    return y0 * (b - a) + slope * squares + bend * ((b**3 - a**3) / 3 - h * squares)

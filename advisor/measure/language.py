@@ -316,6 +316,8 @@ class _Writer:
                 return []
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
                 return []
+            case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit"))):
+                return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
             case ast.Expr(value=ast.Call() as value):
                 return [ast.Expr(self.expression(value))]
             case ast.Assign(targets=[ast.Name(id=name)]) if self._is_given(name, node):
@@ -361,8 +363,6 @@ class _Writer:
                 self.path(call.func) == "numpy.errstate"
             ):
                 return self.inner(body)
-            case ast.Raise():
-                return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is not sampled")
 

@@ -68,8 +68,8 @@ def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
             clock, runs = Clock(job["budget_s"] / 2, whole=True), []
             _run(job, clock, runs)
     except Unfinished as told:
-        failure = {"place": told.place, "trips": told.trips, "seconds": told.seconds}
-        return {"runs": runs, "unfinished": failure}
+        went_on = {"place": told.place, "trips": told.trips, "seconds": told.seconds}
+        return {"runs": runs, "unfinished": went_on}
     except OutOfTimeError:
         failure = f"took more than {job['budget_s']:g} s"
     except MemoryError as error:

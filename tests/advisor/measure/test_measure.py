@@ -1,0 +1,138 @@
+"""``advise measure``: kernels with their rewrites and scripts, timed without running them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from advisor.cli.app import main
+from advisor.measure.language import sampled_file
+from advisor.measure.pieces import Effort, NoPiece, Piece, sample
+
+KERNEL = """\
+import numpy as np
+
+# advise: kernel N=300
+# advise: a: f8[N, N]
+def columns(a):
+    out = np.zeros(a.shape[1])
+    for j in range(a.shape[1]):
+        for i in range(a.shape[0]):
+            out[j] += a[i, j]
+    return out
+
+open("ran", "w")
+"""
+
+SCRIPT = """\
+import numpy as np
+N = 400
+a = np.random.rand(N, N)
+for step in range(20_000):
+    a[1:-1] = 0.5 * (a[2:] + a[:-2])
+print(a.sum())
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kernel.py").write_text(KERNEL)
+    (tmp_path / "script.py").write_text(SCRIPT)
+    return tmp_path
+
+
+def test_kernels_are_timed_with_their_rewrites_and_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["measure", "kernel.py", "--output-format", "json"]
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    first = json.loads(captured.out)["measured"]
+    assert "kernel.py columns" in captured.err
+    assert [one["code"] for one in first][:1] == [None] and len(first) > 1
+    written, *rewrites = first
+    assert written["sizes"] == {"N": 300}
+    low, mid, high = (written["measured_s"][name] for name in ("low", "mid", "high"))
+    # nine hundred thousand elements, interpreted
+    assert low <= mid <= high and 1e-3 < mid < 1.0
+    assert any(one["measured_s"]["mid"] < 0.2 * mid for one in rewrites if "measured_s" in one)
+    assert not (folder / "ran").exists()
+
+    # what was measured is not measured again, unless that is asked for
+    assert main(command) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["measured"] == first
+    assert "kernel.py columns" not in captured.err
+    assert main([*command, "--again"]) == 0
+    assert json.loads(capsys.readouterr().out)["measured"] != first
+
+
+def test_a_script_is_told_by_statement_and_mostly_not_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = time.perf_counter()
+    assert main(["measure", "script.py", "-D", "N=500"]) == 0
+    assert time.perf_counter() - began < 20
+    shown = capsys.readouterr().out
+    assert "for step in range(20_000):" in shown and "some were run" in shown
+
+
+def test_what_would_run_is_shown_and_not_run(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["measure", "script.py", "--show"]) == 0
+    shown = capsys.readouterr()
+    assert "clock.loop" in shown.out and "step" not in shown.out and shown.err == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = np.zeros(10**13)", "takes more memory than there is"),
+        ("while True:\n    x = np.ones(3)", "nothing says how often this loop runs"),
+        ("x = 10 ** 10 ** 10", "took more than 2 s"),
+        ("def f():\n    return f()\nx = f()", "calls itself without end"),
+        ("x = np.ones(3)\ny = x[7]", "IndexError"),
+    ],
+)
+def test_what_does_not_end_well_is_one_line(text: str, why: str) -> None:
+    program = sampled_file("f.py", f"import numpy as np\n{text}\n", {})
+    began = time.perf_counter()
+    (found,) = sample([(program, {})], Effort(budget_s=2.0, launches=1))
+    assert isinstance(found, NoPiece) and why in found.why
+    assert found.line == 1 + text.count("\n") + 1 - (1 if "while" in text else 0)
+    assert time.perf_counter() - began < 15
+
+
+def test_a_loop_of_a_million_million_iterations_takes_no_time() -> None:
+    text = "import numpy as np\nt = 0.0\nfor i in range(10**12):\n    t += np.sqrt(i)\n"
+    (found,) = sample([(sampled_file("f.py", text, {}), {})], Effort(launches=1))
+    assert isinstance(found, Piece)
+    assert found.mid_s > 1e4 and found.spent_s < 2
+    assert sum(found.skipped.values()) > 10**12 - 10**6
+
+
+def test_data_that_skipped_iterations_would_have_made_are_made() -> None:
+    text = (
+        "import numpy as np\n"
+        "a = np.zeros((600, 600))\n"
+        "for i in range(600):\n    a[i] = np.cos(np.arange(600.0) * i) ** 2\n    a[i, i] += 600\n"
+        "low = np.linalg.cholesky((a + a.T) / 2)\n"
+    )
+    (found,) = sample([(sampled_file("f.py", text, {}), {})], Effort(launches=1))
+    assert isinstance(found, Piece)
+
+
+@pytest.mark.parametrize(
+    "command", [["measure", "none.py"], ["measure", "kernel.py", "--kernel", "no"]]
+)
+def test_wrong_use_is_one_line(
+    folder: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
