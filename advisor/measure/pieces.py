@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import median
@@ -25,6 +25,7 @@ _UNSEEN: Final = 0.05
 _FEW_RUNS: Final = 0.1
 """The same for what was run less than three times."""
 
+Times = tuple[float, float, float]
 Arguments = Mapping[str, Mapping[str, Any]]
 """What is made for each parameter: ``value``, ``kind`` of number, or the array's description."""
 
@@ -46,8 +47,8 @@ class Piece:
     ----------
     low_s, mid_s, high_s : float
         Time of one call, or of the whole file.
-    parts_s : mapping of int to float
-        Of its statements, by line.
+    parts_s : mapping of int to (float, float, float)
+        Of its statements, by line: least, typical and greatest time.
     skipped : mapping of int to int
         Loops of which iterations were left out, by line.
     spent_s : float
@@ -57,7 +58,7 @@ class Piece:
     low_s: float
     mid_s: float
     high_s: float
-    parts_s: Mapping[int, float]
+    parts_s: Mapping[int, Times]
     skipped: Mapping[int, int]
     spent_s: float
 
@@ -177,27 +178,36 @@ def _launch(one: _Turns, folder: Path, budget_s: float) -> None:
 
 def _judged(one: _Turns) -> Piece:
     lines = one.program.lines
-    mid = median(run["times_s"][0] for run in one.runs)
-    run = min(one.runs, key=lambda run: abs(run["times_s"][0] - mid))
-    skipped = dict(_by_line(run["skipped"], lines))
+    typical = median(run["times_s"][0] for run in one.runs)
+    run = min(one.runs, key=lambda run: abs(run["times_s"][0] - typical))
+    skipped: dict[int, int] = {}
+    for place, many in run["skipped"].items():
+        line = lines[int(place)]
+        skipped[line] = skipped.get(line, 0) + many
     # few runs tell little of how far runs differ
     unseen = (_UNSEEN if skipped else 0.0) + (_FEW_RUNS if len(one.runs) < 3 else 0.0)
-    return Piece(
-        min(run["times_s"][1] for run in one.runs) * (1 - unseen),
-        mid,
-        max(run["times_s"][2] for run in one.runs) * (1 + unseen),
-        dict(_by_line(run["parts_s"], lines)),
-        {line: int(many) for line, many in skipped.items()},
-        one.spent_s,
-    )
+    by_line: dict[int, list[list[Times]]] = {}
+    for number, found in enumerate(one.runs):
+        for place, times in found["parts_s"].items():
+            runs = by_line.setdefault(lines[int(place)], [[] for _ in one.runs])
+            runs[number].append(times)
+    low, mid, high = _spread([run["times_s"] for run in one.runs], unseen)
+    parts = {
+        line: _spread([_sum(times) for times in runs], unseen)
+        for line, runs in sorted(by_line.items())
+    }
+    return Piece(low, mid, high, parts, skipped, one.spent_s)
 
 
-def _by_line(found: Mapping[str, float], lines: Sequence[int]) -> Iterator[tuple[int, float]]:
-    summed: dict[int, float] = {}
-    for place, value in found.items():
-        line = lines[int(place)]
-        summed[line] = summed.get(line, 0) + value
-    yield from sorted(summed.items())
+def _sum(times: Sequence[Times]) -> Times:
+    low, mid, high = (sum(column) for column in zip(*times, strict=True)) if times else (0, 0, 0)
+    return low, mid, high
+
+
+def _spread(times: Sequence[Times], unseen: float) -> Times:
+    """Return the least, the median and the greatest of what clocks showed of runs."""
+    mids, lows, highs = zip(*times, strict=True)
+    return min(lows) * (1 - unseen), median(mids), max(highs) * (1 + unseen)
 
 
 def as_document(piece: Piece) -> dict[str, Any]:
@@ -207,8 +217,6 @@ def as_document(piece: Piece) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any]) -> Piece:
     """Return the piece of a document."""
-    by_line = {
-        name: {int(line): value for line, value in document[name].items()}
-        for name in ("parts_s", "skipped")
-    }
-    return Piece(**{**document, **by_line})
+    parts = {int(line): tuple(times) for line, times in document["parts_s"].items()}
+    skipped = {int(line): many for line, many in document["skipped"].items()}
+    return Piece(**{**document, "parts_s": parts, "skipped": skipped})

@@ -84,8 +84,9 @@ def _of_script(one: Measurement, style: Style) -> str:
     if isinstance(piece, NoPiece):
         return f"{subject.path}: not measured: line {piece.line}: {piece.why}\n"
     lines = read_source(subject.path).text.splitlines()
-    total = sum(piece.parts_s.values())
-    most = sorted(piece.parts_s.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
+    times = {line: mid for line, (_, mid, _) in piece.parts_s.items()}
+    total = sum(times.values())
+    most = sorted(times.items(), key=lambda pair: -pair[1])[:_MOST_LINES]
     rows = [
         (f"{line}", lines[line - 1].strip()[:60], duration(seconds), f"{seconds / total:.0%}")
         for line, seconds in sorted(most)
@@ -128,7 +129,7 @@ def _entries(one: Measurement) -> Iterator[dict[str, Any]]:
             **entry,
             "measured_s": dict(zip(("low", "mid", "high"), piece.times_s, strict=True)),
             "provenance": "measured in stretches, on made-up arrays",
-            "statements_s": {str(line): value for line, value in piece.parts_s.items()},
+            "statements_s": {str(line): mid for line, (_, mid, _) in piece.parts_s.items()},
             "iterations_not_run": {str(line): many for line, many in piece.skipped.items()},
             "left_out": [{"line": line, "text": text} for line, text in subject.found[0].left_out],
         }

@@ -128,9 +128,11 @@ def _kept(clock: Clock, runs: list[dict[str, Any]], run: Any) -> None:
     ended = clock.now()
     del returned
     marks = [*clock.marks, (-1, ended)]
-    parts: dict[int, float] = {}
+    parts: dict[int, list[float]] = {}
     for (place, at), (_, then) in pairwise(marks):
-        parts[place] = parts.get(place, 0.0) + then[0] - at[0]
+        spent = _since(at, then)
+        known = parts.get(place, [0.0, 0.0, 0.0])
+        parts[place] = [one + other for one, other in zip(known, spent, strict=True)]
     runs.append(
         {
             "times_s": _since(began, ended),
