@@ -374,8 +374,9 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         directives = read_comments(source)
     except CommentError as error:
         raise error.in_file(ranked.path) from error
-    shown = [f for f in ranked.findings if options.everything or not f.is_small]
-    small = (Untold(f.code, f.span) for f in ranked.findings if f not in shown)
+    findings = with_evidence(ranked.findings)
+    shown = [f for f in findings if options.everything or not f.is_small]
+    small = (Untold(f.code, f.span) for f in findings if f not in shown)
     kept = apply_suppressions(
         ranked.path,
         source,
@@ -391,7 +392,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     return FileResult(
         ranked.path,
         source,
-        with_evidence(ordered),
+        tuple(ordered),
         remarks,
         not ranked.later,
         ranked.names,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from advisor.finding import Finding
+from advisor.finding import MEASURED, ONE_PROCESS, Confidence, Finding, Prediction, Verdict
 from advisor.report.style import ratio
 from costdb.store import StoredEvidence, StoreError, stored_evidence
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from costdb.store.evidence import Evidence
 
 MOST_LINES = 2
+BEFORE, AFTER = "before_s", "after_s"
+"""Circumstances that are the least, the typical and the greatest seconds of both sides."""
 
 
 def known_of(machine: str) -> tuple[StoredEvidence, ...]:
@@ -34,24 +36,70 @@ def with_evidence(findings: Iterable[Finding]) -> tuple[Finding, ...]:
         if machine not in known:
             known[machine] = known_of(machine)
         try:
-            lines = _lines(finding, known[machine])
+            made.append(_with(finding, known[machine]))
         except StoreError:
-            lines = ()  # altered by somebody else: no reason to say nothing of the kernel
-        evidence = replace(finding.evidence, measured=lines) if lines else finding.evidence
-        made.append(replace(finding, evidence=evidence) if lines else finding)
+            made.append(finding)  # altered by somebody else: no reason to say nothing of the kernel
     return tuple(made)
 
 
-def _lines(finding: Finding, known: Sequence[StoredEvidence]) -> tuple[str, ...]:
-    """Return the newest runs at the sizes of a finding; where there are none, at other sizes."""
+def _with(finding: Finding, known: Sequence[StoredEvidence]) -> Finding:
+    """Return a finding with the newest runs at its sizes; where there are none, at other sizes."""
     subject = finding.kernel, finding.code
     # of all others the numbers need not be read
     read = [one.read() for one in reversed(known) if one.subject == subject]
     own = [one for one in read if _is_about(one, finding)]
     same = [one for one in own if _same_sizes(one, finding)]
-    if same:
-        return tuple(map(_told, same[:MOST_LINES]))
-    return tuple(f"at other sizes: {_told(one)}" for one in own[:1])
+    lines = tuple(map(_told, same[:MOST_LINES]))
+    lines = lines or tuple(f"at other sizes: {_told(one)}" for one in own[:1])
+    found = replace(finding, evidence=replace(finding.evidence, measured=lines))
+    timed = next((one for one in same if BEFORE in one.circumstances), None)
+    if timed is None or not finding.priced_as.startswith(ONE_PROCESS):
+        return found
+    return _measured(found, timed)
+
+
+def _measured(finding: Finding, one: Evidence) -> Finding:
+    """Return a finding with the times that were measured of both sides in the place of a model's.
+
+    They are of the kernel as one process, which is what the finding is priced as.
+    """
+    predicted, ratio_ = finding.prediction, one.measured
+    if predicted is None:
+        return finding
+    (low, mid, high), (then_low, then_mid, then_high) = (
+        tuple(float(word) for word in one.circumstances[name].split()) for name in (BEFORE, AFTER)
+    )
+    prediction = Prediction(
+        before_s=mid,
+        after_s=then_mid,
+        speedup=ratio_.mid,
+        low=ratio_.low,
+        high=ratio_.high,
+        before_low_s=low,
+        before_high_s=high,
+        after_low_s=then_low,
+        after_high_s=then_high,
+        confidence=Confidence.HIGH if ratio_.low > 1 else Confidence.LOW,
+        in_range=True,
+    )
+    share = finding.share
+    if share is not None:
+        # of the same part of the program
+        part = share / max(1 - predicted.after_s / predicted.before_s, share)
+        share = part * (1 - then_mid / mid)
+    gain = f"{ratio_.mid:.2f}x faster on {one.machine}"
+    evidence = replace(finding.evidence, provenance=MEASURED, terms=(), coefficients=())
+    found = replace(
+        finding,
+        message=f"{gain}: {finding.title}",
+        prediction=prediction,
+        evidence=evidence,
+        share=share,
+        saves_s=mid - then_mid,
+    )
+    if found.verdict is Verdict.PLAN:
+        return found
+    return replace(found, verdict=Verdict.GAIN if found.is_gain else Verdict.UNCERTAIN)
 
 
 def _is_about(one: Evidence, finding: Finding) -> bool:

@@ -21,6 +21,15 @@ SMALL_SHARE = 0.01
 NOISE_S = 1e-6
 """Time saved in a call below which no clock of a user shows it."""
 
+GAIN_FROM = 1.05
+"""Low end of the speed-up from which on a finding is a gain."""
+
+ONE_PROCESS = "this file, one process"
+"""How the subject of a price begins that is the file as it runs by itself."""
+
+MEASURED = "measured"
+"""The provenance of times that runs of both sides took."""
+
 OBSERVED = "observed"
 """How the origin of a size begins that a run of the program showed."""
 
@@ -259,9 +268,18 @@ class Finding:
     @property
     def is_small(self) -> bool:
         """Whether what it saves is not worth a change, or is lost in the noise of any clock."""
+        timed = self.evidence.provenance == MEASURED
+        if timed and self.prediction is not None and self.prediction.speedup < REPORTED_FROM:
+            return True
         if self.share is not None and self.share < SMALL_SHARE:
             return True
         return self.saves_s is not None and self.saves_s < NOISE_S
+
+    @property
+    def is_gain(self) -> bool:
+        """Whether even the low end is a gain, of a part that is worth the change."""
+        sure = self.prediction is not None and self.prediction.low > GAIN_FROM
+        return sure and self.share is not None and not self.is_small
 
     @property
     def order(self) -> tuple[float, Span, str]:

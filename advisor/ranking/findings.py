@@ -109,12 +109,13 @@ def finding_of(
 ) -> Finding:
     """Return the finding that a proposal is worth making.
 
-    Without `details` it lacks the sizes that it rests on, its facts and its crossovers, and prices
-    need not hold for other sizes.
+    Without `details` it lacks its facts and its crossovers, names all sizes that are bound, and
+    prices need not hold for other sizes.
     """
     proposal = best.proposal
     prediction = _prediction(found, split_lines(place.source))
-    used = before.sizes | best.costed.sizes
+    # a price for these sizes alone does not say which of them it depends on
+    used = before.sizes | best.costed.sizes if details else frozenset(sizes.values)
     finding = finding_about(
         place,
         rule,
@@ -127,7 +128,7 @@ def finding_of(
     return replace(
         finding,
         prediction=prediction,
-        assumptions=sizes.assumptions(used) if details else (),
+        assumptions=sizes.assumptions(used),
         crossovers=tuple(_crossovers(place, before, best.costed, sizes, used)) if details else (),
     )
 

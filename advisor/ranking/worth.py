@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from advisor.analysis.lower import Unpriced
 from advisor.distribution import MeshSpec, NotDistributed
-from advisor.finding import Applicability, Finding, Fix, Verdict
+from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.statements import Choice, Loop, Statement, Unrolled
@@ -20,9 +20,6 @@ from advisor.ranking.compare import cost, time_s
 from costdb.estimate import Missing
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
-
-GAIN_FROM = 1.05
-"""Low end of the speed-up from which on a finding is a gain."""
 
 MORE_STATEMENTS = 2.0
 """From this many times the array statements on, Python is taken to be slower by them."""
@@ -74,15 +71,8 @@ def weighed(finding: Finding, whole: Whole, *, plan: bool = False) -> Finding:
             if not whole.complete and replace(finding, share=part).is_small:
                 share = part
     found = replace(finding, saves_s=saves_s, share=share, priced_as=whole.priced_as)
-    return replace(found, verdict=_verdict(found, plan))
-
-
-def _verdict(finding: Finding, plan: bool) -> Verdict:
-    if plan:
-        return Verdict.PLAN
-    sure = finding.prediction is not None and finding.prediction.low > GAIN_FROM
-    known = finding.share is not None and not finding.is_small
-    return Verdict.GAIN if sure and known else Verdict.UNCERTAIN
+    verdict = Verdict.PLAN if plan else Verdict.GAIN if found.is_gain else Verdict.UNCERTAIN
+    return replace(found, verdict=verdict)
 
 
 def redistributes(kernel: Kernel, variant: Kernel) -> bool:
@@ -106,7 +96,7 @@ def is_distributed(kernel: Kernel) -> bool:
 def priced_as(machine: Machine, ranks: Expr, sizes: Sizes, *, distributed: bool) -> str:
     """Return whose time is predicted: that of ranks, or of the file as it runs by itself."""
     if not distributed:
-        return f"this file, one process on {machine.name}"
+        return f"{ONE_PROCESS} on {machine.name}"
     known = free_symbols(ranks) <= sizes.keys()
     count = f"{evaluate(ranks, sizes):g}" if known else "any number of"
     return f"as {count} {'rank' if count == '1' else 'ranks'} of {machine.name}"

@@ -8,11 +8,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from advisor.evidence import AFTER, BEFORE
 from costdb.estimate import Ratio
 from costdb.machines import Machine
 from costdb.store import store_path
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
+
+Times = tuple[float, float, float]
+"""The least, what is typical, the greatest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Compared:
     predicted, measured : Ratio
     of : str
         What was measured, where that is more than the kernel.
+    times_s : (Times, Times) or None
+        What both sides took, where that is the kernel itself as one process.
     """
 
     file: str
@@ -37,10 +43,7 @@ class Compared:
     predicted: Ratio
     measured: Ratio
     of: str = ""
-
-
-Times = tuple[float, float, float]
-"""The least, what is typical, the greatest."""
+    times_s: tuple[Times, Times] | None = None
 
 
 def speed_up(before: Times, after: Times) -> Ratio:
@@ -80,6 +83,14 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "
                     "file": one.file,
                     "title": one.title,
                     **({"of": one.of} if one.of else {}),
+                    **_times(one),
                 },
             )
             add_evidence(connection, evidence)
+
+
+def _times(one: Compared) -> dict[str, str]:
+    if one.times_s is None:
+        return {}
+    texts = (" ".join(map(repr, times)) for times in one.times_s)
+    return dict(zip((BEFORE, AFTER), texts, strict=True))

@@ -6,11 +6,13 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from advisor.cli.app import main
+from advisor.verify.keep import Compared, keep, speed_up
 from costdb.estimate import Ratio
 from costdb.machines import load_machine
 from costdb.machines.stored import store_profile
@@ -127,3 +129,58 @@ def test_a_damaged_store_costs_no_finding(folder: Path, capsys: pytest.CaptureFi
     store(1000, 2.1)
     store_path().write_text("no database\n" * 900)
     assert measured_lines(capsys) == []
+
+
+PLAIN = """\
+import numpy as np
+
+# advise: kernel N=300
+# advise: a: f8[N, N]
+def columns(a):
+    out = np.zeros(a.shape[1])
+    for j in range(a.shape[1]):
+        for i in range(a.shape[0]):
+            out[j] += a[i, j]
+    return out
+"""
+
+
+@pytest.mark.parametrize("form", ["json", "concise"])
+def test_times_of_both_sides_take_the_place_of_predicted_ones(
+    folder: Path, capsys: pytest.CaptureFixture[str], form: str
+) -> None:
+    (folder / "plain.py").write_text(PLAIN)
+    command = ["plain.py", "--machine", "t3e", "--output-format", form, "--exit-zero"]
+    assert main(command) == 0
+    before = capsys.readouterr().out
+    assert "ADV401" in before and "ADV501" in before
+    machine = load_machine("t3e")
+    keep_as = replace(machine, origin="made up")
+    predicted = Ratio(1.0, 2.0, 3.0)
+
+    def compared(code: str, times: tuple[float, float, float]) -> Compared:
+        original = (0.9, 1.0, 1.1)
+        title = {"ADV401": "replace the loops over `j`, `i` by a `sum` of arrays"}.get(code, "")
+        return Compared(
+            "plain.py",
+            "columns",
+            code,
+            title,
+            {"N": 300},
+            predicted,
+            speed_up(original, times),
+            times_s=(original, times),
+        )
+
+    keep(keep_as, 1, [compared("ADV401", (0.1, 0.2, 0.4)), compared("ADV501", (0.99, 1.0, 1.2))])
+    assert main(command) == 0
+    after = capsys.readouterr().out
+    # what was measured to gain nothing is no finding
+    assert "ADV501" not in after
+    if form == "concise":
+        assert "ADV401 [+] GAIN 5.00x (2.25x to 11.0x), saves 800 ms" in after
+        return
+    (finding,) = json.loads(after)["findings"]
+    assert finding["prediction"]["before_s"] == 1.0 and finding["prediction"]["after_s"] == 0.2
+    assert finding["evidence"]["provenance"] == "measured"
+    assert finding["message"].startswith("5.00x faster on t3e: ")

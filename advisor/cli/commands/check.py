@@ -77,6 +77,13 @@ def _check(
         bool,
         typer.Option("--all", help="Show also what saves too little to matter."),
     ] = False,
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure",
+            help="First time kernels and rewrites here, as advise measure does, what is not yet.",
+        ),
+    ] = False,
     baseline: Annotated[
         str | None,
         typer.Option(
@@ -199,6 +206,13 @@ def _check(
 
         show(request, scope)
         return
+    if measure:
+        from advisor.cli.checking.scope import python_files
+        from advisor.cli.commands.measure import measure_kernels
+
+        named = [path for path in given if path != STANDARD_STREAM]
+        files = python_files(named, lambda error: None, scope.excluded, force=force_exclude)
+        measure_kernels(tuple(files), layer.sizes)
     raise typer.Exit(run(request, sys.stdout, os.environ))
 
 

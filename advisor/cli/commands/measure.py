@@ -21,9 +21,10 @@ from advisor.cli.common import (
     write_out,
     write_result,
 )
-from advisor.config.layer import system_error, wrong_use
+from advisor.config.layer import CommandError, system_error, wrong_use
 
 HERE = "here"
+BUDGET_S = 60.0
 
 if TYPE_CHECKING:
     from advisor.measure.language import Sampled
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from advisor.measure.subjects import Subject
     from advisor.verify.running import Case
     from costdb.machines import Machine
+
+    _Group = tuple[Case | None, list[Subject]]
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +57,7 @@ def _measure(
     ] = None,
     budget: Annotated[
         float, typer.Option("--budget", min=0.1, metavar="SECONDS", help="For each launch.")
-    ] = 60.0,
+    ] = BUDGET_S,
     again: Annotated[bool, typer.Option("--again", help="Also what was measured before.")] = False,
     show: Annotated[
         bool, typer.Option("--show", help="Print what would run, and run nothing.")
@@ -65,31 +68,64 @@ def _measure(
     require_format(output_format)
     check_output(output)
     given = parse_bindings(define or (), only_sizes=False)
-    from advisor.measure.pieces import Effort, NoPiece
-    from advisor.measure.report import Measurement, as_json, as_text
-    from advisor.measure.subjects import of_case, of_script, sampled
+    from advisor.measure.report import as_json, as_text
 
-    machine = _calibrated()
-    groups: list[tuple[Case | None, list[Subject]]] = []
-    for path in files:
-        text, cases = _read(path, kernel, given, machine)
-        groups += [(case, list(of_case(case))) for case in cases]
-        if not cases and kernel is None:
-            groups.append((None, [of_script(path, text, given)]))
+    groups = _groups(files, kernel, given, scripts=True)
     if not groups:
         raise wrong_use(f"there is no kernel `{kernel}`")
     if show:
-        for _, subjects in groups:
-            for one in subjects:
-                head = f"# {one.path} {one.name} {one.code}".rstrip()
-                shown = (
-                    f"# not sampled: line {one.found.line}: {one.found.why}\n"
-                    if isinstance(one.found, NoPiece)
-                    else one.found[0].text
-                )
-                write_out(f"{head}\n{shown}\n")
+        write_out("".join(_shown(one) for _, subjects in groups for one in subjects))
         return
-    effort = Effort(budget_s=budget)
+    made = _measured(groups, budget, again=again)
+    style = text_style(output)
+    write_result(as_json(made) if output_format == JSON else as_text(made, style), output)
+
+
+def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> None:
+    """Time the kernels of files and their rewrites, as far as that was not done before.
+
+    What is found is kept as evidence; a file that cannot be read is left to who reads it next.
+    """
+    from contextlib import suppress
+
+    groups: list[_Group] = []
+    for path in files:
+        with suppress(CommandError):
+            groups += _groups([path], None, sizes, scripts=False)
+    _measured(groups, BUDGET_S, again=False)
+
+
+def _groups(
+    files: Sequence[str], kernel: str | None, given: Mapping[str, int | float], *, scripts: bool
+) -> list[_Group]:
+    from advisor.measure.subjects import of_case, of_script
+
+    machine = _calibrated()
+    found: list[_Group] = []
+    for path in files:
+        text, cases = _read(path, kernel, given, machine)
+        found += [(case, list(of_case(case))) for case in cases]
+        if scripts and not cases and kernel is None:
+            found.append((None, [of_script(path, text, given)]))
+    return found
+
+
+def _shown(one: Subject) -> str:
+    """Return what would run, below a line that says of what it is."""
+    from advisor.measure.pieces import NoPiece
+
+    head = f"# {one.path} {one.name} {one.code}".rstrip()
+    if isinstance(one.found, NoPiece):
+        return f"{head}\n# not sampled: line {one.found.line}: {one.found.why}\n\n"
+    return f"{head}\n{one.found[0].text}\n"
+
+
+def _measured(groups: Sequence[_Group], budget_s: float, *, again: bool) -> list[Measurement]:
+    from advisor.measure.pieces import Effort
+    from advisor.measure.report import Measurement
+    from advisor.measure.subjects import sampled
+
+    machine = _calibrated()
     made: list[Measurement] = []
     bar = Bar()
     for number, (case, subjects) in enumerate(groups):
@@ -98,14 +134,13 @@ def _measure(
             bar.show(f"{one.path} {one.name} {one.code}".rstrip(), share)
 
         pieces = _Kept(HERE if machine is None else machine.name, again=again)
-        found = sampled(subjects, effort, pieces.known, told)
+        found = sampled(subjects, Effort(budget_s=budget_s), pieces.known, told)
         bar.clear()
         pieces.keep(subjects, found)
         made.append(Measurement(case, tuple(subjects), tuple(found)))
         if case is not None and machine is not None:
             _keep_evidence(case, made[-1], machine)
-    style = text_style(output)
-    write_result(as_json(made) if output_format == JSON else as_text(made, style), output)
+    return made
 
 
 def _calibrated() -> Machine | None:
@@ -216,6 +251,7 @@ def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
             dict(case.sizes),
             compare(original.costed.priced, variant.costed.priced, case.sizes),
             speed_up(before.times_s, piece.times_s),
+            times_s=(before.times_s, piece.times_s),
         )
         for variant, piece in zip(case.variants[1:], measured.found[1:], strict=True)
         if variant.costed is not None and isinstance(piece, Piece)

@@ -230,6 +230,7 @@ def _keep(group: list[Verdict], machine: Machine) -> None:
                 dict(one.case.sizes),
                 compare(priced, one.variant.costed.priced, one.case.sizes),
                 speed_up(original.measured.times_s, one.measured.times_s),
+                times_s=(original.measured.times_s, one.measured.times_s),
             )
         )
     keep(machine, 1, found)

@@ -39,7 +39,7 @@ print(a.sum())
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("ADVISE_DATA_DIR", str(tmp_path / "data"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kernel.py").write_text(KERNEL)
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from advisor.config.effective import Effective
 from advisor.engine import FileResult, Options, check_source
 from advisor.finding import (
+    GAIN_FROM,
     NOISE_S,
     SMALL_SHARE,
     Applicability,
@@ -20,7 +21,7 @@ from advisor.finding import (
     Prediction,
     Verdict,
 )
-from advisor.ranking.worth import GAIN_FROM, Whole, weighed
+from advisor.ranking.worth import Whole, weighed
 from tests.advisor.report.report_samples import SHIFTS
 
 ROOT = Path(__file__).parents[3]
