@@ -15,7 +15,8 @@ from typing import Final
 
 from advisor.frontend.syntax.guard import check_parseable
 from advisor.measure import pure
-from advisor.measure.carried import carried_names, stored_arrays
+from advisor.measure.carried import assigned_names, carried_names, stored_arrays
+from advisor.measure.command_line import CommandLine, read_command_line
 from advisor.source import ParseProblem
 
 CLOCK: Final = "clock"
@@ -129,6 +130,8 @@ class _Writer:
     breaks: list[str] = field(default_factory=list)
     assigned: set[str] = field(default_factory=set)
     compiled: bool = False
+    foreign: dict[str, Refused] = field(default_factory=dict)
+    given: CommandLine = field(default_factory=CommandLine)
 
     def __post_init__(self) -> None:
         for statement in self.tree.body:
@@ -139,6 +142,7 @@ class _Writer:
                     self.statements += body
                 case _:
                     self.statements.append(statement)
+        self.given = read_command_line(self.tree, self.sizes)
         for node in ast.walk(self.tree):
             match node:
                 case ast.Import(names=names):
@@ -279,10 +283,10 @@ class _Writer:
             mark = [_call("mark", self.place(node))] if marked else []
             try:
                 found = self.statement(node)
-            except Refused:
-                if not (isinstance(node, ast.Expr) and self._is_foreign(node.value)):
+            except Refused as refused:
+                if not self._is_foreign(node):
                     raise
-                # a call for its own sake, of something that is not the file's
+                self.foreign |= dict.fromkeys(assigned_names(node), refused)
                 self.left_out.append((node.lineno, self.shown(node)))
                 found = []
             if not found:
@@ -291,17 +295,23 @@ class _Writer:
             made += [*mark, *found]
         return made
 
-    def _is_foreign(self, value: ast.expr) -> bool:
-        """Whether a call is of something imported that is not NumPy, or of a builtin."""
-        root = value.func if isinstance(value, ast.Call) else value
-        while isinstance(root, ast.Attribute):
-            root = root.value
-        if not isinstance(root, ast.Name):
-            return False
-        path = self.paths.get(root.id)
+    def _is_foreign(self, node: ast.stmt) -> bool:
+        """Whether a statement only calls, or assigns, what comes of other libraries.
+
+        It can be left out: whatever else uses what it assigns is refused.
+        """
+        match node:
+            case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as whole]):
+                root = _root(whole)
+            case ast.Expr(value=value) | ast.Assign(value=value):
+                root = _root(value)
+            case _:
+                return False
+        path = self.paths.get(root)
         if path is not None:
             return path.partition(".")[0] not in ("numpy", "scipy")
-        return root.id not in self.functions and root.id not in self.assigned
+        known = not root or root in self.functions or root in self.assigned
+        return root in self.foreign or not known
 
     def inner(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         return self.block(body) or [ast.Pass()]
@@ -315,6 +325,8 @@ class _Writer:
             case ast.FunctionDef() | ast.ClassDef() if node in self.tree.body:
                 return []
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
+                return []
+            case ast.Assign() | ast.Expr() if self.given.is_setting_up(node):
                 return []
             case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
@@ -477,6 +489,10 @@ class _Writer:
                 return self.named(node, name)
             case ast.Attribute(value=value, attr=name):
                 path = self.path(node)
+                if path == "sys.argv":
+                    return ast.List([ast.Constant("script")])
+                if isinstance(value, ast.Name) and value.id in self.given.results:
+                    return self.option(node, name)
                 if path is not None:
                     known = self._member_of_value(node)
                     return known if known is not None else self.imported(node, path)
@@ -514,6 +530,8 @@ class _Writer:
                 return ast.ListComp(self.expression(element), self.comprehensions(loops))
             case ast.GeneratorExp(elt=element, generators=loops):
                 return ast.GeneratorExp(self.expression(element), self.comprehensions(loops))
+            case ast.JoinedStr():
+                return ast.Constant("text")
             case ast.Lambda(args=given, body=body):
                 return ast.Lambda(self.arguments(given), self.expression(body))
             case _:
@@ -530,6 +548,12 @@ class _Writer:
             for one in loops
         ]
 
+    def option(self, node: ast.Attribute, name: str) -> ast.expr:
+        default = self.given.defaults.get(name)
+        if default is None:
+            raise self.refused(node, f"`{self.shown(node)}` has no default: pass -D {name}=...")
+        return self.expression(default)
+
     def named(self, node: ast.expr, name: str) -> ast.expr:
         if name in self.paths:
             return self.imported(node, self.paths[name])
@@ -537,6 +561,8 @@ class _Writer:
             return ast.Name(self.function(name))
         if name in pure.BUILTINS and name not in self.assigned:
             return ast.Name(name)
+        if name in self.foreign:
+            raise self.refused(node, f"`{name}` is not known: {self.foreign[name]}")
         if name not in self.assigned:
             raise self.refused(node, f"nothing is known of `{name}`")
         return ast.Name(self.name(name))
@@ -589,6 +615,13 @@ def _own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
     if isinstance(node, ast.If | ast.With):
         for part in (*node.body, *getattr(node, "orelse", ())):
             yield from _own_statements(part)
+
+
+def _root(node: ast.expr) -> str:
+    """Return the name that a chain of calls, attributes and subscripts begins with."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _is_short(over: ast.expr) -> bool:

@@ -70,7 +70,11 @@ def _notes(one: Measurement) -> Iterator[str]:
         name = f"{subject.path}: {subject.name or 'the file'}, {subject.code or subject.title}"
         if isinstance(piece, NoPiece):
             yield f"{name}: not measured: line {piece.line}: {piece.why}"
-        elif piece.skipped and subject.title == ORIGINAL:
+            continue
+        assert not isinstance(subject.found, NoPiece)
+        for line, text in subject.found[0].left_out:
+            yield f"{name}: left out: line {line}: {text}"
+        if piece.skipped and subject.title == ORIGINAL:
             yield f"{name}: {_in_words(piece)}"
 
 
@@ -92,12 +96,13 @@ def _of_script(one: Measurement, style: Style) -> str:
         for line, seconds in sorted(most)
         if seconds >= _SMALL * total
     ]
+    assert not isinstance(subject.found, NoPiece)
+    least = "at least " if subject.found[0].left_out else ""
     head = (
-        f"{subject.path}: {duration(piece.mid_s)} ({duration(piece.low_s)} to"
+        f"{subject.path}: {least}{duration(piece.mid_s)} ({duration(piece.low_s)} to"
         f" {duration(piece.high_s)}), measured in {duration(piece.spent_s)}\n"
     )
     notes = [_in_words(piece)] if piece.skipped else []
-    assert not isinstance(subject.found, NoPiece)
     notes += [f"left out: line {line}: {text}" for line, text in subject.found[0].left_out]
     shown = table(("line", "statement", "time", "share"), rows, 2, style)
     return head + shown + "".join(f"{note}\n" for note in notes)
@@ -129,6 +134,7 @@ def _entries(one: Measurement) -> Iterator[dict[str, Any]]:
             **entry,
             "measured_s": dict(zip(("low", "mid", "high"), piece.times_s, strict=True)),
             "provenance": "measured in stretches, on made-up arrays",
+            "complete": not subject.found[0].left_out,
             "statements_s": {str(line): mid for line, (_, mid, _) in piece.parts_s.items()},
             "iterations_not_run": {str(line): many for line, many in piece.skipped.items()},
             "left_out": [{"line": line, "text": text} for line, text in subject.found[0].left_out],

@@ -29,6 +29,11 @@ class Subject:
     title: str
     found: tuple[Sampled, Arguments] | NoPiece
 
+    @property
+    def complete(self) -> bool:
+        """Whether all of it is sampled."""
+        return not isinstance(self.found, NoPiece) and not self.found[0].left_out
+
 
 def of_case(case: Case) -> Iterator[Subject]:
     """Yield a kernel and its rewrites, with the arguments that it states."""

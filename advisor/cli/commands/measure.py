@@ -253,7 +253,10 @@ def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
             speed_up(before.times_s, piece.times_s),
             times_s=(before.times_s, piece.times_s),
         )
-        for variant, piece in zip(case.variants[1:], measured.found[1:], strict=True)
-        if variant.costed is not None and isinstance(piece, Piece)
+        for variant, subject, piece in zip(
+            case.variants[1:], measured.subjects[1:], measured.found[1:], strict=True
+        )
+        # a speed-up of what is left of a kernel is none of the kernel
+        if variant.costed is not None and isinstance(piece, Piece) and subject.complete
     ]
     keep(machine, 1, found, clock="in stretches, on made-up arrays")

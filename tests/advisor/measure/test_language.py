@@ -140,21 +140,21 @@ def test_what_is_written_anew_gives_the_same(name: str, seed: int) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "why"),
     [
-        ("import os\nx = os.getcwd()", 2, "os.getcwd has no row"),
+        ("import os\nx = os.getcwd()\ny = x + 1", 3, "os.getcwd has no row"),
         ("np.add = max", 1, "is assigned"),
         ("x = ().__class__", 1, "`.__class__` has no row"),
         ("x = np.load('a.npy')", 1, "numpy.load has no row"),
         ("np.ones(3).tofile('a')", 1, "`.tofile` has no row"),
         ("x = np.array([1.0], dtype='O').dumps()", 1, "`.dumps` has no row"),
-        ("x = eval('1')", 1, "nothing is known of `eval`"),
-        ("x = open('a')", 1, "nothing is known of `open`"),
-        ("x = __builtins__", 1, "nothing is known of `__builtins__`"),
-        ("class A:\n    pass\nx = A()", 3, "nothing is known of `A`"),
+        ("x = eval('1')\ny = -x", 2, "nothing is known of `eval`"),
+        ("x = open('a')\ny = [x]", 2, "nothing is known of `open`"),
+        ("x = [__builtins__]", 1, "nothing is known of `__builtins__`"),
+        ("class A:\n    pass\nx = A() + 1", 3, "nothing is known of `A`"),
         ("def f():\n    global y\n    y = 1\nf()", 2, "is not sampled"),
         ("x = np.lib.stride_tricks.as_strided(np.ones(3))", 1, "has no row"),
-        ("import ctypes\nx = ctypes.string_at(1)", 2, "has no row"),
+        ("import ctypes\nx = np.add(ctypes.string_at(1), 1)", 2, "has no row"),
         ("def f(**k):\n    return k\nx = f(a=1)", 1, "is not known before it runs"),
-        ("from numpy import *\nx = ones(3)", 2, "nothing is known of `ones`"),
+        ("from numpy import *\nx = ones(3) + 1", 2, "nothing is known of `ones`"),
         ("x = np.vectorize(eval)", 1, "nothing is known of `eval`"),
         ("x = 'a'.join(['b'])", 1, "`.join` has no row"),
         ("x = (lambda: 1).__globals__", 1, "has no row"),
@@ -176,6 +176,44 @@ def test_what_only_shows_something_is_left_out_and_told() -> None:
     found = sampled_file("f.py", text, {})
     assert found.left_out == ((4, "logging.info(x)"),)
     assert "info" not in found.text and "print" not in found.text
+
+
+FOREIGN = """
+import sys
+import argparse
+import matplotlib.pyplot as plt
+import numpy as np
+from other import evolve
+plt.rcParams["image.cmap"] = "jet"
+fig, ax = plt.subplots()
+parser = argparse.ArgumentParser("shows")
+parser.add_argument("-n", "--cells", type=int, default=30)
+parser.add_argument("--flag", action="store_true")
+given = parser.parse_args()
+steps = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+a = np.zeros((given.cells, steps))
+title = f"{steps} steps"
+ax.plot(a)
+evolve(a)
+if given.flag:
+    a += 1
+"""
+
+
+def test_what_other_libraries_do_is_left_out_and_the_command_line_is_empty() -> None:
+    found = sampled_file("f.py", FOREIGN, {})
+    assert [line for line, _ in found.left_out] == [7, 8, 16, 17]
+    space: dict[str, object] = {"numpy": np, "len": len, "int": int, "clock": Clock(1.0)}
+    exec(found.text, space)
+    assert (30, 4) in [value.shape for value in space.values() if isinstance(value, np.ndarray)]
+    assert "= numpy.zeros((50, " in sampled_file("f.py", FOREIGN, {"cells": 50}).text
+
+
+@pytest.mark.parametrize("use", ["b = a + ax.width", "b = fig + a", "np.add(a, evolve(a), out=a)"])
+def test_what_other_libraries_give_is_not_computed_with(use: str) -> None:
+    with pytest.raises(Refused) as told:
+        sampled_file("f.py", f"{FOREIGN}{use}\n", {})
+    assert told.value.line == FOREIGN.count("\n") + 1
 
 
 def test_sizes_of_a_script_can_be_given() -> None:
