@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from costdb.estimate import Missing, Priced, Term
-from costdb.expr import num, sym
+from costdb.expr import ONE, num, sym
 from costdb.interpretation import Interpretation, Step
 from costdb.lines.coefficients import Bill
 from costdb.machines import Machine
@@ -19,7 +19,6 @@ from costdb.pgas.model import price_remote_group
 from costdb.quantity import Quantity
 from costdb.work import Region, RemoteElements, RemoteGroup, Then
 
-ONE = num(1)
 SECTION, KEY = "python", "element_us"
 STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us")
 VECTOR_STEPS = {"vector_getitem_us": "getitem_us", "vector_setitem_us": "setitem_us"}

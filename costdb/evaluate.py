@@ -26,10 +26,9 @@ from costdb.multilinear import (
     reduce_price,
     search,
 )
-from costdb.own_misses import with_own_misses
 from costdb.quantity import Provenance, Quantity
 from costdb.repetition import with_repetition
-from costdb.spread import independent_of, spread, spread_of_ratio
+from costdb.spread import independent_of, spread, spread_of_ratio, with_own_misses
 
 _SECONDS_PER_MICROSECOND = 1e-6
 _TRUST = tuple(Provenance)

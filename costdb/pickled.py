@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, ceil, conditional, less_equal, log2, num, sym
+from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2, sym
 from costdb.graded import step_price
 from costdb.lines.coefficients import Bill
 from costdb.lines.regions import bytes_of
@@ -22,7 +22,6 @@ from costdb.quantity import Quantity
 from costdb.work import CollectiveKind, PickledCollective, PickledMessage, Region
 
 SECTION = "pickle"
-ZERO, ONE = num(0), num(1)
 
 
 @dataclass(frozen=True, slots=True)

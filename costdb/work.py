@@ -10,11 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from costdb.expr import Expr, num
+from costdb.expr import ZERO, Expr
 from costdb.heap_work import FreshMemory
 from costdb.interpretation import Interpretation
-
-ZERO = num(0)
 
 
 @dataclass(frozen=True, slots=True)

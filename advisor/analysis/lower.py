@@ -10,14 +10,18 @@ from dataclasses import replace
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.array_statements.interpreted import is_compiled
-from advisor.analysis.loops.fixed_places import fetched_before
-from advisor.analysis.loops.pipeline import pipelined, recurrence_of
-from advisor.analysis.loops.reindexed import cut_where_it_turns, with_unit_steps
-from advisor.analysis.loops.turns import owned_by, side_by_side
+from advisor.analysis.loops.turns import (
+    cut_where_it_turns,
+    fetched_before,
+    owned_by,
+    pipelined,
+    recurrence_of,
+    side_by_side,
+    with_unit_steps,
+)
 from advisor.analysis.placed.owners import place
 from advisor.analysis.placed.together import in_turn, ranks_together, together
-from advisor.analysis.sizes.facts import Bounds, Facts, NotPriced, Turning
-from advisor.analysis.sizes.least_sizes import least_sizes
+from advisor.analysis.sizes.facts import Bounds, Facts, NotPriced, Turning, least_sizes
 from advisor.analysis.temporaries import Memory
 from advisor.analysis.transfers.halos import Fetch, Halos, common
 from advisor.ir.dependence import carried
@@ -44,11 +48,9 @@ from advisor.ir.statements import (
 )
 from advisor.source import Span
 from costdb.arrays.reuse import with_distances
-from costdb.expr import Expr, ceil_div, free_symbols, less, num
+from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, less, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.work import Fixed
-
-ZERO, ONE = num(0), num(1)
 
 
 class Unpriced(Exception):

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from costdb.arrays.as_done import ELIDED_BYTES
-from costdb.arrays.reuse import bytes_of
+from costdb.arrays.reuse import ELIDED_BYTES, bytes_of
 from costdb.arrays.transform import padded
 from costdb.expr import Expr, free_symbols, less, num, substitute
 from costdb.expr.nodes import Num

@@ -34,10 +34,8 @@ from advisor.ir.statements import (
 from advisor.ir.steps import residue
 from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads
 from advisor.source import Span
-from costdb.expr import Expr, free_symbols, num, substitute, sym
+from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num
-
-ZERO = num(0)
 
 
 class Kind(StrEnum):

@@ -38,10 +38,7 @@ from advisor.numpy_table import (
     promote,
     result_dtype,
 )
-from costdb.expr import Expr, num, to_text
-
-ZERO = num(0)
-ONE = num(1)
+from costdb.expr import ONE, ZERO, Expr, to_text
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,8 @@ by the constant 1.
 
 from __future__ import annotations
 
-from costdb.expr import Expr, floor_div, free_symbols, num
+from costdb.expr import ZERO, Expr, floor_div, free_symbols, num
 from costdb.expr.nodes import Add, Mul, Num
-
-ZERO = num(0)
 
 
 def floor_steps(distance: Expr, step: int) -> Expr:

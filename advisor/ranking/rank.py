@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -21,6 +21,7 @@ from advisor.finding import (
 from advisor.ir.concrete import at_sizes, symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
+from advisor.ir.statements import Choice, Loop, Statement, Threads, Unrolled
 from advisor.ranking.compare import (
     WORTH,
     Costed,
@@ -36,7 +37,6 @@ from advisor.ranking.judged import Judged, Subject, judged_here, judged_in_full,
 from advisor.ranking.own_cores import ranks_of
 from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes, open_sizes
-from advisor.ranking.threads import about_threads
 from advisor.ranking.worth import (
     Whole,
     is_distributed,
@@ -48,6 +48,33 @@ from advisor.ranking.worth import (
 from advisor.steps import Overtaken, ending_when
 from costdb.estimate import Missing
 from costdb.machines import Machine
+
+# What predictions of loops leave out that threads share.
+
+_ALONE = "and the times are those of one thread: nothing says what lines cost that threads fetch"
+
+
+def about_threads(body: Iterable[Statement]) -> Iterator[str]:
+    """Yield a line on each ``prange`` of a kernel, in the order of the source."""
+    for statement in body:
+        if isinstance(statement, Choice):
+            yield from about_threads((*statement.then, *statement.orelse))
+        if isinstance(statement, Unrolled):
+            yield from dict.fromkeys(about_threads(statement.body))
+        if not isinstance(statement, Loop):
+            continue
+        line = statement.span.start_line
+        match statement.threads:
+            case Threads.SHARED:
+                yield f"the `prange` of line {line} became parallel, {_ALONE}"
+            case Threads.ASKED:
+                yield f"the `prange` of line {line} may run in parallel, {_ALONE}"
+            case Threads.REFUSED:
+                yield f"the `prange` of line {line} did not become parallel: priced as sequential"
+            case Threads.NO:
+                pass
+        yield from about_threads(statement.body)
+
 
 Worth = Callable[[str, float], bool]
 """Whether to report a rule's gain."""

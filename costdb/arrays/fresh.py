@@ -1,6 +1,6 @@
 """Memory that a program's arrays get anew from the system each time they are made.
 
-Where sizes are numbers, the arrays are followed through a heap (:mod:`costdb.arrays.heap_run`), and
+Where sizes are numbers, the arrays are followed through a heap (:mod:`costdb.arrays.heap`), and
 the price has two ends: that of a heap without gaps, which is taken to be usual, and that of one in
 which a small block keeps freed memory from being given back. Which of the two a process has is the
 same for all of its memory. With sizes that are open, arrays that become free together are compared
@@ -14,11 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from costdb.arrays.amounts import FAR, FRESH, HUGE, HUGE_BYTES, KEPT_BYTES, SMALL
-from costdb.arrays.heap import HUGE_AWAY_BYTES, SMALL_AWAY_BYTES
-from costdb.arrays.heap_run import HEAP_BYTES, Anew, come_anew
+from costdb.arrays.heap import HEAP_BYTES, HUGE_AWAY_BYTES, SMALL_AWAY_BYTES, Anew, come_anew
 from costdb.arrays.rates import SECTION
 from costdb.estimate import Missing, Priced, Term
-from costdb.expr import Expr, less, less_equal, maximum, num, sym
+from costdb.expr import ZERO, Expr, less, less_equal, maximum, num, sym
 from costdb.heap_work import IF_GIVEN_BACK, FreshMemory
 from costdb.machines import Machine
 from costdb.quantity import Provenance, Quantity
@@ -34,7 +33,6 @@ _FAR_SMALL_BYTES, _FAR_HUGE_BYTES = (
 )
 """Halfway from near to far: a step, which formulas over sizes bear better than a slope."""
 
-ZERO = num(0)
 GAP = f"{SECTION}.{FRESH}.gap"
 _UNKNOWN_GAP = Quantity(
     0.0, 0.0, 1.0, "1", Provenance.DERIVED,

@@ -12,9 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from costdb.expr import Expr, gcd, less, maximum, num
+from costdb.expr import ONE, ZERO, Expr, gcd, less, maximum, num
 
-ZERO, ONE = num(0), num(1)
 NEAR, BEYOND = "near", "beyond"
 USUAL_WAYS = (4096, 65_536)
 """Bytes of a way of the first level, and of farther ones, where a profile does not say."""

@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from costdb.expr import Expr, minimum, num
+from costdb.expr import ONE, ZERO, Expr, minimum, num
 from costdb.expr.nodes import Num
 from costdb.work import ArrayCall, Region, Visit
-
-ONE, ZERO = num(1), num(0)
 
 
 class Lie(StrEnum):

@@ -20,7 +20,6 @@ from costdb.arrays.amounts import (
     rate_key,
     residual_key,
 )
-from costdb.arrays.as_done import taking_over, with_copies
 from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
 from costdb.arrays.rates import (
     KEPT,
@@ -33,15 +32,119 @@ from costdb.arrays.rates import (
     quantity_at,
     rates_of,
 )
-from costdb.arrays.together import line_factor, slowed
-from costdb.arrays.wholes import in_whole_rows
+from costdb.arrays.reuse import taking_over, with_copies
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, conditional, less, num, sym
+from costdb.expr import ONE, Expr, conditional, less, less_equal, minimum, num, sym
+from costdb.expr.functions import Min
+from costdb.expr.names import replace_part
 from costdb.expr.nodes import ZERO, Num, Sym, add
 from costdb.machines import RESIDUAL, Machine
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Provenance, Quantity
-from costdb.work import BY_MASKS, ArrayCall, ArrayOperation, Statement, Visit
+from costdb.work import BY_MASKS, ArrayCall, ArrayOperation, Region, Statement, Visit
+
+# Rows that are whole for a while: regions cut to what a rank has.
+#
+# A region that shrinks, such as what elimination has still to do, covers all columns of a rank as
+# long as it begins before them. Its rows then have no gaps between them, and a call goes through
+# them as through one; only later it goes row by row.
+
+
+def in_whole_rows(call: ArrayCall) -> Iterator[tuple[Expr, ArrayCall]]:
+    """Yield a call as it is with whole rows and without, each with when it is so, as 1 or 0.
+
+    A call whose rows are always or never whole comes alone.
+    """
+    found = next((cut for visit in call.visits for cut in _cuts(visit.region)), None)
+    if found is None:
+        yield ONE, call
+        return
+    cut, whole = found
+    rest = minimum(*(one for one in cut.args if one != whole))
+    is_whole = less_equal(whole, rest)
+    yield is_whole, _with(call, cut, whole)
+    yield 1 - is_whole, _with(call, cut, rest)
+
+
+def _cuts(region: Region) -> Iterator[tuple[Min, Expr]]:
+    """Yield extents of rows that are at most the distance of neighbouring rows, and that."""
+    item = num(region.itemsize_bytes)
+    for count, pitch in zip(region.counts, region.pitches_bytes, strict=True):
+        if isinstance(count, Min) and pitch == item:
+            for whole in count.args:
+                if whole * item in region.pitches_bytes:
+                    yield count, whole
+
+
+def _with(call: ArrayCall, cut: Expr, new: Expr) -> ArrayCall:
+    def replaced(expr: Expr | None) -> Expr | None:
+        return None if expr is None else replace_part(expr, cut, new)
+
+    def moved(visit: Visit) -> Visit:
+        region = visit.region
+        return replace(
+            visit,
+            region=replace(
+                region,
+                counts=tuple(replace_part(one, cut, new) for one in region.counts),
+                pitches_bytes=tuple(replace_part(one, cut, new) for one in region.pitches_bytes),
+            ),
+            distance_bytes=replaced(visit.distance_bytes),
+            advance_bytes=replaced(visit.advance_bytes),
+        )
+
+    return replace(
+        call,
+        elements=replace_part(call.elements, cut, new),
+        result=None if call.result is None else moved(call.result),
+        operands=tuple(moved(visit) for visit in call.operands),
+        length=replaced(call.length),
+    )
+
+
+# What lines cost more when several ranks of a node compute at the same time.
+#
+# A profile states it for as many ranks as were measured; for fewer, what is added to 1 grows with
+# every rank beside the first, and more ranks than that are taken to sit on other nodes.
+
+PLACE = ("arrays", "together")
+
+
+def line_factor(machine: Machine, ranks: Expr, piece: str) -> Quantity | None:
+    """Return how many times longer a line takes in company; None where it takes no longer.
+
+    Parameters
+    ----------
+    machine : Machine
+    ranks : Expr
+        That compute at the same time; one that is no number counts as many.
+    piece : str
+        Where the line comes from: ``"beyond"``.
+    """
+    measured = counts_in_keys(machine, "p", *PLACE)
+    if not measured:
+        return None
+    several = ranks.value if isinstance(ranks, Num) else measured[-1]
+    most = next((count for count in measured if count >= several), measured[-1])
+    if several <= 1 or most <= 1:
+        return None
+    found = machine.quantity(*PLACE, f"p{most}", "line_factor", piece)
+    if found is None:
+        return None
+    share = (min(float(several), most) - 1) / (most - 1)
+    low, value, high = (1 + share * (end - 1) for end in (found.low, found.value, found.high))
+    return replace(found, low=low, value=value, high=high)
+
+
+def slowed(line: Quantity, factor: Quantity) -> Quantity:
+    """Return the time of a line in company."""
+    return replace(
+        line,
+        low=line.low * factor.low,
+        value=line.value * factor.value,
+        high=line.high * factor.high,
+    )
+
 
 MODEL = "arrays"
 _UNFORESEEN = f"{SECTION}.unforeseen"

@@ -17,13 +17,15 @@ from costdb.expr.functions import (
     summation,
 )
 from costdb.expr.names import free_symbols, substitute, sym
-from costdb.expr.nodes import Expr, ceil, ceil_div, floor, floor_div, num
+from costdb.expr.nodes import ONE, ZERO, Expr, ceil, ceil_div, floor, floor_div, num
 from costdb.expr.numbers import ExprError
 from costdb.expr.parse import parse
 from costdb.expr.simplify import simplify
 from costdb.expr.text import to_text
 
 __all__ = [
+    "ONE",
+    "ZERO",
     "Expr",
     "ExprError",
     "ceil",

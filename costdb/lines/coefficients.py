@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import Expr, conditional, less, less_equal, num, sym
+from costdb.expr import ONE, Expr, conditional, less, less_equal, num, sym
 from costdb.graded import Grade, grades, grades_of, step_price
 from costdb.lines.regions import bytes_of, marshalling_of
 from costdb.lines.symbolic import region_line_bounds
@@ -29,7 +29,6 @@ from costdb.work import Region
 
 Place = tuple[str | int, ...]
 SECTION = ("lines", "message")
-ONE = num(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from costdb.estimate import Missing, Priced
-from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
+from costdb.expr import ONE, Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
 from costdb.lines.coefficients import Bill
 from costdb.lines.regions import bytes_of, elements_of
 from costdb.machines import Machine
@@ -172,7 +172,6 @@ def step_region(kind: CollectiveKind, ranks: Expr, region: Region) -> Region:
 #
 # A calibration states them where composing them of messages and local operations would miss.
 
-ONE = num(1)
 SECTION = "collectives"
 _RESIDUAL = (SECTION, "residual")
 _OF_PIECES = frozenset(

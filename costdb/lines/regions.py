@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from costdb.expr import Expr, ceil_div, conditional, gcd, less, less_equal, maximum, num
+from costdb.expr import ONE, Expr, ceil_div, conditional, gcd, less, less_equal, maximum, num
 from costdb.lines.symbolic import by_pitch, magnitude, region_line_bounds
 from costdb.work import Region
-
-ONE = num(1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from costdb.expr import (
+    ONE,
+    ZERO,
     Expr,
     ceil_div,
     conditional,
@@ -305,9 +307,6 @@ def _repeat(pattern: int, times: int, stride: int) -> int:
 Bounds = tuple[Expr, Expr]
 _Dimensions = list[tuple[Expr, Expr]]
 
-_ZERO = num(0)
-_ONE = num(1)
-
 
 @lru_cache(maxsize=1024)
 def region_line_bounds(
@@ -334,13 +333,13 @@ def region_line_bounds(
     constant = _constant_bounds(region, line_bytes, alignment)
     if constant is not None:
         return constant
-    if _ZERO in region.counts:
-        return _ZERO, _ZERO
+    if ZERO in region.counts:
+        return ZERO, ZERO
     start = region.start_bytes
     aligned = gcd(alignment, line_bytes)
     dimensions: _Dimensions = []
     for count, pitch in zip(region.counts, region.pitches_bytes, strict=True):
-        if count == _ONE or pitch == _ZERO:
+        if count == ONE or pitch == ZERO:
             continue
         # Offsets along any dimension keep the addresses aligned to its pitch at best.
         aligned = _common_divisor(pitch, aligned)
@@ -376,10 +375,10 @@ class _Block:
         (count, pitch), outer = dimensions[0], dimensions[1:]
         # Less than a line lies between neighbours: every line from first to last is touched.
         dense = less(pitch, run + self.line)
-        if dense == _ONE:
+        if dense == ONE:
             return self.bounds(_repeated(run, count, pitch), outer)
         sparse = self._nested(run, dimensions)
-        if dense == _ZERO:
+        if dense == ZERO:
             return sparse
         merged = self.bounds(_repeated(run, count, pitch), outer)
         return conditional(dense, merged[0], sparse[0]), conditional(dense, merged[1], sparse[1])
@@ -399,7 +398,7 @@ class _Block:
         span = _repeated(run, count, pitch)
         for times, stride in outer:
             apart = less_equal(count * pitch, stride)
-            if apart == _ONE:
+            if apart == ONE:
                 lower, upper = times * lower, times * upper
             else:
                 clear = less_equal(span + self.line - 1, stride)
@@ -416,15 +415,15 @@ class _Block:
     def _runs(self, run: Expr, count: Expr, pitch: Expr, *, exact: bool) -> Bounds:
         """Bound (or, given the start, count) equally spaced runs that share no line."""
         line = self.line
-        if less_equal(run, self.aligned) == _ONE:
+        if less_equal(run, self.aligned) == ONE:
             # Within one aligned unit, a run cannot straddle a boundary.
             return count, count
         common = _common_divisor(pitch, line)
         period = line / common if isinstance(common, Num) else floor_div(line, common)
         beyond = _remainder(run - 1, line)
         fewest = count * ceil_div(run, line)
-        groups = count if period == _ONE else floor_div(count, period)
-        left = _ZERO if period == _ONE else count % period
+        groups = count if period == ONE else floor_div(count, period)
+        left = ZERO if period == ONE else count % period
         if self.start is not None and exact:
             start = self.start
             straddling = floor_div(beyond + start % common, common)
@@ -502,7 +501,7 @@ def _is_multiple(size: Expr, unit: Expr) -> bool:
 
 
 def _certainly_at_most(small: Expr, large: Expr) -> bool:
-    return less_equal(small, large) == _ONE or (
+    return less_equal(small, large) == ONE or (
         # A multiple that is zero visits nothing new, so its place in the order is free.
         _is_multiple(large, small) and _is_nonnegative(large / small)
     )
@@ -515,7 +514,7 @@ def _common_divisor(size: Expr, unit: Expr) -> Expr:
 
 
 def _remainder(size: Expr, unit: Expr) -> Expr:
-    return _ZERO if _is_multiple(size, unit) else size % unit
+    return ZERO if _is_multiple(size, unit) else size % unit
 
 
 def magnitude(pitch: Expr) -> Expr:

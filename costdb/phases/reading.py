@@ -1,7 +1,7 @@
 """Reading an application description: TOML in, :class:`Application` out, in one pass.
 
 Only what would put a wrong number into a prediction is checked here, so that reading stays
-cheap; :mod:`costdb.description_check` compares a description with the JSON Schema.
+cheap; :mod:`costdb.documents` compares a description with the JSON Schema.
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from costdb.expr import (
+    ONE,
+    ZERO,
     Expr,
     ExprError,
     conditional,
@@ -29,8 +31,6 @@ from costdb.expr import (
 from costdb.process.distributions import Tidy
 from costdb.process.occupancy import Entry, Loop, Vector, largest_element, largest_fixed, total_of
 from costdb.process.terms import (
-    ONE,
-    ZERO,
     Branch,
     Delay,
     Leaf,

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from costdb.expr import (
+    ONE,
+    ZERO,
     Expr,
     ceil_div,
     conditional,
@@ -29,8 +31,6 @@ from costdb.expr import (
 from costdb.expr.names import fresh_name
 from costdb.expr.nodes import CeilDiv, FloorDiv, Mod
 from costdb.process.terms import (
-    ONE,
-    ZERO,
     constant_of,
     divides_by_sizes_only,
     is_positive,

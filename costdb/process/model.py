@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from costdb.estimate import Priced, Term
-from costdb.expr import to_text
+from costdb.expr import ZERO, to_text
 from costdb.expr.nodes import Rational
 from costdb.process.compile import Cost, ProcessError, compile_process, knowing
 from costdb.process.occupancy import largest_element
 from costdb.process.substitution import MICROSECONDS, RESERVED, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
-from costdb.process.terms import ZERO, Process, names_of_sizes
+from costdb.process.terms import Process, names_of_sizes
 from costdb.subject import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
 

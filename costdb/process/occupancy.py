@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from costdb.expr import (
+    ONE,
+    ZERO,
     Expr,
     conditional,
     equal,
@@ -33,8 +35,6 @@ from costdb.expr.names import fresh_name, replace_part
 from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul
 from costdb.process.distributions import Occupancy, Steps, Tidy, distribution
 from costdb.process.terms import (
-    ONE,
-    ZERO,
     constant_of,
     grows_by_its_range,
     is_monotone,

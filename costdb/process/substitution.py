@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import ParamSpec, TypeAlias, TypeVar
 
-from costdb.expr import Expr, ExprError, num, sym
+from costdb.expr import ONE, ZERO, Expr, ExprError, num, sym
 from costdb.expr.grammar import ExprBuilder
 from costdb.expr.grammar import Place as TokenPlace
 from costdb.expr.names import fresh_name
@@ -22,8 +22,6 @@ from costdb.process.occupancy import Entry, Loop, Vector, largest_element
 from costdb.process.syntax import Equation, Kind, Node, Place, Word
 from costdb.process.terms import (
     NOTHING,
-    ONE,
-    ZERO,
     Branch,
     Delay,
     Parallel,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from costdb.expr import Expr, free_symbols, num
+from costdb.expr import ONE, ZERO, Expr, free_symbols, num
 from costdb.expr.functions import Extreme, Sum
 from costdb.expr.nodes import (
     Add,
@@ -151,9 +151,6 @@ def names_of_sizes(term: Process) -> frozenset[str]:
 
 
 # What the occupancy analysis needs to know about the form of an expression.
-
-ZERO = num(0)
-ONE = num(1)
 
 
 def linear_in(expr: Expr, variable: str) -> tuple[Expr, Expr] | None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from costdb.choosing import predict, rank
-from costdb.conditions import possible_values
+from costdb.choosing import possible_values, predict, rank
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import Expr, evaluate, parse
 from costdb.subject import Bound, Chosen, RefusedError, SubjectError

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.choosing import predict
-from costdb.description_check import description_problems
-from costdb.documents import load_description
+from costdb.documents import description_problems, load_description
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import sym

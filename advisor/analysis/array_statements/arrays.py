@@ -15,7 +15,6 @@ from advisor.analysis.array_statements.products import (
     product_calls,
 )
 from advisor.analysis.array_statements.traversals import advance, traversed
-from advisor.analysis.placed.along import ONE, ZERO
 from advisor.analysis.placed.operands import (
     Operand,
     Pairs,
@@ -66,7 +65,7 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import strong
-from costdb.expr import Expr
+from costdb.expr import ONE, ZERO, Expr
 from costdb.interpretation import Interpretation, Step
 from costdb.process.terms import Leaf, Process
 from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from advisor.analysis.placed.along import ONE, ZERO
 from advisor.analysis.placed.placement import pitches_bytes
 from advisor.distribution import StorageOrder
 from advisor.dtypes import Kind, itemsize_of, kind_of
@@ -37,7 +36,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote, strong
 from costdb.arrays.memory import is_turned
-from costdb.expr import Expr
+from costdb.expr import ONE, ZERO, Expr
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit, Written
 
 _OPERATORS = frozenset({"add", "subtract", "multiply", "divide", "bitwise_and", "bitwise_or"})

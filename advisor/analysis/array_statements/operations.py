@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from advisor.analysis.array_statements.calls import dense, product, view
-from advisor.analysis.placed.along import ONE, ZERO
 from advisor.analysis.placed.operands import Operand, held, local_region
 from advisor.analysis.placed.placement import Placement, local_extents, pitches_bytes
 from advisor.analysis.sizes.facts import Facts, NotPriced
-from advisor.analysis.transfers.butterflies import butterflies
 from advisor.analysis.transfers.requests import OneRead, Reach
+from advisor.analysis.transfers.shifts import butterflies
 from advisor.distribution import CyclicDim, NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.signs import largest
 from advisor.ir.values import Fourier, Range, Reduction
 from advisor.numpy_table import strong
-from costdb.expr import Expr, ceil_div, log2, minimum, num
+from costdb.expr import ONE, ZERO, Expr, ceil_div, log2, minimum, num
 from costdb.process.terms import NOTHING, Branch, Leaf, Process
 from costdb.work import (
     Access,

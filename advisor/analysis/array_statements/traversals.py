@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from advisor.analysis.placed.along import ONE, ZERO
 from advisor.analysis.placed.operands import Operand, pairs_of
 from advisor.analysis.placed.placement import (
     Placement,
@@ -16,7 +15,7 @@ from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import slope_of
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.values import Point, Subscript, bounds_in
-from costdb.expr import Expr, maximum
+from costdb.expr import ONE, ZERO, Expr, maximum
 from costdb.work import Region
 
 

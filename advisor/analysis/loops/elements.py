@@ -16,9 +16,7 @@ from dataclasses import dataclass, replace
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.array_statements.interpreted import interpretations, is_compiled
 from advisor.analysis.array_statements.traversals import length_of_step
-from advisor.analysis.loops.element_references import remote_elements
-from advisor.analysis.loops.element_shares import Shares
-from advisor.analysis.placed.along import ONE, ZERO
+from advisor.analysis.loops.element_references import Shares, remote_elements
 from advisor.analysis.placed.placement import local_extents, pitches_bytes
 from advisor.analysis.sizes.facts import NotPriced
 from advisor.dtypes import itemsize_of
@@ -26,7 +24,7 @@ from advisor.ir.nests import Nest, slopes
 from advisor.ir.signs import least_index
 from advisor.ir.statements import Loop
 from advisor.ir.values import Elementwise, Range, Read, Value, operands
-from costdb.expr import Expr, ceil_div, free_symbols, maximum
+from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, maximum
 from costdb.interpretation import Interpretation, Step
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import (

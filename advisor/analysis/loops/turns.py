@@ -7,16 +7,44 @@ loop takes as long as the owner with most to do; where one waits for another, th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 
 from advisor.analysis.array_statements.arrays import Arrays
-from advisor.analysis.placed.along import ONE, ZERO, Along
+from advisor.analysis.placed.along import Along
+from advisor.analysis.placed.operands import Operand, pairs_of
+from advisor.analysis.placed.participants import owners
+from advisor.analysis.sizes.facts import Facts
+from advisor.analysis.transfers.fetches import fetched
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried
-from advisor.ir.statements import Loop, Store, walk
-from advisor.ir.values import Point
-from costdb.expr import Expr, equal, floor_div, free_symbols, maximum, minimum, sym
+from advisor.ir.rebuilt import rebuilt
+from advisor.ir.statements import Choice, Loop, Statement, Store, walk
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Point,
+    Range,
+    Read,
+    Subscript,
+    Value,
+    reads,
+    region_symbols,
+)
+from costdb.expr import (
+    ONE,
+    ZERO,
+    Expr,
+    ceil_div,
+    equal,
+    floor_div,
+    free_symbols,
+    maximum,
+    minimum,
+    num,
+    substitute,
+    sym,
+)
 from costdb.process.terms import (
     NOTHING,
     Branch,
@@ -29,7 +57,252 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
-from costdb.work import Collective, PrefixScan
+from costdb.work import Collective, Message, PrefixScan
+
+# Loops that do the same with another index: in steps of 1, or cut where a shift turns round.
+
+
+def with_unit_steps(loop: Loop) -> Loop:
+    """Return a loop that counts its iterations from 0."""
+    if loop.step == 1:
+        return loop
+    index = {loop.variable: loop.low + sym(loop.variable) * loop.step}
+    body = _body(loop, index)
+    trips = ceil_div(loop.high - loop.low, num(loop.step))
+    return replace(loop, low=ZERO, high=trips, step=1, body=body)
+
+
+def cut_where_it_turns(loop: Loop, shift: Expr, facts: Facts) -> tuple[Statement, ...] | None:
+    """Return a loop as the iterations before, at and after the one whose shift is 0.
+
+    Parameters
+    ----------
+    loop : Loop
+        With steps of 1.
+    shift : Expr
+        Which grows or falls by 1 from one iteration to the next.
+    facts : Facts
+        What is known outside the loop.
+
+    Returns
+    -------
+    tuple of Statement, or None
+        None where it is not shown that one of the iterations has no shift.
+    """
+    turn = _turn(loop, shift)
+    inner = {each.variable for each in walk(loop.body) if isinstance(each, Loop)}
+    if turn is None or free_symbols(turn) & inner:
+        return None
+    before, after = turn - loop.low, loop.high - 1 - turn
+    if not (facts.non_negative(before) and facts.non_negative(after)):
+        return None
+    index = sym(loop.variable)
+    earlier = _iterations(replace(loop, high=turn))
+    at_turn = _body(loop, {loop.variable: turn})
+    body = _body(loop, {loop.variable: index + turn})
+    later = _iterations(replace(loop, low=ONE, high=after + 1, body=body))
+    return (*earlier, *at_turn, *later)
+
+
+def _iterations(loop: Loop) -> tuple[Statement, ...]:
+    """Return a loop without what is surely one iteration, or none, being called a loop."""
+    trips = loop.high - loop.low
+    if trips == ZERO:
+        return ()
+    return _body(loop, {loop.variable: loop.low}) if trips == ONE else (loop,)
+
+
+def _turn(loop: Loop, shift: Expr) -> Expr | None:
+    """Return the index at which a shift is 0; None where it is not the index and a constant."""
+    name = loop.variable
+    at_zero = substitute(shift, {name: ZERO})
+    growth = substitute(shift, {name: ONE}) - at_zero
+    if growth not in (ONE, num(-1)) or shift != at_zero + growth * sym(name):
+        return None
+    return -at_zero if growth == ONE else at_zero
+
+
+def _body(loop: Loop, index: Mapping[str, Expr]) -> tuple[Statement, ...]:
+    return _without_what_never_runs(rebuilt(loop.body, lambda part: substitute(part, index)))
+
+
+def _without_what_never_runs(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    made: list[Statement] = []
+    for statement in body:
+        match statement:
+            case Choice(probability=probability, then=then) if probability == ONE:
+                made.extend(_without_what_never_runs(then))
+            case Choice(probability=probability, orelse=orelse) if probability == ZERO:
+                made.extend(_without_what_never_runs(orelse))
+            case Loop():
+                made.append(replace(statement, body=_without_what_never_runs(statement.body)))
+            case _:
+                made.append(statement)
+    return tuple(made)
+
+
+# What iterations that belong to one rank each read at a place of another: fetched before them.
+#
+# ``for i in range(k + 1, n): a[i, :] -= a[i, k] * a[k, :]`` needs row ``k`` on every rank that has
+# rows below it, once, since no iteration changes it.
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A store whose owner changes with a loop's index, and the dimension along which it does."""
+
+    store: Store
+    dimension: int
+
+    @property
+    def others(self) -> tuple[Subscript, ...]:
+        """What is stored to along the other dimensions."""
+        region = self.store.region
+        return (*region[: self.dimension], *region[self.dimension + 1 :])
+
+    def over(self, loop: Loop) -> tuple[Subscript, ...]:
+        """Return what all iterations store to."""
+        part = self.store.region[self.dimension]
+        assert isinstance(part, Point)
+        offset = part.at - sym(loop.variable)
+        whole = Range(loop.low + offset, loop.high + offset)
+        return tuple(
+            whole if d == self.dimension else other for d, other in enumerate(self.store.region)
+        )
+
+
+def fetched_before(loop: Loop, arrays: Arrays) -> tuple[list[Process], Loop]:
+    """Return what is fetched before a loop, and the loop with that at hand.
+
+    Parameters
+    ----------
+    loop : Loop
+        With steps of 1.
+    arrays : Arrays
+
+    Raises
+    ------
+    NotPriced
+        Where the ranks that need it have no closed form.
+    """
+    if any(isinstance(inner, Loop) for inner in loop.body):
+        return [], loop
+    if owned_by(loop, arrays) is None or carried(loop, arrays.facts.minima):
+        return [], loop
+    made: list[Process] = []
+    body = []
+    for statement in walk(loop.body):
+        assert isinstance(statement, Store)
+        place = _place(statement, loop, arrays)
+        target, value = arrays.placement(statement.array), statement.value
+        for read in dict.fromkeys(reads(value)):
+            dimension = _fixed(read, place, loop, arrays)
+            if dimension is None:
+                continue
+            region = place.over(loop)
+            source = Operand(
+                read.array, arrays.type_of(read.array), arrays.placement(read.array), read.region
+            )
+            pairs = [(source, pairs_of(source, region))]
+            made += fetched(pairs, region, target, arrays.facts, arrays.halos)
+            value = _at_hand(value, read, dimension, statement.region[place.dimension])
+        body.append(replace(statement, value=value))
+    return made, replace(loop, body=tuple(body)) if made else loop
+
+
+def _place(store: Store, loop: Loop, arrays: Arrays) -> _Place:
+    placement = arrays.placement(store.array)
+    (dimension,) = (
+        d
+        for d, part in enumerate(store.region)
+        if isinstance(part, Point)
+        and placement.is_spread(d)
+        and loop.variable in free_symbols(part.at)
+    )
+    return _Place(store, dimension)
+
+
+def _fixed(read: Read, place: _Place, loop: Loop, arrays: Arrays) -> int | None:
+    """Return the dimension along which one index is read that is the same in all iterations."""
+    moving = region_symbols(read.region) | region_symbols(place.others)
+    if loop.variable in moving:
+        # what an iteration needs, or does, is another part of it each time
+        return None
+    source, target = arrays.placement(read.array), arrays.placement(place.store.array)
+    spread = [d for d in range(len(read.region)) if source.is_spread(d)]
+    if len(spread) != 1:
+        return None
+    if not isinstance(read.region[spread[0]], Point):
+        return None
+    return spread[0] if source.along_as(spread[0], target, place.dimension) else None
+
+
+def _at_hand(value: Value, read: Read, dimension: int, here: Subscript) -> Value:
+    """Return a value with what was read elsewhere read at the place of the owner."""
+    if value == read:
+        region = (*read.region[:dimension], here, *read.region[dimension + 1 :])
+        return replace(read, region=region)
+    if isinstance(value, Elementwise):
+        parts = (_at_hand(part, read, dimension, here) for part in value.operands)
+        return replace(value, operands=tuple(parts))
+    if isinstance(value, Copy):
+        return replace(value, operand=_at_hand(value.operand, read, dimension, here))
+    return value
+
+
+# Recurrences along a distributed axis, done in chunks of another axis.
+#
+# Each rank does its part of a recurrence for one chunk and hands the edge on; while the next rank
+# goes on with that chunk, it begins the next one. With ``C`` chunks over ``R`` ranks the last rank
+# is done after ``C + R - 1`` stages: the first chunk fills the pipeline, the last one drains it.
+
+
+def recurrence_of(chunks: Loop, arrays: Arrays) -> Loop | None:
+    """Return the recurrence that independent chunks repeat, if ranks can do it as a pipeline.
+
+    Parameters
+    ----------
+    chunks : Loop
+        Over chunks, with steps of 1.
+    arrays : Arrays
+    """
+    if len(chunks.body) != 1 or not isinstance(chunks.body[0], Loop):
+        return None
+    inner = chunks.body[0]
+    if inner.step != 1 or any(not isinstance(s, Store) for s in walk(inner.body)):
+        return None
+    if carried(chunks, arrays.facts.minima) or not carried(inner, arrays.facts.minima):
+        return None
+    owned = owned_by(inner, arrays)
+    return None if owned is None or isinstance(owned.dim, CyclicDim) else inner
+
+
+def pipelined(chunks: Loop, inner: Loop, body: Process, arrays: Arrays) -> Process | None:
+    """Return the stages of a pipeline, None where one stage is not like another.
+
+    Exact where all ranks that take part have equally much to do and chunks are equally large;
+    otherwise an upper bound, with every stage as long as the longest.
+
+    Parameters
+    ----------
+    chunks, inner : Loop
+    body : Process
+        The work of one iteration of `inner`.
+    arrays : Arrays
+    """
+    owned = owned_by(inner, arrays)
+    if owned is None or meets(body) or chunks.variable in process_symbols(body):
+        return None
+    if inner.variable in process_symbols(tuple(_statements(body))):
+        return None
+    stages = chunks.high - chunks.low + owners(owned.low, owned.high, owned) - 1
+    # the first rank receives nothing, the second one is like all that follow, if not more
+    stage = Parallel((of_rank(inner, body, owned, ZERO), of_rank(inner, body, owned, ONE)))
+    return SeqLoop(f"{chunks.variable}.stage", ONE, stages, stage)
+
+
+def _statements(process: Process) -> Iterator[object]:
+    return (work for work in works(process) if not isinstance(work, Message))
 
 
 def side_by_side(loop: Loop, body: Process, arrays: Arrays) -> Process | None:

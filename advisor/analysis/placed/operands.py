@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from advisor.analysis.placed.along import ONE
 from advisor.analysis.placed.placement import (
     Placement,
     in_steps,
@@ -16,7 +15,7 @@ from advisor.analysis.sizes.facts import Facts
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.values import Point, Subscript
-from costdb.expr import Expr
+from costdb.expr import ONE, Expr
 from costdb.work import Region
 
 

@@ -38,11 +38,9 @@ from advisor.ir.values import (
     Transpose,
     Value,
 )
-from costdb.expr import Expr, num
+from costdb.expr import ONE, ZERO, Expr
 from costdb.expr.nodes import Num
 
-ZERO = num(0)
-ONE = num(1)
 _Part = TypeVar("_Part")
 
 

@@ -6,10 +6,10 @@ need what is sent: as a region shrinks in blocks, ever fewer do.
 
 from __future__ import annotations
 
-from advisor.analysis.placed.along import ONE, ZERO, Along
+from advisor.analysis.placed.along import Along
 from advisor.analysis.sizes.facts import Facts
 from advisor.distribution import CyclicDim
-from costdb.expr import Expr, conditional, floor_div, less, maximum, minimum
+from costdb.expr import ONE, ZERO, Expr, conditional, floor_div, less, maximum, minimum
 
 
 def taking_part(at: Expr, region: Along, facts: Facts) -> Expr:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from advisor.analysis.placed.along import ONE
 from advisor.analysis.placed.placement import Placement, ranks_of
-from costdb.expr import Expr
+from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Num
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
 from costdb.work import Statement

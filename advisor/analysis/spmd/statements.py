@@ -15,7 +15,7 @@ from advisor.analysis.spmd.regions import itemsize, region_of, run_of, visited_r
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.source import Span
-from costdb.expr import Expr, num
+from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
 from costdb.interpretation import Interpretation
 from costdb.lines.regions import bytes_of
@@ -23,8 +23,6 @@ from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Vi
 
 ASSUMED_DTYPE = "float64"
 """The element type of arrays of which the source does not tell it."""
-
-ZERO = num(0)
 
 
 def of_copy(step: Copy) -> Work:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from advisor.analysis.placed.along import Along
 from advisor.analysis.placed.operands import Operand, Pairs, called
-from advisor.analysis.placed.placement import Placement, low_of
-from advisor.analysis.placed.progressions import Progression
+from advisor.analysis.placed.placement import Placement, Progression, low_of
 from advisor.analysis.sizes.facts import Facts, NotPriced
-from advisor.analysis.transfers.exchanges import Gathered, Source, exchange
+from advisor.analysis.transfers.communication import Gathered, Source, exchange
 from advisor.analysis.transfers.halos import Halos
 from advisor.analysis.transfers.requests import OneRead, Reach
-from advisor.analysis.transfers.rescaled import Rescaled, in_steps_of
-from advisor.analysis.transfers.stepped_reads import RelativeRead, stepped_messages
+from advisor.analysis.transfers.stepped_reads import (
+    RelativeRead,
+    Rescaled,
+    in_steps_of,
+    stepped_messages,
+)
 from advisor.ir.shapes import length_of
 from advisor.ir.values import Strided, Subscript, step_of
 from costdb.expr import Expr

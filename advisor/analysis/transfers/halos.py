@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from advisor.analysis.placed.along import ONE, ZERO
 from advisor.analysis.sizes.facts import Facts
-from advisor.analysis.transfers.communication import messages
-from advisor.analysis.transfers.exchanges import Gathered
+from advisor.analysis.transfers.communication import Gathered, messages
 from advisor.analysis.transfers.requests import (
     Reach,
     Request,
@@ -22,7 +20,7 @@ from advisor.analysis.transfers.requests import (
     requests,
     weaker_sides,
 )
-from costdb.expr import Expr, free_symbols
+from costdb.expr import ONE, ZERO, Expr, free_symbols
 from costdb.process.terms import Process
 
 Held = dict[str, tuple[Request | Gathered, ...]]

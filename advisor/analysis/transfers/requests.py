@@ -11,14 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from advisor.analysis.placed.along import ONE, ZERO, Along
+from advisor.analysis.placed.along import Along
 from advisor.analysis.placed.placement import Placement
 from advisor.analysis.sizes.facts import Facts, Turning
 from advisor.analysis.transfers.shifts import is_run
 from advisor.distribution import CyclicDim
 from advisor.ir.shapes import ArrayType
 from advisor.ir.signs import Sign, largest, smallest
-from costdb.expr import Expr, less
+from costdb.expr import ONE, ZERO, Expr, less
 
 Interval = tuple[Expr, Expr]
 

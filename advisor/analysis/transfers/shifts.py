@@ -11,16 +11,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from advisor.analysis.placed.along import Along
-from advisor.analysis.placed.busiest import busiest
+from advisor.analysis.placed.along import Along, busiest
+from advisor.analysis.placed.operands import local_region
+from advisor.analysis.placed.placement import Placement, local_extents
+from advisor.analysis.sizes.facts import Facts, NotPriced
 from advisor.distribution import CyclicDim
+from advisor.ir.shapes import ArrayType
 from costdb.expr import (
+    ONE,
+    ZERO,
     Expr,
+    ceil,
     ceil_div,
     equal,
     floor_div,
     less,
     less_equal,
+    log2,
     logical_and,
     logical_not,
     maximum,
@@ -28,9 +35,32 @@ from costdb.expr import (
     num,
     sym,
 )
+from costdb.process.terms import Leaf, Process, SeqLoop
+from costdb.work import Message
 
-ZERO = num(0)
-ONE = num(1)
+# Fourier transforms along a distributed axis without transposing.
+#
+# With the axis in blocks over ``P`` ranks, the last ``log2 P`` of the ``log2 N`` butterfly steps
+# combine elements of different ranks: in each, a rank exchanges its whole part with one other. The
+# other steps are local. A transposition sends each part only once, but to all ranks.
+
+
+def butterflies(axis: int, found: ArrayType, placement: Placement, facts: Facts) -> Process:
+    """Return the exchanges of a transform along a distributed axis.
+
+    Exact where the number of ranks is a power of two that divides the extent; otherwise that of
+    the next power of two bounds it.
+
+    Raises
+    ------
+    NotPriced
+        Where the axis is dealt out cyclically.
+    """
+    if isinstance(placement.dims[axis], CyclicDim):
+        raise NotPriced("butterflies along a cyclically distributed dimension")
+    part = local_region(found, placement, local_extents(placement, found.extents, facts), facts)
+    exchange = Leaf(Message(part, f"butterfly exchanges, axis {axis}"))
+    return SeqLoop(f"butterfly.axis{axis}", ONE, ceil(log2(placement.ranks(axis))), exchange)
 
 
 @dataclass(frozen=True, slots=True)

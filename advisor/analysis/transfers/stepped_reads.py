@@ -9,23 +9,119 @@ range around it would need, divided by the step. Nothing is held of what was fet
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
-from advisor.analysis.placed.along import ONE, ZERO, Along
+from advisor.analysis.placed.along import Along
 from advisor.analysis.placed.operands import Operand
-from advisor.analysis.placed.placement import local_step, low_of
-from advisor.analysis.placed.progressions import OTHER_PIECES, Progression
+from advisor.analysis.placed.placement import (
+    OTHER_PIECES,
+    Placement,
+    Progression,
+    local_step,
+    low_of,
+)
 from advisor.analysis.sizes.facts import Facts, NotPriced
 from advisor.analysis.transfers.communication import messages
 from advisor.analysis.transfers.requests import OneRead, Reach, requests, weaker_sides
-from advisor.analysis.transfers.rescaled import Rescaled, drifted
-from advisor.distribution import CyclicDim
+from advisor.distribution import BlockDim, CyclicDim
 from advisor.ir.shapes import length_of
-from advisor.ir.steps import floor_steps
-from advisor.ir.values import Strided
-from costdb.expr import Expr, logical_and
+from advisor.ir.steps import ceil_steps, floor_steps
+from advisor.ir.values import Point, Range, Strided, Subscript
+from costdb.expr import ONE, ZERO, Expr, logical_and
 from costdb.process.terms import Branch, Process, Sequential
+
+# Reads with another step than what is computed from them: restriction, prolongation.
+#
+# ``coarse[i] = fine[2*i]`` reads every other element of a dimension that is twice as long. Counted
+# in steps, both lie in one index space. Where the blocks of the longer dimension are multiples of
+# the step, blocks of the shorter one begin and end with them, and all that is known of ranges holds.
+# Elsewhere the blocks drift apart, by less than one index for each rank.
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaled:
+    """A dimension along which a read has another step than what is computed from it.
+
+    Attributes
+    ----------
+    dimension : int
+        Of the array that is read.
+    step : int
+        Of the longer of both.
+    rest : Expr
+        What is left of the first index that is read after whole steps.
+    fits : Expr
+        1 where blocks of the longer one are multiples of the step, else 0.
+    drift : Expr
+        The most indices, counted in steps, by which blocks lie apart elsewhere; negative where
+        what is read lies at lower indices.
+    """
+
+    dimension: int
+    step: int
+    rest: Expr
+    fits: Expr
+    drift: Expr
+
+
+def in_steps_of(
+    source: Placement,
+    own: int,
+    part: Subscript,
+    placement: Placement,
+    target: int,
+    computed: Subscript,
+) -> tuple[Along, Expr, Rescaled]:
+    """Return what is computed and the first index that is read, both counted in steps.
+
+    Parameters
+    ----------
+    source : Placement
+        Of the array that is read.
+    own : int
+        Its dimension.
+    part : Subscript
+        What is read along it.
+    placement, target, computed
+        The same of what is computed.
+
+    Raises
+    ------
+    NotPriced
+        Where both have a step, or blocks of the two have nothing to do with one another.
+    """
+    match part, computed:
+        case Strided(), Range():
+            longer = source.progression(own, part)
+            shorter, along = placement.template[target], placement.along(target, computed)
+            start, drift = floor_steps(longer.low, longer.step), along.ranks
+            rest = longer.low - start * longer.step
+        case Range(), Strided():
+            longer = placement.progression(target, computed)
+            shorter, along = source.template[own], longer.compressed
+            start, drift = low_of(part) + source.origin[own], -along.ranks
+            rest = ZERO
+        case _:
+            raise NotPriced("slices with different steps along a distributed dimension")
+    if isinstance(part, Point) or not isinstance(source.dims[own], BlockDim):
+        raise NotPriced("slices with different steps along a dimension that is dealt out")
+    if ceil_steps(longer.extent, longer.step) != shorter or source.mesh != placement.mesh:
+        raise NotPriced(
+            "slices with different steps of dimensions whose extents differ by another factor"
+        )
+    return along, start, Rescaled(own, longer.step, rest, longer.fits, drift)
+
+
+def drifted(read: OneRead, rescaled: Sequence[Rescaled]) -> Iterator[OneRead]:
+    """Yield a read as near and as far away as it may be where blocks drift apart."""
+    for far in product((False, True), repeat=len(rescaled)):
+        offsets = dict(read.offsets)
+        for one, apart in zip(rescaled, far, strict=True):
+            if apart:
+                offsets[one.dimension] = offsets[one.dimension] + one.drift
+        yield OneRead(offsets, read.ranges)
 
 
 @dataclass(frozen=True, slots=True)

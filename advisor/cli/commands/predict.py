@@ -81,7 +81,7 @@ def _validate(files: list[str], output_format: str, output: str | None) -> None:
 
     from advisor.cli.subjects import DESCRIPTION, problems_in_one_line
     from advisor.report.style import one_line
-    from costdb.description_check import description_problems
+    from costdb.documents import description_problems
 
     problems: list[str] = []
     for file in files:

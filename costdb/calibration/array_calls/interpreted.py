@@ -19,7 +19,7 @@ from costdb.calibration.section import Action, Point, Timing
 from costdb.elements import price_interpretation
 from costdb.estimate import Priced
 from costdb.evaluate import evaluate_price
-from costdb.expr import num
+from costdb.expr import ONE
 from costdb.interpretation import Interpretation, Step
 from costdb.machines.documents import Json, measured, to_float
 from costdb.machines.machine import machine_of
@@ -271,34 +271,33 @@ class _Loop:
     columns: int = _COLUMNS
 
 
-_ONE = num(1)
 _LOOPS: Mapping[str, _Loop] = {
-    "sums": _Loop(_sums, Interpretation(_ONE, loads=2, stores=1, operations=1)),
+    "sums": _Loop(_sums, Interpretation(ONE, loads=2, stores=1, operations=1)),
     "neighbours": _Loop(
         _neighbours,
-        Interpretation(_ONE, loads=3, stores=1, operations=2, others=((Step.PYTHON_ARITH, 2),)),
+        Interpretation(ONE, loads=3, stores=1, operations=2, others=((Step.PYTHON_ARITH, 2),)),
         _ROWS - 1,
         _COLUMNS - 1,
     ),
     "totals": _Loop(
         _totals,
-        Interpretation(_ONE, loads=1, stores=0, operations=1, vector_loads=1, vector_stores=1),
+        Interpretation(ONE, loads=1, stores=0, operations=1, vector_loads=1, vector_stores=1),
     ),
     "recurrence": _Loop(
         _recurrence,
-        Interpretation(_ONE, loads=2, stores=1, operations=1, others=((Step.PYTHON_ARITH, 1),)),
+        Interpretation(ONE, loads=2, stores=1, operations=1, others=((Step.PYTHON_ARITH, 1),)),
         _ROWS - 1,
     ),
-    "scaled": _Loop(_scaled, Interpretation(_ONE, loads=1, stores=1, operations=1, vector_loads=1)),
-    "moved": _Loop(_moved, Interpretation(_ONE, loads=1, stores=1, operations=0)),
+    "scaled": _Loop(_scaled, Interpretation(ONE, loads=1, stores=1, operations=1, vector_loads=1)),
+    "moved": _Loop(_moved, Interpretation(ONE, loads=1, stores=1, operations=0)),
     "extremes": _Loop(
         _extremes,
-        Interpretation(_ONE, loads=2, stores=1, vector_loads=1, others=((Step.EXTREME, 2),)),
+        Interpretation(ONE, loads=2, stores=1, vector_loads=1, others=((Step.EXTREME, 2),)),
     ),
     "numbers": _Loop(
         _numbers,
         Interpretation(
-            _ONE,
+            ONE,
             loads=1,
             stores=1,
             others=((Step.NUMBER_ARITH, 2), (Step.PYTHON_ARITH, 1)),
@@ -307,18 +306,18 @@ _LOOPS: Mapping[str, _Loop] = {
     "functions": _Loop(
         _functions,
         Interpretation(
-            _ONE, loads=2, stores=1, operations=1, others=((Step.FUNCTION, 1), (Step.UNARY, 1))
+            ONE, loads=2, stores=1, operations=1, others=((Step.FUNCTION, 1), (Step.UNARY, 1))
         ),
     ),
     "least": _Loop(
-        _least, Interpretation(_ONE, loads=2, stores=1, others=((Step.BINARY_FUNCTION, 1),))
+        _least, Interpretation(ONE, loads=2, stores=1, others=((Step.BINARY_FUNCTION, 1),))
     ),
     "chosen": _Loop(
         _chosen,
         # the answer is no wherever elements are 2 or 0 and those of the vector are 0
-        Interpretation(_ONE, loads=2, stores=1, vector_loads=1, others=((Step.COMPARE, 1),)),
+        Interpretation(ONE, loads=2, stores=1, vector_loads=1, others=((Step.COMPARE, 1),)),
     ),
-    "products": _Loop(_products, Interpretation(_ONE, loads=1, vector_loads=1, operations=2)),
+    "products": _Loop(_products, Interpretation(ONE, loads=1, vector_loads=1, operations=2)),
 }
 
 

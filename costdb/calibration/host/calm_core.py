@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from costdb.arrays.heap_run import HEAP_BYTES
+from costdb.arrays.heap import HEAP_BYTES
 
 # NumPy with its matrix products on one thread, as a rank among others has it.
 

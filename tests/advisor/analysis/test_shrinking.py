@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.analysis.lower import lower
-from advisor.analysis.placed.along import Along
-from advisor.analysis.placed.busiest import dealt, in_blocks
+from advisor.analysis.placed.along import Along, dealt, in_blocks
 from advisor.analysis.placed.participants import taking_part
 from advisor.analysis.sizes.facts import Facts
 from advisor.distribution import AxisMap, BlockDim, CyclicDim

@@ -16,7 +16,7 @@ from advisor.analysis.temporaries import drains_of
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.verify.running import alone
-from costdb.arrays.heap_run import Anew, come_anew, largest
+from costdb.arrays.heap import Anew, come_anew, largest
 from costdb.expr import evaluate, num
 from costdb.heap_work import Drain, FreshMemory
 from costdb.process.terms import Leaf, Sequential

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from costdb.arrays.amounts import ELEMENT, ROWS_LOADED, ROWS_STORED, amounts, residual_key
-from costdb.arrays.as_done import ELIDED_BYTES, taking_over, with_copies
 from costdb.arrays.hierarchy import hierarchy
 from costdb.arrays.memory import inner_runs, visits_in_rows
+from costdb.arrays.reuse import ELIDED_BYTES, taking_over, with_copies
 from costdb.expr import evaluate, num, sym
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 

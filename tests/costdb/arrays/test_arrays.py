@@ -9,10 +9,10 @@ from statistics import mean
 import pytest
 
 from costdb.arrays.amounts import amounts, rate_key
+from costdb.arrays.conflicts import lines_referred_to
 from costdb.arrays.fresh import PADDING_BYTES
 from costdb.arrays.hierarchy import hierarchy
-from costdb.arrays.walks import lines_referred_to
-from costdb.arrays.wholes import in_whole_rows
+from costdb.arrays.model import in_whole_rows
 from costdb.calibration.array_calls.arrays import SECTION
 from costdb.calibration.array_calls.fit import fit_classes
 from costdb.calibration.array_calls.point_actions import call_of

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.arrays.heap import PADDING_BYTES, SMALL_AWAY_BYTES, Heap, far_share
-from costdb.arrays.heap_run import come_anew
+from costdb.arrays.heap import PADDING_BYTES, SMALL_AWAY_BYTES, Heap, come_anew, far_share
 from costdb.calibration.array_calls.view_points import SIZES, fresh_lines, fresh_points
 from costdb.calibration.section import Point, Timing
 from costdb.estimate import Priced

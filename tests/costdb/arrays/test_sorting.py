@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from costdb.arrays.sorting import compared, network, parted
+from costdb.arrays.amounts import compared, network, parted
 from costdb.expr import Expr, evaluate, num, sym
 
 N = sym("n")

@@ -34,8 +34,7 @@ from costdb.expr import (
     to_text,
 )
 from costdb.expr.functions import Sum
-from costdb.expr.nodes import FloorDiv, Num
-from costdb.expr.tree import MAX_DEPTH, MAX_SIZE
+from costdb.expr.nodes import MAX_DEPTH, MAX_SIZE, FloorDiv, Num
 
 N, P, X = sym("N"), sym("P"), sym("x")
 

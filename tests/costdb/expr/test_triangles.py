@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from costdb.expr import Expr, evaluate, parse, summation, sym, to_text
 from costdb.expr.functions import Reduction
-from costdb.pricing_terms import added_over, total_over
+from costdb.pricing import added_over, total_over
 
 TERMS = ("i % 3", "log2(i + 40)", "(i // 4)*c", "if(i < 3, i, N)")
 ENDS = st.integers(-3, 4)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.description_check import description_problems
+from costdb.documents import description_problems
 from costdb.expr import parse
 from costdb.phases import (
     ApplicationError,

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from costdb.description_check import description_problems
+from costdb.documents import description_problems
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import evaluate, parse, substitute
 from costdb.phases import (
