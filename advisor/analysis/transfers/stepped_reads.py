@@ -34,10 +34,10 @@ from costdb.process.terms import Branch, Process, Sequential
 
 # Reads with another step than what is computed from them: restriction, prolongation.
 #
-# ``coarse[i] = fine[2*i]`` reads every other element of a dimension that is twice as long. Counted
-# in steps, both lie in one index space. Where the blocks of the longer dimension are multiples of
-# the step, blocks of the shorter one begin and end with them, and all that is known of ranges holds.
-# Elsewhere the blocks drift apart, by less than one index for each rank.
+# ``coarse[i] = fine[2*i]`` reads every other element of a dimension that is twice as long.
+# Counted in steps, both lie in one index space. Where the blocks of the longer dimension are
+# multiples of the step, blocks of the shorter one begin and end with them, and all that is known
+# of ranges holds. Elsewhere the blocks drift apart, by less than one index for each rank.
 
 
 @dataclass(frozen=True, slots=True)
