@@ -241,8 +241,7 @@ class _Lowering:
             return [Chosen(condition.probability, then, orelse)], False
         if value is not None:
             return [Chosen(value, then, orelse)], False
-        if condition.kind is not ConditionKind.RANK or condition.value is None:
-            # decided by data, or by more of the rank than can be said
+        if condition.kind is not ConditionKind.RANK:
             told = f"`if {condition.text}` is not known: its longer part counts"
             unknown = self.gap(told, condition.span)
             return [Parallel((then, orelse)), unknown], False

@@ -7,7 +7,7 @@ import libcst as cst
 from advisor.frontend.advise_comments.pragmas import Pragmas, spoken_of
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Number, Opaque
+from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque
 from advisor.ir.spmd.steps import Condition, ConditionKind, Leave, Step
 from advisor.source import Span
 from costdb.expr import Expr, equal, logical_not, num
@@ -21,8 +21,10 @@ def condition_of(test: cst.BaseExpression, header: Span, run: Run, pragmas: Prag
     value = found.expr if isinstance(found, Number | Opaque) else None
     varies = isinstance(found, Number | Opaque) and found.varies
     kind = ConditionKind.UNIFORM
-    if varies or run.symbols.varies(value):
+    if run.symbols.varies(value) or (varies and _names_ranks(test, run)):
         kind = ConditionKind.RANK
+    elif varies:
+        kind = ConditionKind.DATA
     elif not isinstance(found, Number):
         kind = ConditionKind.UNKNOWN
     single = None
@@ -38,6 +40,21 @@ def condition_of(test: cst.BaseExpression, header: Span, run: Run, pragmas: Prag
     elif not isinstance(found, Number) or found.dtype != "bool":
         value = None if value is None or not isinstance(value, Num) else num(int(value.value != 0))
     return Condition(kind, run.text(test), run.span(test), value, single, probability)
+
+
+def _names_ranks(test: cst.BaseExpression, run: Run) -> bool:
+    """Return whether a condition asks for a rank or a neighbour, not only for data."""
+    waiting: list[cst.CSTNode] = [test]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, cst.Name | cst.Attribute):
+            found = evaluate(node, run)
+            known = found.expr if isinstance(found, Number | Opaque) else None
+            if isinstance(found, NeighbourRank) or run.symbols.varies(known):
+                return True
+        else:
+            waiting += node.children
+    return False
 
 
 def _ranks_from(condition: Expr, origin: str, run: Run) -> None:

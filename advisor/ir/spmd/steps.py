@@ -202,6 +202,8 @@ class ConditionKind(StrEnum):
 
     RANK = "rank"
     """Different ranks may take different branches."""
+    DATA = "data"
+    """What the program computes decides, on every rank for itself."""
     UNIFORM = "uniform"
     """The same on every rank, as far as can be seen: loop indices, options, constants."""
     UNKNOWN = "unknown"
