@@ -9,9 +9,10 @@ within loops put it forward in the same way, so that whoever is around sees thei
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import sqrt
 from typing import Any, Final
 
 Times = tuple[float, float, float]
@@ -49,10 +50,13 @@ class Clock:
         Loops, by place, and how many iterations were not run.
     whole : bool
         Run all iterations of every loop.
+    timer : callable
+        Seconds: on the clock, or of the processor, which other programs do not hold up.
     """
 
     budget_s: float
     whole: bool = False
+    timer: Callable[[], float] = field(default_factory=lambda: time.perf_counter)
     offsets: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0])
     marks: list[tuple[int, Times]] = field(default_factory=list)
     skipped: dict[int, int] = field(default_factory=dict)
@@ -65,7 +69,7 @@ class Clock:
 
     def now(self) -> Times:
         """Return the time with what was skipped so far."""
-        at = time.perf_counter()
+        at = self.timer()
         one, two, three = self.offsets
         return at + one, at + two, at + three
 
@@ -126,11 +130,11 @@ class Clock:
             if carried:
                 (begin,) = loop.left(begin)
         spent = self.now()[0] - begin
-        begin = time.perf_counter()
+        begin = self.timer()
         for _ in range(_EMPTY):
             for _ in range(1):
                 pass
-        return (spent - (time.perf_counter() - begin)) / _EMPTY
+        return (spent - (self.timer() - begin)) / _EMPTY
 
 
 @dataclass(slots=True)
@@ -233,7 +237,7 @@ class Loop:
             done += size
             # the first ones alone: they find caches and memory as no other does
             if done >= 3 and self.known[0] >= PART_S and rate[0] * (length - done) > whole_s:
-                shares, many = ((0.5, 1.0), 1) if rate[0] > LONG_S else ((0.25, 0.5, 0.75, 1.0), 2)
+                shares, many = ((0.5, 1.0), 1) if rate[0] > LONG_S else ((0.25, 0.5, 0.75, 1.0), 3)
                 width = _width(rate)
                 if len(shares) * (many + 1) * width < length - done and not self._is_fixed():
                     break
@@ -253,21 +257,31 @@ class Loop:
                 rate = yield from self._timed(begin, begin + width, counts=False)
                 taken.append(rate)
             done = low + opened
-            mid = sum(one[0] for one in taken) / many
+            # one of three may have been held up
+            mid = sorted(one[0] for one in taken)[many // 2]
             spread = mid, min(one[1] for one in taken), max(one[2] for one in taken)
             self.points.append((done - many * width / 2, spread))
             width = min(width, _width(rate))
         self._skip(length - done)
 
     def _total(self, high: int) -> Times:
-        """Return how long the iterations below `high` take."""
+        """Return how long the iterations below `high` take.
+
+        The least and the greatest are those of windows that are off independently of each other.
+        """
         if not self.points:
             return self.known
-        one, two, three = (
-            known + _integral([(at, rate[k]) for at, rate in self.points], self.counted, high)
-            for k, known in enumerate(self.known)
-        )
-        return one, two, three
+        ends = self.counted, high
+        points = [(at, rate[0]) for at, rate in self.points]
+        mid = _integral(points, *ends)
+        off = [0.0, 0.0]
+        for number, (at, rate) in enumerate(self.points):
+            for side in (0, 1):
+                moved = [*points]
+                moved[number] = at, rate[1 + side]
+                off[side] += (_integral(moved, *ends) - mid) ** 2
+        known, low, above = self.known
+        return known + mid, low + max(0.0, mid - sqrt(off[0])), above + mid + sqrt(off[1])
 
     def _skip(self, iterations: int) -> None:
         self.ahead += iterations
@@ -295,11 +309,12 @@ class Loop:
 
     def left(self, *values: Any) -> tuple[Any, ...]:
         """Return what the loop hands to what follows."""
-        began = time.perf_counter()
+        timer = self.clock.timer
+        began = timer()
         if self.ahead:
             values = self.carry(*values)
         offsets, clock = self.clock.offsets, self.clock
-        spent = time.perf_counter() - began + clock.left_s
+        spent = timer() - began + clock.left_s
         for number in range(3):
             offsets[number] -= spent
         return values
