@@ -75,7 +75,7 @@ def sampled_function(path: str, source: str, name: str) -> Sampled:
     """
     writer = _Writer(_parsed(path, source), source)
     function = writer.functions.get(name)
-    if function is None:
+    if not isinstance(function, ast.FunctionDef):
         raise Refused(1, f"there is no function `{name}` at the top of the file")
     entry = writer.function(name, marked=True)
     head = writer.constants()
@@ -89,6 +89,8 @@ def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sa
     """
     writer = _Writer(_parsed(path, source), source, sizes)
     body = writer.block(writer.statements, marked=True)
+    if not body:
+        raise Refused(1, "nothing in it runs: it defines what other files call")
     # functions are read when they are called, and written before
     return writer.result([*writer.made.values(), *body], None, None)
 
@@ -119,7 +121,9 @@ class _Writer:
     tree: ast.Module
     source: str
     sizes: Mapping[str, int | float] = field(default_factory=dict)
-    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
+    functions: dict[str, ast.FunctionDef | ast.ClassDef] = field(default_factory=dict)
+    own: frozenset[str] = frozenset()
+    defined: set[str] = field(default_factory=set)
     statements: list[ast.stmt] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
@@ -136,13 +140,14 @@ class _Writer:
     def __post_init__(self) -> None:
         for statement in self.tree.body:
             match statement:
-                case ast.FunctionDef(name=name):
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                     self.functions[name] = statement
                 case ast.If(test=test, body=body) if _is_main(test):
                     self.statements += body
                 case _:
                     self.statements.append(statement)
         self.given = read_command_line(self.tree, self.sizes)
+        self.own = frozenset(_own_members(self.tree))
         for node in ast.walk(self.tree):
             match node:
                 case ast.Import(names=names):
@@ -158,6 +163,10 @@ class _Writer:
             match node:
                 case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
                     self.assigned.add(name)
+                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                    self.defined.add(name)
+                    if name not in self.functions:
+                        self.assigned.add(name)
                 case _:
                     pass
         # a name that is also assigned is not what was imported
@@ -231,15 +240,49 @@ class _Writer:
         written = self.name(name)
         if name not in self.made:
             node = self.functions[name]
-            decorators = [one for part in node.decorator_list for one in self.decorator(part)]
             self.made[name] = ast.Pass()  # it may call itself
-            outer = self.breaks, self.compiled
-            self.breaks, self.compiled = [], self.compiled or bool(decorators)
-            body = self.block(node.body, marked=marked and not decorators) or [ast.Pass()]
-            self.breaks, self.compiled = outer
-            given = self.arguments(node.args)
-            self.made[name] = ast.FunctionDef(written, given, body, decorators)
+            if isinstance(node, ast.ClassDef):
+                made = self.class_(node, written)
+            else:
+                made = self.definition(node, written, marked=marked)
+            # behind what it needs, such as the class that a class is based on
+            del self.made[name]
+            self.made[name] = made
         return written
+
+    def definition(self, node: ast.FunctionDef, name: str, *, marked: bool = False) -> ast.stmt:
+        """Return a function written anew."""
+        decorators = [one for part in node.decorator_list for one in self.decorator(part)]
+        outer = self.breaks, self.compiled
+        self.breaks = []
+        self.compiled = self.compiled or any(isinstance(one, ast.Call) for one in decorators)
+        body = self.block(node.body, marked=marked and not self.compiled) or [ast.Pass()]
+        self.breaks, self.compiled = outer
+        return ast.FunctionDef(name, self.arguments(node.args), body, decorators)
+
+    def class_(self, node: ast.ClassDef, name: str) -> ast.stmt:
+        """Return a class written anew: methods and plain values, on classes of the file."""
+        if node.decorator_list or node.keywords:
+            raise self.refused(node, f"class `{node.name}` is not sampled")
+        body: list[ast.stmt] = []
+        for part in node.body:
+            match part:
+                case ast.FunctionDef(name=method):
+                    known = method in pure.OPERATORS or not method.startswith("__")
+                    if not known:
+                        raise self.refused(part, f"`{method}` is not sampled")
+                    shown = method if method in pure.OPERATORS else self.member(part, method)
+                    body.append(self.definition(part, shown))
+                case ast.Assign(targets=[ast.Name(id=value)]):
+                    place = ast.Name(self.member(part, value))
+                    body.append(ast.Assign([place], self.expression(part.value)))
+                case ast.Expr(value=ast.Constant()) | ast.Pass() | ast.AnnAssign(value=None):
+                    pass
+                case _:
+                    raise self.refused(part, f"`{self.shown(part)}` is not sampled")
+        bases = [self.named(base, base.id) for base in node.bases if isinstance(base, ast.Name)]
+        bases = [base for base in bases if ast.unparse(base) != "object"]
+        return ast.ClassDef(name, bases, [], body or [ast.Pass()], [])
 
     def decorator(self, node: ast.expr) -> list[ast.expr]:
         """Return what compiles a function, nothing for marks."""
@@ -247,6 +290,8 @@ class _Writer:
         path = self.path(node.func if isinstance(node, ast.Call) else node)
         if path in pure.MARKS:
             return []
+        if path is None and isinstance(node, ast.Name) and node.id in pure.OF_CLASSES:
+            return [ast.Name(node.id)]
         if path not in pure.COMPILERS:
             raise self.refused(node, f"`@{self.shown(node)}` is not known")
         self.modules.add("numba")
@@ -303,6 +348,8 @@ class _Writer:
         match node:
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as whole]):
                 root = _root(whole)
+            case ast.Expr(value=ast.Tuple(elts=parts)):
+                return all(self._is_foreign(ast.Expr(part)) for part in parts)
             case ast.Expr(value=value) | ast.Assign(value=value):
                 root = _root(value)
             case _:
@@ -310,7 +357,8 @@ class _Writer:
         path = self.paths.get(root)
         if path is not None:
             return path.partition(".")[0] not in ("numpy", "scipy")
-        known = not root or root in self.functions or root in self.assigned
+        own = root in self.functions or root in self.assigned
+        known = not root or own or root in pure.BUILTINS
         return root in self.foreign or not known
 
     def inner(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
@@ -324,6 +372,10 @@ class _Writer:
                 return []
             case ast.FunctionDef() | ast.ClassDef() if node in self.tree.body:
                 return []
+            case ast.FunctionDef(name=name):
+                return [self.definition(node, self.name(name))]
+            case ast.Global(names=names):
+                return [ast.Global([self.name(name) for name in names])]
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
                 return []
             case ast.Assign() | ast.Expr() if self.given.is_setting_up(node):
@@ -441,10 +493,10 @@ class _Writer:
                 return ast.Tuple([self.target(one) for one in parts], ast.Store())
             case ast.Subscript(value=value, slice=index):
                 return ast.Subscript(self.expression(value), self.expression(index), ast.Store())
-            case ast.Attribute(value=value, attr="shape" | "flat" | "real" | "imag" as name) if (
-                self.path(value) is None
+            case ast.Attribute(value=value, attr=name) if self.path(value) is None and (
+                name in self.own or name in ("shape", "flat", "real", "imag")
             ):
-                return ast.Attribute(self.expression(value), name, ast.Store())
+                return ast.Attribute(self.expression(value), self.member(node, name), ast.Store())
             case ast.Starred(value=value):
                 return ast.Starred(self.target(value), ast.Store())
             case _:
@@ -498,7 +550,9 @@ class _Writer:
                     return known if known is not None else self.imported(node, path)
                 return ast.Attribute(self.expression(value), self.member(node, name))
             case ast.Call(func=function, args=given, keywords=words):
-                own = isinstance(function, ast.Name) and function.id in self.functions
+                own = (isinstance(function, ast.Name) and function.id in self.defined) or (
+                    isinstance(function, ast.Attribute) and function.attr in self.own - pure.MEMBERS
+                )
                 named = [self.keyword(one, own=own) for one in words]
                 return ast.Call(self.called(function), many(given), named)
             case ast.BinOp(left=left, op=op, right=right):
@@ -591,6 +645,9 @@ class _Writer:
                 raise self.refused(function, f"`{self.shown(function)}` is called")
 
     def member(self, node: ast.AST, name: str) -> str:
+        if name in self.own and name not in pure.MEMBERS:
+            # never the name of what an array has
+            return f"own_{name}"
         if name not in pure.MEMBERS:
             raise self.refused(node, f"`.{name}` has no row among what is sampled")
         return name
@@ -602,9 +659,11 @@ class _Writer:
         return ast.keyword(self.name(word.arg) if own else word.arg, self.expression(word.value))
 
 
-def _run_by(function: ast.FunctionDef) -> Iterator[ast.AST]:
+def _run_by(function: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.AST]:
     """Yield the parts of a function that run: no annotations, no decorators."""
     yield from function.body
+    if isinstance(function, ast.ClassDef):
+        return
     yield from function.args.defaults
     yield from (one for one in function.args.kw_defaults if one is not None)
 
@@ -615,6 +674,23 @@ def _own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
     if isinstance(node, ast.If | ast.With):
         for part in (*node.body, *getattr(node, "orelse", ())):
             yield from _own_statements(part)
+
+
+def _own_members(tree: ast.Module) -> Iterator[str]:
+    """Yield what classes of a file define, and what their methods set."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for part in ast.walk(node):
+            match part:
+                case ast.FunctionDef(name=name) if not name.startswith("__"):
+                    yield name
+                case ast.Attribute(attr=name, ctx=ast.Store()) if not name.startswith("__"):
+                    yield name
+                case ast.Name(id=name, ctx=ast.Store()) if not name.startswith("__"):
+                    yield name
+                case _:
+                    pass
 
 
 def _root(node: ast.expr) -> str:

@@ -63,7 +63,9 @@ math.log10 math.log1p math.log2 math.modf math.perm math.pi math.e math.tau math
 math.prod math.radians math.remainder math.sin math.sinh math.sqrt math.tan math.tanh math.trunc
 time.perf_counter time.time time.process_time time.monotonic itertools.product
 itertools.combinations itertools.permutations itertools.chain itertools.islice
-itertools.accumulate functools.reduce operator.add operator.mul numba.prange scipy.fft.fft
+itertools.accumulate random.choice random.gauss random.randint random.random random.randrange
+random.sample random.seed random.shuffle random.uniform copy.copy copy.deepcopy
+functools.reduce operator.add operator.mul numba.prange scipy.fft.fft
 scipy.fft.fft2 scipy.fft.fftn scipy.fft.ifft scipy.fft.ifft2 scipy.fft.ifftn scipy.fft.rfft
 scipy.fft.rfft2 scipy.fft.rfftn scipy.fft.irfft scipy.fft.irfft2 scipy.fft.irfftn scipy.fft.dct
 scipy.fft.idct scipy.fft.dst scipy.fft.idst scipy.fft.dctn scipy.fft.idctn scipy.fft.fftfreq
@@ -131,6 +133,20 @@ COMPILER_OPTIONS: Final = frozenset({"parallel", "fastmath", "nogil", "boundsche
 
 MARKS: Final = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
 """Decorators that change nothing."""
+
+OPERATORS: Final = frozenset(
+    f"__{name}__"
+    for name in (
+        *("init", "call", "len", "getitem", "setitem", "iter", "next", "contains", "bool"),
+        *("neg", "abs", "add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
+        *("radd", "rsub", "rmul", "rtruediv", "iadd", "isub", "imul", "itruediv"),
+        *("eq", "ne", "lt", "le", "gt", "ge"),
+    )
+)
+"""Methods that a class of the file may define; none may be asked for by its name."""
+
+OF_CLASSES: Final = frozenset({"property", "staticmethod", "classmethod"})
+"""Decorators of methods."""
 
 UFUNC_METHODS: Final = frozenset({"accumulate", "at", "outer", "reduce", "reduceat"})
 
