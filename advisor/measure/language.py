@@ -9,19 +9,28 @@ text and line. Nothing of the text is executed.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 from advisor.frontend.syntax.guard import check_parseable
 from advisor.measure import pure
 from advisor.measure.carried import assigned_names, carried_names, stored_arrays
-from advisor.measure.command_line import CommandLine, read_command_line
+from advisor.measure.names import Names, names_of
+from advisor.measure.trees import (
+    CLOCK,
+    assigned_broke,
+    clock_call,
+    handed,
+    is_short,
+    kind_of,
+    own_statements,
+    parameters,
+    root_name,
+    run_by,
+)
 from advisor.source import ParseProblem
 
-CLOCK: Final = "clock"
 _LONGEST_SHOWN = 60
-_FEW = 16
 
 
 class Refused(Exception):
@@ -73,8 +82,8 @@ def sampled_function(path: str, source: str, name: str) -> Sampled:
     ParseProblem
         The text does not parse.
     """
-    writer = _Writer(_parsed(path, source), source)
-    function = writer.functions.get(name)
+    writer = _Writer(names_of(_parsed(path, source), {}), source)
+    function = writer.known.functions.get(name)
     if not isinstance(function, ast.FunctionDef):
         raise Refused(1, f"there is no function `{name}` at the top of the file")
     entry = writer.function(name, marked=True)
@@ -87,8 +96,8 @@ def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sa
 
     What the file assigns to the names of `sizes` at its top is replaced; raises as above.
     """
-    writer = _Writer(_parsed(path, source), source, sizes)
-    body = writer.block(writer.statements, marked=True)
+    writer = _Writer(names_of(_parsed(path, source), sizes), source, sizes)
+    body = writer.block(writer.known.statements, marked=True)
     if not body:
         raise Refused(1, "nothing in it runs: it defines what other files call")
     # functions are read when they are called, and written before
@@ -104,77 +113,19 @@ def _parsed(path: str, source: str) -> ast.Module:
         raise ParseProblem(path, line, 0, f"this is no Python: {error}") from error
 
 
-def _parameters(arguments: ast.arguments) -> list[ast.arg]:
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
-
-
-def _kind_of(annotation: ast.expr | None) -> str:
-    return "int" if annotation is not None and ast.unparse(annotation) == "int" else "float"
-
-
-def _is_main(test: ast.expr) -> bool:
-    return ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
-
-
 @dataclass(slots=True)
 class _Writer:
-    tree: ast.Module
+    known: Names
     source: str
     sizes: Mapping[str, int | float] = field(default_factory=dict)
-    functions: dict[str, ast.FunctionDef | ast.ClassDef] = field(default_factory=dict)
-    own: frozenset[str] = frozenset()
-    defined: set[str] = field(default_factory=set)
-    statements: list[ast.stmt] = field(default_factory=list)
-    paths: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     made: dict[str, ast.stmt] = field(default_factory=dict)
     modules: set[str] = field(default_factory=set)
     lines: list[int] = field(default_factory=list)
     left_out: list[tuple[int, str]] = field(default_factory=list)
     breaks: list[str] = field(default_factory=list)
-    assigned: set[str] = field(default_factory=set)
     compiled: bool = False
     foreign: dict[str, Refused] = field(default_factory=dict)
-    given: CommandLine = field(default_factory=CommandLine)
-
-    def __post_init__(self) -> None:
-        for statement in self.tree.body:
-            match statement:
-                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                    self.functions[name] = statement
-                case ast.If(test=test, body=body) if _is_main(test):
-                    self.statements += body
-                case _:
-                    self.statements.append(statement)
-        self.given = read_command_line(self.tree, self.sizes)
-        self.own = frozenset(_own_members(self.tree))
-        for node in ast.walk(self.tree):
-            match node:
-                case ast.Import(names=names):
-                    for one in names:
-                        name = one.asname or one.name.partition(".")[0]
-                        self._imported(name, one.name if one.asname else name)
-                case ast.ImportFrom(module=module, names=names, level=0):
-                    for one in names:
-                        self._imported(one.asname or one.name, f"{module}.{one.name}")
-                case _:
-                    pass
-        for node in ast.walk(self.tree):
-            match node:
-                case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
-                    self.assigned.add(name)
-                case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                    self.defined.add(name)
-                    if name not in self.functions:
-                        self.assigned.add(name)
-                case _:
-                    pass
-        # a name that is also assigned is not what was imported
-        for name in self.assigned | set(self.functions):
-            self.paths.pop(name, None)
-
-    def _imported(self, name: str, path: str) -> None:
-        self.paths[name] = path if self.paths.get(name, path) == path else "?"
 
     # what comes out
 
@@ -182,7 +133,7 @@ class _Writer:
         self, body: Iterable[ast.stmt], entry: str | None, function: ast.FunctionDef | None
     ) -> Sampled:
         module = ast.fix_missing_locations(ast.Module(list(body), []))
-        given = _parameters(function.args) if function is not None else []
+        given = parameters(function.args) if function is not None else []
         bound = len(function.args.defaults) if function is not None else 0
         lacking = given[: len(given) - bound] if bound else given
         return Sampled(
@@ -190,7 +141,7 @@ class _Writer:
             tuple(sorted(self.modules)),
             entry,
             {one.arg: self.name(one.arg) for one in given},
-            {one.arg: _kind_of(one.annotation) for one in lacking},
+            {one.arg: kind_of(one.annotation) for one in lacking},
             tuple(self.lines),
             tuple(self.left_out),
         )
@@ -217,12 +168,12 @@ class _Writer:
         used = {
             node.id
             for name in list(self.made)
-            for part in _run_by(self.functions[name])
+            for part in run_by(self.known.functions[name])
             for node in ast.walk(part)
             if isinstance(node, ast.Name)
         }
         found: list[ast.stmt] = []
-        for statement in reversed(self.statements):
+        for statement in reversed(self.known.statements):
             assigned = isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign)
             names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
             stored = {
@@ -239,7 +190,7 @@ class _Writer:
         """Write a function of the file; return its name."""
         written = self.name(name)
         if name not in self.made:
-            node = self.functions[name]
+            node = self.known.functions[name]
             self.made[name] = ast.Pass()  # it may call itself
             if isinstance(node, ast.ClassDef):
                 made = self.class_(node, written)
@@ -287,7 +238,7 @@ class _Writer:
     def decorator(self, node: ast.expr) -> list[ast.expr]:
         """Return what compiles a function, nothing for marks."""
         words = node.keywords if isinstance(node, ast.Call) else []
-        path = self.path(node.func if isinstance(node, ast.Call) else node)
+        path = self.known.path(node.func if isinstance(node, ast.Call) else node)
         if path in pure.MARKS:
             return []
         if path is None and isinstance(node, ast.Name) and node.id in pure.OF_CLASSES:
@@ -325,7 +276,7 @@ class _Writer:
         made: list[ast.stmt] = []
         for node in body:
             before = len(self.lines)
-            mark = [_call("mark", self.place(node))] if marked else []
+            mark = [clock_call("mark", self.place(node))] if marked else []
             try:
                 found = self.statement(node)
             except Refused as refused:
@@ -347,17 +298,17 @@ class _Writer:
         """
         match node:
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as whole]):
-                root = _root(whole)
+                root = root_name(whole)
             case ast.Expr(value=ast.Tuple(elts=parts)):
                 return all(self._is_foreign(ast.Expr(part)) for part in parts)
             case ast.Expr(value=value) | ast.Assign(value=value):
-                root = _root(value)
+                root = root_name(value)
             case _:
                 return False
-        path = self.paths.get(root)
+        path = self.known.paths.get(root)
         if path is not None:
             return path.partition(".")[0] not in ("numpy", "scipy")
-        own = root in self.functions or root in self.assigned
+        own = root in self.known.functions or root in self.known.assigned
         known = not root or own or root in pure.BUILTINS
         return root in self.foreign or not known
 
@@ -370,7 +321,7 @@ class _Writer:
                 return []  # what is used of it is looked at where it is
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 return []
-            case ast.FunctionDef() | ast.ClassDef() if node in self.tree.body:
+            case ast.FunctionDef() | ast.ClassDef() if node in self.known.functions.values():
                 return []
             case ast.FunctionDef(name=name):
                 return [self.definition(node, self.name(name))]
@@ -378,7 +329,7 @@ class _Writer:
                 return [ast.Global([self.name(name) for name in names])]
             case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
                 return []
-            case ast.Assign() | ast.Expr() if self.given.is_setting_up(node):
+            case ast.Assign() | ast.Expr() if self.known.given.is_setting_up(node):
                 return []
             case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
@@ -411,11 +362,11 @@ class _Writer:
                 self.breaks.pop()
                 if self.compiled:
                     return [ast.While(self.expression(test), inside, [])]
-                inside.insert(0, _call("trip", number))
-                return [_call("enter", number), ast.While(self.expression(test), inside, [])]
+                inside.insert(0, clock_call("trip", number))
+                return [clock_call("enter", number), ast.While(self.expression(test), inside, [])]
             case ast.Break():
                 name = self.breaks[-1] if self.breaks else ""
-                told = [_assigned_broke(name)] if name else []
+                told = [assigned_broke(name)] if name else []
                 return [*told, ast.Break()]
             case ast.Continue():
                 return [ast.Continue()]
@@ -424,18 +375,18 @@ class _Writer:
             case ast.Delete(targets=targets) if all(isinstance(t, ast.Name) for t in targets):
                 return [ast.Delete([self.target(one, ast.Del()) for one in targets])]
             case ast.With(items=[ast.withitem(context_expr=ast.Call() as call)], body=body) if (
-                self.path(call.func) == "numpy.errstate"
+                self.known.path(call.func) == "numpy.errstate"
             ):
                 return self.inner(body)
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is not sampled")
 
     def _is_given(self, name: str, node: ast.stmt) -> bool:
-        return name in self.sizes and node in self.statements
+        return name in self.sizes and node in self.known.statements
 
     def loop(self, node: ast.For) -> list[ast.stmt]:
         """Write a loop whose iterations come in parts that the clock chooses."""
-        if self.compiled or _is_short(node.iter):
+        if self.compiled or is_short(node.iter):
             over = self.expression(node.iter)
             target = self.target(node.target)
             self.breaks.append("")
@@ -458,7 +409,7 @@ class _Writer:
         self.breaks.pop()
         names = sorted(self.name(n) for n in carried_names(node))
         ends = any(
-            isinstance(one, ast.Break) for part_ in node.body for one in _own_statements(part_)
+            isinstance(one, ast.Break) for part_ in node.body for one in own_statements(part_)
         )
         made: list[ast.stmt] = [
             ast.Assign(
@@ -471,14 +422,14 @@ class _Writer:
             )
         ]
         within: list[ast.stmt] = [
-            *_handed(name, "carry", names),
+            *handed(name, "carry", names),
             ast.For(target, ast.Name(part), body, []),
         ]
         if ends:
             broke = ast.Attribute(ast.Name(name), "broke")
             within.append(ast.If(broke, [ast.Break()], []))
         made.append(ast.For(ast.Name(part), ast.Name(name), within, []))
-        made += _handed(name, "left", names)
+        made += handed(name, "left", names)
         stored = sorted(self.name(one) for one in stored_arrays(node.body) if one in self.names)
         if stored:
             touched = ast.Attribute(ast.Name(name), "touch")
@@ -493,8 +444,8 @@ class _Writer:
                 return ast.Tuple([self.target(one) for one in parts], ast.Store())
             case ast.Subscript(value=value, slice=index):
                 return ast.Subscript(self.expression(value), self.expression(index), ast.Store())
-            case ast.Attribute(value=value, attr=name) if self.path(value) is None and (
-                name in self.own or name in ("shape", "flat", "real", "imag")
+            case ast.Attribute(value=value, attr=name) if self.known.path(value) is None and (
+                name in self.known.own or name in ("shape", "flat", "real", "imag")
             ):
                 return ast.Attribute(self.expression(value), self.member(node, name), ast.Store())
             case ast.Starred(value=value):
@@ -503,17 +454,6 @@ class _Writer:
                 raise self.refused(node, f"`{self.shown(node)}` is assigned")
 
     # expressions
-
-    def path(self, node: ast.expr) -> str | None:
-        """Return the dotted name of something imported; None for anything else."""
-        match node:
-            case ast.Name(id=name):
-                return self.paths.get(name)
-            case ast.Attribute(value=value, attr=name):
-                base = self.path(value)
-                return None if base is None else f"{base}.{name}"
-            case _:
-                return None
 
     def of_path(self, path: str) -> ast.expr:
         root, *rest = path.split(".")
@@ -540,18 +480,20 @@ class _Writer:
             case ast.Name(id=name):
                 return self.named(node, name)
             case ast.Attribute(value=value, attr=name):
-                path = self.path(node)
+                path = self.known.path(node)
                 if path == "sys.argv":
                     return ast.List([ast.Constant("script")])
-                if isinstance(value, ast.Name) and value.id in self.given.results:
+                if isinstance(value, ast.Name) and value.id in self.known.given.results:
                     return self.option(node, name)
                 if path is not None:
                     known = self._member_of_value(node)
                     return known if known is not None else self.imported(node, path)
                 return ast.Attribute(self.expression(value), self.member(node, name))
             case ast.Call(func=function, args=given, keywords=words):
-                own = (isinstance(function, ast.Name) and function.id in self.defined) or (
-                    isinstance(function, ast.Attribute) and function.attr in self.own - pure.MEMBERS
+                own = (
+                    function.attr in self.known.own - pure.MEMBERS
+                    if isinstance(function, ast.Attribute)
+                    else isinstance(function, ast.Name) and function.id in self.known.defined
                 )
                 named = [self.keyword(one, own=own) for one in words]
                 return ast.Call(self.called(function), many(given), named)
@@ -603,27 +545,27 @@ class _Writer:
         ]
 
     def option(self, node: ast.Attribute, name: str) -> ast.expr:
-        default = self.given.defaults.get(name)
+        default = self.known.given.defaults.get(name)
         if default is None:
             raise self.refused(node, f"`{self.shown(node)}` has no default: pass -D {name}=...")
         return self.expression(default)
 
     def named(self, node: ast.expr, name: str) -> ast.expr:
-        if name in self.paths:
-            return self.imported(node, self.paths[name])
-        if name in self.functions:
+        if name in self.known.paths:
+            return self.imported(node, self.known.paths[name])
+        if name in self.known.functions:
             return ast.Name(self.function(name))
-        if name in pure.BUILTINS and name not in self.assigned:
+        if name in pure.BUILTINS and name not in self.known.assigned:
             return ast.Name(name)
         if name in self.foreign:
             raise self.refused(node, f"`{name}` is not known: {self.foreign[name]}")
-        if name not in self.assigned:
+        if name not in self.known.assigned:
             raise self.refused(node, f"nothing is known of `{name}`")
         return ast.Name(self.name(name))
 
     def _member_of_value(self, node: ast.Attribute) -> ast.expr | None:
         """Return an attribute of a value that a module holds, such as ``np.float64.name``."""
-        base = self.path(node.value)
+        base = self.known.path(node.value)
         if base is None or base not in pure.CALLS | pure.VALUES:
             return None
         if node.attr in pure.UFUNC_METHODS:
@@ -631,7 +573,7 @@ class _Writer:
         return ast.Attribute(self.of_path(base), self.member(node, node.attr))
 
     def called(self, function: ast.expr) -> ast.expr:
-        path = self.path(function)
+        path = self.known.path(function)
         if path is not None:
             return self.imported(function, path, called=True)
         match function:
@@ -645,7 +587,7 @@ class _Writer:
                 raise self.refused(function, f"`{self.shown(function)}` is called")
 
     def member(self, node: ast.AST, name: str) -> str:
-        if name in self.own and name not in pure.MEMBERS:
+        if name in self.known.own and name not in pure.MEMBERS:
             # never the name of what an array has
             return f"own_{name}"
         if name not in pure.MEMBERS:
@@ -657,75 +599,3 @@ class _Writer:
             raise self.refused(word.value, "`**` is not known before it runs")
         # parameters of functions of the file are renamed with it
         return ast.keyword(self.name(word.arg) if own else word.arg, self.expression(word.value))
-
-
-def _run_by(function: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.AST]:
-    """Yield the parts of a function that run: no annotations, no decorators."""
-    yield from function.body
-    if isinstance(function, ast.ClassDef):
-        return
-    yield from function.args.defaults
-    yield from (one for one in function.args.kw_defaults if one is not None)
-
-
-def _own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
-    """Yield a statement and those in it that belong to the same loop."""
-    yield node
-    if isinstance(node, ast.If | ast.With):
-        for part in (*node.body, *getattr(node, "orelse", ())):
-            yield from _own_statements(part)
-
-
-def _own_members(tree: ast.Module) -> Iterator[str]:
-    """Yield what classes of a file define, and what their methods set."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.ClassDef):
-            continue
-        for part in ast.walk(node):
-            match part:
-                case ast.FunctionDef(name=name) if not name.startswith("__"):
-                    yield name
-                case ast.Attribute(attr=name, ctx=ast.Store()) if not name.startswith("__"):
-                    yield name
-                case ast.Name(id=name, ctx=ast.Store()) if not name.startswith("__"):
-                    yield name
-                case _:
-                    pass
-
-
-def _root(node: ast.expr) -> str:
-    """Return the name that a chain of calls, attributes and subscripts begins with."""
-    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
-        node = node.func if isinstance(node, ast.Call) else node.value
-    return node.id if isinstance(node, ast.Name) else ""
-
-
-def _is_short(over: ast.expr) -> bool:
-    """Whether a loop runs a few times that the text tells: it is part of what is around it."""
-    match over:
-        case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]):
-            values = [b.value for b in bounds if isinstance(b, ast.Constant)]
-            whole = [v for v in values if isinstance(v, int)]
-            if not whole or len(whole) != len(bounds) or whole[2:] == [0]:
-                return False
-            return len(range(*whole)) <= _FEW
-        case _:
-            return False
-
-
-def _handed(loop: str, method: str, names: Sequence[str]) -> list[ast.stmt]:
-    """Return ``v1, v2 = loop.method(v1, v2)``."""
-    if not names:
-        return []
-    values = ast.Tuple([ast.Name(one) for one in names])
-    function = ast.Attribute(ast.Name(loop), method)
-    return [ast.Assign([values], ast.Call(function, list(values.elts), []))]
-
-
-def _assigned_broke(name: str) -> ast.stmt:
-    return ast.Assign([ast.Attribute(ast.Name(name), "broke", ast.Store())], ast.Constant(True))
-
-
-def _call(method: str, *given: int) -> ast.stmt:
-    function = ast.Attribute(ast.Name(CLOCK), method)
-    return ast.Expr(ast.Call(function, [ast.Constant(one) for one in given], []))

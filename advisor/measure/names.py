@@ -1,0 +1,89 @@
+"""What the names of a file mean: modules, functions and classes, values."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from advisor.measure.command_line import CommandLine, read_command_line
+from advisor.measure.trees import is_main, own_members
+
+
+@dataclass(slots=True)
+class Names:
+    """The names of a file.
+
+    Attributes
+    ----------
+    functions : dict of str to FunctionDef or ClassDef
+        Those at its top.
+    defined : set of str
+        Functions and classes anywhere in it.
+    statements : list of stmt
+        What runs when it is a script.
+    paths : dict of str to str
+        Dotted names of what is imported, by the names that stand for it.
+    assigned : set of str
+        Names that stand for values.
+    own : frozenset of str
+        What classes of the file have.
+    given : CommandLine
+    """
+
+    functions: dict[str, ast.FunctionDef | ast.ClassDef] = field(default_factory=dict)
+    defined: set[str] = field(default_factory=set)
+    statements: list[ast.stmt] = field(default_factory=list)
+    paths: dict[str, str] = field(default_factory=dict)
+    assigned: set[str] = field(default_factory=set)
+    own: frozenset[str] = frozenset()
+    given: CommandLine = field(default_factory=CommandLine)
+
+    def path(self, node: ast.expr) -> str | None:
+        """Return the dotted name of something imported; None for anything else."""
+        match node:
+            case ast.Name(id=name):
+                return self.paths.get(name)
+            case ast.Attribute(value=value, attr=name):
+                base = self.path(value)
+                return None if base is None else f"{base}.{name}"
+            case _:
+                return None
+
+
+def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
+    """Return what the names of a file mean; `sizes` are given on its command line."""
+    found = Names(own=frozenset(own_members(tree)), given=read_command_line(tree, sizes))
+    for statement in tree.body:
+        match statement:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.functions[name] = statement
+            case ast.If(test=test, body=body) if is_main(test):
+                found.statements += body
+            case _:
+                found.statements.append(statement)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                for one in names:
+                    name = one.asname or one.name.partition(".")[0]
+                    _import(found, name, one.name if one.asname else name)
+            case ast.ImportFrom(module=module, names=names, level=0):
+                for one in names:
+                    _import(found, one.asname or one.name, f"{module}.{one.name}")
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()) | ast.arg(arg=name):
+                found.assigned.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                found.defined.add(name)
+                if name not in found.functions:
+                    found.assigned.add(name)
+            case _:
+                pass
+    # a name that is also assigned is not what was imported
+    for name in found.assigned | set(found.functions):
+        found.paths.pop(name, None)
+    return found
+
+
+def _import(found: Names, name: str, path: str) -> None:
+    found.paths[name] = path if found.paths.get(name, path) == path else "?"
