@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from advisor.finding import (
@@ -17,18 +18,12 @@ from advisor.finding import (
 )
 from advisor.frontend.beside import may_be_given_communicator
 from advisor.frontend.syntax import prefilter
+from advisor.steps import step
 from advisor.unread import coverage_of, unsupported
 
 if TYPE_CHECKING:
     from advisor.ir.kernel import Kernel
-    from advisor.ir.spmd.program import Program
     from advisor.observed import Seen, SeenMessages
-
-ReadProgram = Callable[[str, str], "Program | None"]
-"""Path and text to program; raises as the front end's own reader does."""
-
-ReadCalls = Callable[[str, str, Mapping[str, int | float], Mapping[str, str]], "tuple[Seen, ...]"]
-"""Likewise to what calls tell."""
 
 PLAIN_GAIN = REPORTED_FROM
 """Predicted speed-up from which on a finding is reported."""
@@ -129,17 +124,8 @@ def may_call_compiled(source: str) -> bool:
     return prefilter.may_call_compiled(source)
 
 
-def seen_functions(
-    path: str, source: str, options: Options, read: ReadCalls | None = None
-) -> tuple[Seen, ...]:
+def seen_functions(path: str, source: str, options: Options) -> tuple[Seen, ...]:
     """Return what runs showed of a file's functions, and of others what its own calls tell.
-
-    Parameters
-    ----------
-    path, source : str
-    options : Options
-    read : callable or None
-        How the calls are read, where not from the text alone.
 
     Raises
     ------
@@ -151,11 +137,7 @@ def seen_functions(
     from advisor.frontend.spmd.called import called
 
     shown = frozenset(seen.function for seen in options.observed)
-    given = options.sizes, options.size_origins
-    if read is None:
-        found = called(path, source, given=given[0], given_by=given[1])
-    else:
-        found = read(path, source, *given)
+    found = called(path, source, options.sizes, options.size_origins)
     return (*options.observed, *(seen for seen in found if seen.function not in shown))
 
 
@@ -167,8 +149,17 @@ def needs_decoding(data: bytes, path: str) -> bool:
     return prefilter.may_send(words) and may_be_given_communicator(path, data, words)
 
 
-def check_source(path: str, source: str, options: Options) -> FileResult:
+def check_source(
+    path: str, source: str, options: Options, rank: RankKernel | None = None
+) -> FileResult:
     """Return the findings of one file, what saves most first.
+
+    Parameters
+    ----------
+    path, source : str
+    options : Options
+    rank : callable or None
+        What is to be said of a kernel, where some is known already.
 
     Raises
     ------
@@ -185,7 +176,7 @@ def check_source(path: str, source: str, options: Options) -> FileResult:
 
     with deep_nesting_refused(path):
         kernels = read_kernels(path, source, seen_functions(path, source, options))
-        of_kernels = rank_kernels(path, kernels, options)
+        of_kernels = rank_kernels(path, kernels, options, rank or rank_kernel)
         of_program = rank_program_in(path, source, options)
         return tell(of_kernels.and_also(of_program), source, options)
 
@@ -225,30 +216,9 @@ class Ranked:
             self.coverage.and_also(other.coverage),
         )
 
-    def completed(self) -> Ranked:
-        """Return this with what was left for later.
 
-        Raises
-        ------
-        Overtaken
-            Nobody wants to know any more.
-        """
-        found = (search() for search in self.later)
-        more = tuple(remark for remark in found if remark is not None)
-        return replace(self, remarks=tuple(dict.fromkeys((*self.remarks, *more))), later=())
-
-
-def rank_program_in(
-    path: str, source: str, options: Options, read: ReadProgram | None = None
-) -> Ranked:
+def rank_program_in(path: str, source: str, options: Options) -> Ranked:
     """Return what is to be said of the SPMD program in a file, should there be one.
-
-    Parameters
-    ----------
-    path, source : str
-    options : Options
-    read : callable or None
-        How the program is read, where not from the text alone.
 
     Raises
     ------
@@ -271,13 +241,13 @@ def rank_program_in(
     from advisor.ranking.seen_messages import as_observed
     from costdb.machines import load_machine
 
-    program = read_program(path, source) if read is None else read(path, source)
+    program = read_program(path, source)
     if program is None:
         return nothing
     program = as_observed(program, options.messages)
     machine = load_machine(options.machine or "")
     sizes = bind_program(program, options.sizes, options.size_origins)
-    ranked = rank_program(program, machine, sizes, wanted, options.reports)
+    ranked = rank_program(program, machine, sizes, wanted, options.reports, details=options.details)
     names = frozenset({RANKS, *program.sizes})
     return Ranked(
         path,
@@ -289,8 +259,22 @@ def rank_program_in(
     )
 
 
-def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Ranked:
-    """Return what is to be said of kernels, one after another.
+RankKernel = Callable[[str, "Kernel", Options], Ranked]
+"""Path, kernel and options to what is to be said; raises as :func:`rank_kernel` does."""
+
+
+def rank_kernels(
+    path: str, kernels: Iterable[Kernel], options: Options, rank: RankKernel
+) -> Ranked:
+    """Return what is to be said of kernels, one after another."""
+    told = reduce(
+        Ranked.and_also, (rank(path, kernel, options) for kernel in kernels), Ranked(path, (), ())
+    )
+    return replace(told, findings=_once(told.findings), remarks=tuple(dict.fromkeys(told.remarks)))
+
+
+def rank_kernel(path: str, kernel: Kernel, options: Options) -> Ranked:
+    """Return what is to be said of a kernel.
 
     Raises
     ------
@@ -304,41 +288,28 @@ def rank_kernels(path: str, kernels: Iterable[Kernel], options: Options) -> Rank
     from advisor.transform_registry import transforms
     from costdb.machines import load_machine
 
+    step()
     machine = load_machine(options.machine or "")
-    wanted = tuple(t for t in transforms() if _is_wanted(t.code, options))
-    findings: list[Finding] = []
-    remarks: list[Remark] = []
-    untold: list[Untold] = []
-    later: list[Callable[[], Remark | None]] = []
-    names: frozenset[str] = frozenset()
-    coverage = NOTHING_SEEN
-    for kernel in kernels:
-        names |= bindable(kernel)
-        sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
-        ranked = rank(
-            path,
-            kernel,
-            machine,
-            sizes,
-            wanted,
-            options.reports,
-            details=options.details,
-            plans=options.plans,
-        )
-        findings += ranked.findings
-        if kernel.asked or ranked.findings:
-            remarks += ranked.remarks
-            later += [] if ranked.later is None else [ranked.later]
-        untold += ranked.untold
-        coverage = coverage.and_also(ranked.coverage)
+    sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
+    ranked = rank(
+        path,
+        kernel,
+        machine,
+        sizes,
+        tuple(t for t in transforms() if _is_wanted(t.code, options)),
+        options.reports,
+        details=options.details,
+        plans=options.plans,
+    )
+    told = kernel.asked or bool(ranked.findings)
     return Ranked(
         path,
-        _once(findings),
-        tuple(dict.fromkeys(remarks)),
-        tuple(untold),
-        tuple(later),
-        names,
-        coverage,
+        tuple(ranked.findings),
+        tuple(ranked.remarks) if told else (),
+        tuple(ranked.untold),
+        (ranked.later,) if told and ranked.later is not None else (),
+        bindable(kernel),
+        ranked.coverage,
     )
 
 

@@ -6,9 +6,8 @@ whether each row and each promotion is right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import Final, Literal
 
 from advisor.dtypes import Kind, dtype_of
@@ -159,14 +158,15 @@ def strong(dtype: str) -> str:
     return _STRONG.get(dtype, dtype)
 
 
-def result_dtype(name: str, operands: Sequence[str]) -> str | None:
+@cache
+def result_dtype(name: str, operands: tuple[str, ...]) -> str | None:
     """Return the element type that an elementwise function gives.
 
     Parameters
     ----------
     name : str
         One of the names that `ELEMENTWISE` gives.
-    operands : sequence of str
+    operands : tuple of str
         Their types; of ``where`` without its condition.
 
     Returns

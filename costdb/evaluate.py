@@ -25,6 +25,7 @@ from costdb.multilinear import (
     greatest_quotient,
     reduce_price,
     search,
+    settled,
 )
 from costdb.quantity import Provenance, Quantity
 from costdb.repetition import with_repetition
@@ -156,6 +157,7 @@ def _compare_known(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
 
 
 def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:
+    above, below = settled(above, box), settled(below, box)
     mid = _quotient(above, below, {name: interval.mid for name, interval in box.items()})
     if _positive_multilinear(above, box) and _positive_multilinear(below, box):
         greatest = greatest_quotient(above, below, box)

@@ -122,10 +122,8 @@ def extremes(price: Reduced, box: Box) -> Interval:
     names = sorted(price.coefficients)
     mid = price.at({name: box[name].mid for name in names})
     low = high = mid
+    price = settled(price, box)
     fixed = _multipliers((price,)) if isinstance(price, Multilinear) else None
-    if isinstance(price, Multilinear) and fixed is None:
-        price = price.given(_settled(price, box))
-        fixed = _multipliers((price,))
     if fixed is None or isinstance(price, General):
         low = -search(lambda point: -price.at(point), names, box)
         return Interval(low, mid, search(price.at, names, box))
@@ -137,14 +135,11 @@ def extremes(price: Reduced, box: Box) -> Interval:
 
 
 def greatest_quotient(above: Multilinear, below: Multilinear, box: Box) -> float | None:
-    """Return the greatest value of ``above / below`` over `box`, where `below` is positive.
+    """Return the greatest ``above / below`` over `box` of settled prices, `below` being positive.
 
     None when too many coefficients multiply others for the corners to be tried.
     """
     fixed = _multipliers((above, below))
-    if fixed is None:
-        above, below = (price.given(_settled(price, box)) for price in (above, below))
-        fixed = _multipliers((above, below))
     if fixed is None:
         return None
     return max(
@@ -187,9 +182,12 @@ def _ascend(
     return best
 
 
-def _settled(price: Multilinear, box: Box) -> Point:
-    """Return the coefficients that have one value: they leave fewer corners to try."""
-    return {name: box[name].mid for name in price.coefficients if box[name].low == box[name].high}
+def settled(price: Reduced, box: Box) -> Reduced:
+    """Return a price without the coefficients that have one value, which leaves fewer corners."""
+    if isinstance(price, General):
+        return price
+    fixed = {name: box[name].mid for name in price.coefficients if box[name].low == box[name].high}
+    return price.given(fixed) if fixed else price
 
 
 def _multipliers(prices: Sequence[Multilinear]) -> Names | None:

@@ -328,7 +328,7 @@ def price_known(process: Process, machine: Machine, *, closed: bool = True) -> K
             price = Priced(num(0), omitted=(Omission(0, work.label, price.what),))
         prices[work] = price
     return Known(
-        _time(process, prices, total_over if closed else added_over),
+        _time(process, prices, closed, closed),
         coefficients=merge_coefficients([price.coefficients for price in prices.values()]),
         repeats=repeats_of(prices, machine),
         omitted=tuple(dict.fromkeys(one for price in prices.values() for one in price.omitted)),
@@ -377,24 +377,40 @@ def _leaves(process: Process) -> Iterator[Work]:
             pass
 
 
-def _time(process: Process, prices: Mapping[Work, Priced], total: Over) -> Expr:
-    # Without anything side by side, times simply add up, which needs no compiler.
+def _time(process: Process, prices: Mapping[Work, Priced], closed: bool, inner: bool) -> Expr:
+    # Without anything side by side, times simply add up, which needs no compiler; nor does the
+    # longest of several that share nothing, where no closed form is asked for.
     match process:
         case Leaf(work):
             return prices[work].microseconds
         case Delay(microseconds):
             return microseconds
         case Sequential(parts):
-            return add([_time(part, prices, total) for part in parts])
+            return add([_time(part, prices, closed, inner) for part in parts])
         case SeqLoop(variable, low, high, body):
-            return total(variable, low, high, _time(body, prices, total_over))
+            total = total_over if inner else added_over
+            return total(variable, low, high, _time(body, prices, closed, True))
         case Branch(condition, then, orelse):
-            taken = when(condition, _time(then, prices, total))
-            return taken + when(opposite(condition), _time(orelse, prices, total))
+            taken = when(condition, _time(then, prices, closed, inner))
+            return taken + when(opposite(condition), _time(orelse, prices, closed, inner))
+        case Parallel(parts) if parts and not closed and not _is_contended(process):
+            return maximum(*[_time(part, prices, closed, True) for part in parts])
         case Parallel() | ParLoop() | Use():
             from costdb.process.compile import compile_process
 
             return compile_process(process, lambda work: prices[work].microseconds).T
+
+
+def _is_contended(process: Process) -> bool:
+    """Return whether parts may wait for one another at a resource."""
+    match process:
+        case Sequential(parts) | Parallel(parts):
+            return any(map(_is_contended, parts))
+        case SeqLoop(body=body) | ParLoop(body=body):
+            return _is_contended(body)
+        case Branch(_, then, orelse):
+            return _is_contended(then) or _is_contended(orelse)
+    return isinstance(process, Use)
 
 
 def _parts(process: Process, prices: Mapping[Work, Priced], total: Over) -> Parts:

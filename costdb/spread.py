@@ -106,11 +106,10 @@ def spread(price: Reduced, box: Box, independent: Iterable[str]) -> Interval:
     if len(alone) < 2:
         return extremes(price, box)
     calm = _at_middle(box, alone)
-    centre = extremes(_given(price, calm, alone), calm)
+    centre = extremes(price, calm)
     below = above = 0.0
     for name in alone:
-        others = [one for one in alone if one != name]
-        moved = extremes(_given(price, calm, others), {**calm, name: box[name]})
+        moved = extremes(price, {**calm, name: box[name]})
         below += (centre.low - moved.low) ** 2
         above += (moved.high - centre.high) ** 2
     return Interval(centre.low - math.sqrt(below), centre.mid, centre.high + math.sqrt(above))
@@ -147,10 +146,3 @@ def _at_middle(box: Box, names: Iterable[str]) -> Box:
         **box,
         **{name: Interval(box[name].mid, box[name].mid, box[name].mid) for name in names},
     }
-
-
-def _given(price: Reduced, box: Box, names: Iterable[str]) -> Reduced:
-    # fewer coefficients that multiply others leave fewer corners to try
-    if isinstance(price, Multilinear):
-        return price.given({name: box[name].mid for name in names})
-    return price

@@ -185,6 +185,7 @@ def _kernel(
             comments=tuple(s for s in comments if span_of(node).contains(s)),
             decorators=decorators,
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
+            whole=(function.first_line, last_line),
         ),
         asked=seen is None or seen.source != "text",
         general=lambda dtype: _kernel(

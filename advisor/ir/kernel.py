@@ -115,6 +115,8 @@ class SourceContext:
         One level of indentation.
     shared : frozenset of Span
         Parts of declarations that other kernels of the file use too.
+    whole : tuple of int
+        The first and the last line of the kernel, with what stands above ``def`` for it.
     """
 
     source: str
@@ -127,6 +129,7 @@ class SourceContext:
     decorators: tuple[str, ...] = ()
     shared: frozenset[Span] = frozenset()
     keeps_bits: bool = False
+    whole: tuple[int, int] = (1, 0)
 
     @property
     def lines(self) -> list[str]:

@@ -157,7 +157,7 @@ def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:
         extents = _broadcast(extents, part.extents)
     # a condition chooses between operands, it is none of them
     chosen = parts[1:] if operation == "where" else parts
-    dtype = result_dtype(operation, [part.dtype for part in chosen])
+    dtype = result_dtype(operation, tuple([part.dtype for part in chosen]))
     if dtype is None:
         raise ShapeConflict(f"`{operation}` of element types that NumPy or its releases differ on")
     return ArrayType(dtype, extents)

@@ -13,7 +13,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -67,6 +67,10 @@ People leave ten times as long between keys; so short a pause is no part of what
 A change overtakes an analysis, which ends at its next step; what it found is dropped.
 """
 
+SEARCH_AFTER_S = 0.2
+"""A search begins when its text was left alone for so long after its answer: who types on does not
+wait for its next step."""
+
 REST_S = 1.0
 """After so long without anything to do there is time for what would keep somebody waiting."""
 
@@ -114,7 +118,7 @@ class OpenFile:
     path: str
     document: Document
     due: float = 0.0
-    """When to analyse it."""
+    """When to analyse it, or to search."""
     pause_at: float = 0.0
     """From when on it will have been left alone for long enough."""
     answer: Answer | None = None
@@ -124,6 +128,8 @@ class OpenFile:
     task: asyncio.Task[None] | None = None
     stamp: int = 0
     """Changes with every change of text or settings."""
+    touched: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when `due` may have come nearer."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is another answer, or none will ever come."""
 
@@ -185,9 +191,9 @@ class Analyses:
         file.document.version = version
         now = asyncio.get_running_loop().time()
         pause_at = now + self.debounce_s
-        file.due = now if now >= file.pause_at else pause_at
+        due = now if now >= file.pause_at else pause_at
         file.pause_at = pause_at
-        self._touch(file)
+        self._touch(file, due)
 
     def close(self, uri: str) -> bool:
         """Forget a file; return whether it was there."""
@@ -278,11 +284,13 @@ class Analyses:
             future = asyncio.get_running_loop().run_in_executor(self._worker, self.rest)
             future.add_done_callback(_log_error)
 
-    def _touch(self, file: OpenFile) -> None:
+    def _touch(self, file: OpenFile, due: float = 0.0) -> None:
         if self._resting is not None:
             self._resting.cancel()
         file.stamp += 1
         file.answer = None
+        file.due = due
+        file.touched.set()
         self._start(file)
 
     def _start(self, file: OpenFile) -> None:
@@ -297,8 +305,10 @@ class Analyses:
                 await self.ready.wait()
                 first, stamp, text = file.answer is None, file.stamp, file.document.text
                 pause = file.due - loop.time()
-                if first and pause > 0:
-                    await asyncio.sleep(pause)
+                if pause > 0:
+                    file.touched.clear()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(file.touched.wait(), pause)
                     continue
                 future = loop.run_in_executor(
                     self._worker, self._analysed, file, stamp, text, first
@@ -331,6 +341,7 @@ class Analyses:
         before = file.answer
         if before is None:
             file.answer = self._answer(file, analysis)
+            file.due = asyncio.get_running_loop().time() + SEARCH_AFTER_S
         else:
             found = self._answer(file, analysis) if analysis.understood else before
             same = (found.findings, found.remarks) == (before.findings, before.remarks)

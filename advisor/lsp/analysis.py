@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from advisor import engine
 from advisor.edits import apply_edits, split_lines
-from advisor.engine import FileResult, Options
+from advisor.engine import Options, RankKernel
 from advisor.finding import Applicability, Finding, Remark
 from advisor.report.rows import headline
 from advisor.source import Edit, ParseProblem, SourceProblem, Span
@@ -117,10 +117,6 @@ def _asked(kind: str, only: Sequence[str] | None) -> bool:
     )
 
 
-Check = Callable[[str, str, Options], FileResult]
-Detailed = Callable[[str, str, Options, Finding], Finding]
-
-
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """What one text gave.
@@ -154,10 +150,8 @@ class Analysis:
         return isinstance(self.problem, ParseProblem)
 
 
-def analyse(
-    path: str, source: str, options: Options, check: Check = engine.check_source
-) -> Analysis:
-    """Return what there is to say about a text, as `check` finds it."""
+def analyse(path: str, source: str, options: Options, rank: RankKernel | None = None) -> Analysis:
+    """Return what ``advise`` says of a file with this text."""
     from costdb.machines import MachineError
 
     if not options.observed and not engine.needs_reading(source, path):
@@ -165,7 +159,7 @@ def analyse(
     if not _is_text(source):
         return Analysis(problem=ParseProblem(path, 1, 0, "holds half of a character"))
     try:
-        result = check(path, source, options)
+        result = engine.check_source(path, source, options, rank)
     except SourceProblem as problem:
         return Analysis(problem=problem)
     except (MachineError, LookupError) as error:
@@ -174,15 +168,16 @@ def analyse(
 
 
 def with_details(
-    path: str, source: str, options: Options, findings: Iterable[Finding], detailed: Detailed
+    path: str, source: str, options: Options, findings: Iterable[Finding]
 ) -> list[Finding]:
-    """Return findings of a text with all that they rest on, as `detailed` finds it."""
+    """Return findings of a text, which may have moved since, with all that they rest on."""
     found = list(findings)
-    try:
-        return [detailed(path, source, options, finding) for finding in found]
-    except SourceProblem:
-        # what the user then sees over them lacks some lines
-        return found
+    codes = tuple(sorted({one.code for one in found}))
+    full = analyse(path, source, replace(options, select=codes, plans=False)).findings
+    known = {(one.fingerprint, one.prediction): one for one in full}
+    # what is not there again is shown as it is: it lacks some lines
+    detailed = (known.get((one.fingerprint, one.prediction), one) for one in found)
+    return [replace(more, span=one.span) for more, one in zip(detailed, found, strict=True)]
 
 
 def rewrite_edits(

@@ -59,7 +59,7 @@ from advisor.lsp.convert import (
     workspace_edit,
 )
 from advisor.lsp.document import Document, Encoding
-from advisor.lsp.memory import KernelMemory
+from advisor.lsp.memo import KernelMemo
 from advisor.lsp.settings import (
     SECTION,
     Chosen,
@@ -106,7 +106,7 @@ class AdviseServer(LanguageServer):
         self.was_shut_down = False
         self._told: set[str] = set()
         self._lookup = OptionsOfFiles(default)
-        self._memory = KernelMemory()
+        self._memo = KernelMemo()
         self.analyses = Analyses(self._analyse, self._complete, self._finished, rest=gc.collect)
         cast(AdviseProtocol, self.protocol).documents = self
         for method, handler, options in (
@@ -214,7 +214,7 @@ class AdviseServer(LanguageServer):
         if options is None:
             return Analysis()
         brief = replace(options, details=False, plans=plans)
-        return analyse(path, source, brief, self._memory.check)
+        return analyse(path, source, brief, self._memo.rank)
 
     def _finished(self, file: OpenFile) -> None:
         answer = file.answer
@@ -269,7 +269,7 @@ class AdviseServer(LanguageServer):
             options = lookup.of(path)
             if options is None:
                 return findings
-            return with_details(path, text, options, findings, self._memory.detailed)
+            return with_details(path, text, options, findings)
 
         detailed = await self.analyses.in_worker(work)
         if file.stamp != stamp:
@@ -427,7 +427,7 @@ class AdviseServer(LanguageServer):
 
     def _recheck(self, *arguments: Any) -> dict[str, Any]:
         """Predict everything anew, as after an edit of a machine's profile."""
-        self._memory = KernelMemory()
+        self._memo = KernelMemo()
         self._restart()
         return self._state()
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
-from advisor.finding import Alternative, Remark
+from advisor.finding import NOTHING_SEEN, Alternative, Remark
 from advisor.ir.spmd.program import RANKS, Program, SizeFact
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.sizes import with_derived
@@ -102,6 +102,8 @@ def rank_program(
     sizes: Sizes,
     transforms: Sequence[ProgramTransform],
     worth: Worth = always,
+    *,
+    details: bool = True,
 ) -> Ranked:
     """Return the findings of a program, what saves most first.
 
@@ -125,7 +127,8 @@ def rank_program(
                 remarks.setdefault(found.message, found)
     judged.sort(key=lambda one: one.finding.order)
     told = frozenset(one.finding.kernel for one in judged)
-    return Ranked(tuple(judged), tuple(remarks.values()), coverage=whole.coverage(told))
+    coverage = whole.coverage(told) if details else NOTHING_SEEN
+    return Ranked(tuple(judged), tuple(remarks.values()), coverage=coverage)
 
 
 def _best(

@@ -448,7 +448,8 @@ def _constant_bounds(region: Region, line_bytes: int, alignment: int) -> Bounds 
     sizes = (*region.counts, *region.pitches_bytes)
     if not all(isinstance(size, Num) for size in sizes):
         return None
-    counts = [int(evaluate(count, {})) for count in region.counts]
+    # a slice that begins behind its end holds nothing
+    counts = [max(0, int(evaluate(count, {}))) for count in region.counts]
     pitches = [int(evaluate(pitch, {})) for pitch in region.pitches_bytes]
     if region.start_bytes is None:
         lower, upper = line_bounds(region.itemsize_bytes, counts, pitches, line_bytes, alignment)

@@ -32,7 +32,7 @@ from costdb.expr import (
 )
 from costdb.expr.functions import Conditional
 from costdb.expr.names import fresh_name, replace_part
-from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul
+from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, add
 from costdb.process.distributions import Occupancy, Steps, Tidy, distribution
 from costdb.process.terms import (
     constant_of,
@@ -138,10 +138,7 @@ class Vector:
 
 def total_of(terms: Iterable[Expr]) -> Expr:
     """Return the sum of `terms`."""
-    result = num(0)
-    for term in terms:
-        result = result + term
-    return result
+    return add(terms)
 
 
 def element_by_sums(entry: Entry, index: Expr) -> Expr:

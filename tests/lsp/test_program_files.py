@@ -11,7 +11,7 @@ from lsprotocol import types
 from advisor.engine import Options, check_source
 from advisor.finding import Finding
 from advisor.report.rows import headline
-from tests.lsp.fuzz.files import PLANNED, PROGRAM
+from tests.lsp.typed_files import PLANNED, PROGRAM
 
 pytestmark = pytest.mark.asyncio
 

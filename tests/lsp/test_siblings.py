@@ -9,9 +9,6 @@ import pytest
 from lsp_session import PATIENCE_S, Session, capabilities, session
 from lsprotocol import types
 
-from advisor.engine import Options, check_source
-from advisor.lsp.memory import KernelMemory
-
 pytestmark = pytest.mark.asyncio
 
 MAIN = """\
@@ -104,12 +101,3 @@ async def test_an_editor_that_asks_is_told_to_ask_again(tmp_path: Path) -> None:
         last = await editor.pulled(first.result_id, uri=main)
         assert isinstance(last, types.RelatedFullDocumentDiagnosticReport) and not last.items
         assert editor.client.diagnostic_refresh_count == count + 1
-
-
-async def test_the_memory_says_what_the_engine_says(tmp_path: Path) -> None:
-    written(tmp_path, MANY)
-    path, options = str(tmp_path / "main.py"), Options("t3e", {}, (), (), None)
-    memory = KernelMemory()
-    for size in (MANY, ONE_MESSAGE):
-        (tmp_path / "config.py").write_text(size)
-        assert memory.check(path, MAIN, options) == check_source(path, MAIN, options)

@@ -12,9 +12,16 @@ from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability, Finding
 from advisor.lsp.abilities import write_pages
-from advisor.lsp.analysis import KINDS, Purpose, analyse, offers, rewrite_edits, suppression_edits
+from advisor.lsp.analysis import (
+    KINDS,
+    Purpose,
+    analyse,
+    offers,
+    rewrite_edits,
+    suppression_edits,
+    with_details,
+)
 from advisor.lsp.convert import hints, hover_markdown, hover_plain, plain, table
-from advisor.lsp.memory import moved_finding
 from advisor.lsp.settings import (
     Chosen,
     OptionsError,
@@ -215,6 +222,17 @@ def test_rewrites_are_made_by_the_engine(finding: Finding) -> None:
     assert rewrite_edits("a.py", changed, OPTIONS, finding) is None
 
 
+def test_what_somebody_looks_at_is_what_the_engine_says_with_all_details(finding: Finding) -> None:
+    (brief,) = analyse("a.py", KERNEL, replace(OPTIONS, details=False)).findings
+    assert brief != finding
+    assert with_details("a.py", KERNEL, OPTIONS, [brief]) == [finding]
+    # where it has moved to since, and where it is gone
+    moved = replace(brief, span=replace(brief.span, end_line=99))
+    (shown,) = with_details("a.py", KERNEL, OPTIONS, [moved])
+    assert shown == replace(finding, span=moved.span)
+    assert with_details("a.py", "", OPTIONS, [brief]) == [brief]
+
+
 def test_what_cannot_be_analysed_is_a_value() -> None:
     assert analyse("a.py", "x = 1", Options(None, {}, (), (), None)).understood
     assert "nowhere" in analyse("a.py", KERNEL, replace(OPTIONS, machine="nowhere")).failure
@@ -241,17 +259,6 @@ def test_a_configuration_file_counts_and_the_editor_goes_over_it(tmp_path: Path)
     assert options.size_origins["N"] == "editor"
     assert options.size_origins["M"] != "editor"
     assert OptionsOfFiles(Settings()).of(str(tmp_path / "old" / "a.py")) is None
-
-
-def test_lines_named_in_texts_move_with_the_finding(finding: Finding) -> None:
-    texts = replace(finding, reason="as on lines 4, 5 and 16, and on line 5; 5 lines of 64 B")
-    moved = moved_finding(texts, lambda line: line + 10 if line > 4 else line)
-    assert moved.reason == "as on lines 4, 15 and 26, and on line 15; 5 lines of 64 B"
-    assert moved.span.start_line == finding.span.start_line + 10
-    assert moved.assumptions[0].origin == "line 21"
-    assert finding.fix is not None
-    assert moved.fix is not None
-    assert moved.fix.edits[0].span.start_line == finding.fix.edits[0].span.start_line + 10
 
 
 def test_rule_pages_are_files(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from advisor.engine import Options, check_source, needs_reading
 from advisor.frontend.beside import may_be_given_communicator, surroundings
 from advisor.frontend.spmd.reader import read_program
 from advisor.frontend.syntax import trees
-from advisor.frontend.syntax.trees import Tree, tree_of
+from advisor.frontend.syntax.parsing import parse
+from advisor.frontend.syntax.trees import tree_of
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Call, Communicate, walk
@@ -242,7 +243,9 @@ def test_a_star_import_hides_what_had_its_names(tmp_path: Path) -> None:
     assert found.sizes[to_text(extents[0])].value == 77
 
 
-def test_a_file_is_read_once_however_many_programs_import_it(tmp_path: Path) -> None:
+def test_a_file_is_read_once_however_many_programs_import_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each program that may call a module is followed, with all that it imports."""
     shared = "import numpy as np\n\ndef made(n):\n    return np.zeros(n)\n"
     program = (
@@ -254,12 +257,13 @@ def test_a_file_is_read_once_however_many_programs_import_it(tmp_path: Path) -> 
         written(folder, **{f"program{number}": program.format(name)})
     asked: list[str] = []
 
-    def counted(path: str, source: str) -> Tree:
+    def counted(path: str, source: str) -> cst.Module:
         asked.append(Path(path).name)
-        return tree_of(path, source)
+        return parse(path, source)
 
+    monkeypatch.setattr(trees, "parse", counted)
     path = folder / "helper.py"
-    read_program(str(path), helper, counted)
+    read_program(str(path), helper)
     assert {"helper.py", "shared.py", "program0.py", "program1.py", "program2.py"} <= {*asked}
     assert len(asked) == len({*asked})
 

@@ -10,7 +10,6 @@ from reading import HEAD
 
 from advisor.frontend.spmd.called import called
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.syntax.trees import TreeMemory
 
 PROGRAM = (
     HEAD
@@ -41,14 +40,13 @@ BESIDE = "def swap(comm, part):\n    comm.send(part, dest=0)\n    return part\n"
 
 def garbage(path: Path) -> int:
     """Return how many objects a reading of a file leaves to the collector."""
-    trees = TreeMemory()
     text = path.read_text()
-    assert read_program(str(path), text, trees) is not None
+    assert read_program(str(path), text) is not None
     gc.collect()
     gc.disable()
     try:
         for _ in range(3):
-            read_program(str(path), text, trees)
+            read_program(str(path), text)
         return gc.collect()
     finally:
         gc.enable()

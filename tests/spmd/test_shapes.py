@@ -19,6 +19,7 @@ EXPRESSIONS = [
     "np.zeros((4, 3, 2))[..., 1]",
     "np.zeros((4, 3, 2))[1, ...]",
     "np.zeros((4, 6), order='F')[2:, None, 1]",
+    "np.zeros((10, 3))[8:2]",
     # axes in another order
     "np.zeros((2, 3, 4)).transpose(1, 0, 2)",
     "np.transpose(np.zeros((2, 3, 4)), (2, 0, 1))",

@@ -195,6 +195,8 @@ class Evaluation:
     types: Callable[[str], ArrayType]
     leaves: Mapping[int, Leaf]
     calls: list[ArrayCall] = field(default_factory=list)
+    found: dict[int, ArrayType] = field(default_factory=dict)
+    """Types of values, by their identity: every part of one asks for those of all within it."""
 
     def run(self, value: Value) -> tuple[ArrayCall, ...]:
         """Return the calls of a statement that gives its target a value."""
@@ -270,8 +272,13 @@ class Evaluation:
         """Return whether a value is an array that an operation of its own made."""
         return id(value) in self.leaves and not self.leaves[id(value)].array
 
+    def _type(self, value: Value) -> ArrayType:
+        if id(value) not in self.found:
+            self.found[id(value)] = describe(value, self.types)
+        return self.found[id(value)]
+
     def _dtype(self, value: Value) -> str:
-        return strong(describe(value, self.types).dtype)
+        return strong(self._type(value).dtype)
 
     def _evaluated(self, value: Value) -> Visit | None:
         """Return where the elements of a value are, after the calls that compute them."""
@@ -292,7 +299,7 @@ class Evaluation:
                 self.calls.append(copied(source, made, (self._dtype(operand), dtype), fresh=True))
                 return made
             case Elementwise():
-                if not describe(value, self.types).extents and region_extents(self.target.region):
+                if not self._type(value).extents and region_extents(self.target.region):
                     return None
                 return self._elementwise(value, None)
             case Read():
@@ -308,7 +315,7 @@ class Evaluation:
         result = place or self._made(value, dtype)
         loop_dtype = dtype
         if ROWS[value.operation].cost is ArrayOperation.COMPARE:
-            found = [describe(part, self.types).dtype for part in value.operands]
+            found = [self._type(part).dtype for part in value.operands]
             loop_dtype = strong(promote(found[0], found[1]))
         operation = operation_class(
             _computed_by(value), loop_dtype, len(parts), by_one=parts[-1] is None
@@ -331,13 +338,13 @@ class Evaluation:
         """Return whether an operator may store into an operand that nothing else refers to."""
         if value.operation not in _OPERATORS:
             return False
-        shape = describe(value, self.types).extents
-        if any(_is_wider(describe(part, self.types).dtype, dtype) for part in value.operands):
+        shape = self._type(value).extents
+        if any(_is_wider(self._type(part).dtype, dtype) for part in value.operands):
             return False
         candidates = value.operands if value.operation in _COMMUTE else value.operands[:1]
         return any(
             (isinstance(part, Elementwise) or self._is_own(part))
-            and describe(part, self.types) == ArrayType(dtype, shape)
+            and self._type(part) == ArrayType(dtype, shape)
             for part in candidates
         )
 
@@ -348,7 +355,7 @@ class Evaluation:
             for count, part in zip(self.target.memory.counts, self.target.region, strict=True)
             if not isinstance(part, Point)
         ]
-        extents = describe(value, self.types).extents
+        extents = self._type(value).extents
         shown = kept[len(kept) - len(extents) :] if extents else []
         counts = tuple(
             ONE if extent == ONE else count for extent, count in zip(extents, shown, strict=True)

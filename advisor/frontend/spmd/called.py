@@ -13,13 +13,11 @@ from types import MappingProxyType
 
 import libcst as cst
 
-from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.definitions import Defined
 from advisor.frontend.spmd.interpreted import is_compiled_as_called
 from advisor.frontend.spmd.reader import followed
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Value
-from advisor.frontend.syntax.trees import ReadTree, tree_of
 from advisor.ir.spmd.memory import Contiguity, Order, View
 from advisor.ir.spmd.program import SizeFact
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
@@ -32,8 +30,6 @@ _NUMBERS = {"bool": "bool", "int": "int64", "float": "float64", "complex": "comp
 def called(
     path: str,
     source: str,
-    read_tree: ReadTree = tree_of,
-    bodies: BodyMemory | None = None,
     given: Mapping[str, int | float] = MappingProxyType({}),
     given_by: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[Seen, ...]:
@@ -46,8 +42,6 @@ def called(
     Parameters
     ----------
     path, source : str
-    read_tree, bodies
-        As :func:`~advisor.frontend.spmd.reader.read_program` takes them.
     given : mapping of str to number
         Sizes of the file, over what its source says of them.
     given_by : mapping of str to str
@@ -58,7 +52,7 @@ def called(
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    found = followed(path, source, read_tree, bodies)
+    found = followed(path, source)
     if found is None:
         return ()
     run, functions = found

@@ -32,6 +32,3 @@ class Defined:
     entered: list[Entered] = field(default_factory=list)
     sites: list[CallSite] = field(default_factory=list)
     nested: bool = False
-    key: str = ""
-    since: int = 0
-    """Where in the journal of the run it was defined."""

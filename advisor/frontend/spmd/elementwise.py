@@ -122,7 +122,7 @@ def joined_dtype(operands: Many[Value], operation: str) -> str | None:
             found.append(UNKNOWN_DTYPE)
     # what has no row moves elements and leaves their type
     known = operation in ROWS
-    joined = result_dtype(operation, found) if known else reduce(promote, found)
+    joined = result_dtype(operation, tuple(found)) if known else reduce(promote, found)
     return None if joined is None or joined == UNKNOWN_DTYPE else strong(joined)
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import libcst as cst
 
-from advisor.frontend.spmd.definitions import Entered
 from advisor.frontend.spmd.frames import Argument, Frame
 from advisor.frontend.spmd.values import Class, Function, Value
 from advisor.source import Span
 
 if TYPE_CHECKING:
     from advisor.frontend.spmd.run import Run
-    from advisor.ir.spmd.program import CallSite
 
 
 class FunctionTable(Protocol):
@@ -31,30 +29,6 @@ class FunctionTable(Protocol):
 
     def enter(self, run: Run, function: Function, given: list[Argument], span: Span) -> Value:
         """Follow a call."""
-
-    def shared(self, name: str) -> Mapping[str, Value] | None:
-        """Return the names around a function; None where there is no such function."""
-
-    def node(self, name: str) -> cst.FunctionDef | None:
-        """Return the definition of a function."""
-
-    def define(
-        self, name: str, node: cst.FunctionDef, shared: dict[str, Value], nested: bool, run: Run
-    ) -> str:
-        """Note a definition; return under which key."""
-
-    @property
-    def count(self) -> int:
-        """How many functions are defined."""
-
-    def state(self) -> Callable[[], None]:
-        """Return what forgets the definitions that are noted from here on."""
-
-    def note_site(self, name: str, site: CallSite) -> None:
-        """Note where a function is called."""
-
-    def note_way(self, name: str, way: Entered) -> None:
-        """Note a way in which a function was entered."""
 
     def instantiate(self, run: Run, cls: Class, given: list[Argument], span: Span) -> Value:
         """Return a new instance."""

@@ -40,8 +40,6 @@ class Frame:
         Loops around the call of this function.
     of_all_ranks : str
         The communicator that it is given, and that nothing says more of.
-    key : str
-        What the function is called in the table of all, where others may have its name.
     nested : bool
         Whether it is defined within another.
     """
@@ -58,5 +56,4 @@ class Frame:
     communicators: dict[Communicator, None] = field(default_factory=dict)
     module: str = ""
     of_all_ranks: str = ""
-    key: str = ""
     nested: bool = False

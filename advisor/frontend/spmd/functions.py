@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from collections.abc import Sequence as Many
 from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.spmd.asked import Added, Site, Way
 from advisor.frontend.spmd.definitions import Defined, Entered
 from advisor.frontend.spmd.files import FunctionTable
 from advisor.frontend.spmd.frames import Argument, Frame
@@ -56,45 +55,17 @@ class Functions:
         number = len(self.defined)
         nested = len(run.frames) > 1
         shared = run.frame.names if nested else run.frames[0].names
-        key = self.define(name, node, shared, nested, run)
-        if run.symbols.journal is not None:
-            run.symbols.journal.append(Added(name, node, shared, nested, number, key))
-        return Function(key, node, None, number, self.module)
-
-    def define(
-        self, name: str, node: cst.FunctionDef, shared: dict[str, Value], nested: bool, run: Run
-    ) -> str:
-        """Note a definition; return under which key."""
         key = name if name not in self.defined else f"{name}:{run.span(node.name).start_line}"
         known = self.defined.get(key)
         if known is None or known.function.node is not node:
-            function = Function(name, node, None, len(self.defined), self.module)
-            self.defined[key] = known = Defined(function, None, shared, nested=nested, key=key)
+            function = Function(name, node, None, number, self.module)
+            self.defined[key] = Defined(function, None, shared, nested=nested)
         else:
             known.shared = shared
-        journal = run.symbols.journal
-        known.since = 0 if journal is None else len(journal)
-        return key
-
-    @property
-    def count(self) -> int:
-        """How many functions are defined."""
-        return len(self.defined)
-
-    def state(self) -> Callable[[], None]:
-        """Return what forgets the definitions that are noted from here on."""
-        before = [(key, one, one.shared, one.since) for key, one in self.defined.items()]
-
-        def restore() -> None:
-            self.defined = {key: one for key, one, _, _ in before}
-            for _, one, shared, since in before:
-                one.shared, one.since = shared, since
-
-        return restore
+        return Function(key, node, None, number, self.module)
 
     def own(self, cls: Class, names: list[str], run: Run) -> None:
         """Note the class whose methods some functions are."""
-        run.use_beyond()
         self.classes[cls.name] = cls
         for name in names:
             self.defined[name].owner = cls
@@ -107,20 +78,17 @@ class Functions:
             )
         defined = self.defined.get(function.name)
         if defined is None or len(run.frames) > MOST_FRAMES:
-            run.use_beyond()
             run.unknown(f"the call of `{function.name}` is not followed", span)
             return Opaque(f"the result of `{function.name}`", varies=True)
         here = (function.name, self.module)
         if any((frame.function, frame.module) == here for frame in run.frames):
-            run.use_beyond()
             run.unknown(f"`{function.name}` calls itself", span)
             return Opaque(f"the result of `{function.name}`", varies=True)
         names = given_parameters(function, given, run)
         depth = run.frame.outer + run.frame.depth
         site = CallSite(run.frame.function, span, depth)
-        self.note_site(function.name, site)
-        if run.symbols.journal is not None:
-            run.symbols.journal.append(Site(function.name, site))
+        if site not in defined.sites:
+            defined.sites.append(site)
         returned, steps = self.follow(run, defined, names, depth)
         if steps:
             run.emit(Call(function.name, steps, span))
@@ -130,25 +98,6 @@ class Functions:
         for other in returned[1:]:
             found = join(found, other, run.targets[0] if run.targets else function.name, run)
         return found
-
-    def shared(self, name: str) -> Mapping[str, Value] | None:
-        """Return the names around a function; None where there is no such function."""
-        defined = self.defined.get(name)
-        return None if defined is None else defined.shared
-
-    def node(self, name: str) -> cst.FunctionDef | None:
-        """Return the definition of a function."""
-        defined = self.defined.get(name)
-        return None if defined is None else defined.function.node
-
-    def note_site(self, name: str, site: CallSite) -> None:
-        """Note where a function is called."""
-        if site not in self.defined[name].sites:
-            self.defined[name].sites.append(site)
-
-    def note_way(self, name: str, way: Entered) -> None:
-        """Note a way in which a function was entered."""
-        self.defined[name].entered.append(way)
 
     def follow(
         self, run: Run, defined: Defined, names: dict[str, Value], outer: int
@@ -161,30 +110,9 @@ class Functions:
             What its ``return`` statements give.
         steps : tuple of Step
         """
-        memory = run.bodies
-        if memory is None:
-            return self._followed(run, defined, names, outer)
-        if self.module:
-            run.use_beyond()
-            return self._followed(run, defined, names, outer)
-        if defined.nested:
-            # it follows with the function around it, and not for whoever is called from there
-            memory.note_nested(run, defined)
-            return self._followed(run, defined, names, outer)
-        known = memory.recall(run, defined, names, outer)
-        if known is not None:
-            return known.returned, known.steps
-        made = memory.record(run, defined, names, outer)
-        returned, steps = self._followed(run, defined, names, outer)
-        memory.keep(made, run, returned, steps)
-        return returned, steps
-
-    def _followed(
-        self, run: Run, defined: Defined, names: dict[str, Value], outer: int
-    ) -> tuple[Many[Value], tuple[Step, ...]]:
         name = defined.function.name
         frame = Frame(dict(names), name, defined.shared, outer=outer, module=self.module)
-        frame.key, frame.nested = defined.key, defined.nested
+        frame.nested = defined.nested
         frame.of_all_ranks = next((n for n, value in names.items() if _is_of_all(value)), "")
         saved = run.statement, run.targets
         run.frames.append(frame)
@@ -208,8 +136,6 @@ class Functions:
             frozenset(frame.returned_names),
         )
         defined.entered.append(way)
-        if run.symbols.journal is not None:
-            run.symbols.journal.append(Way(defined.key, way))
         return frame.returned, steps
 
     def instantiate(self, run: Run, cls: Class, given: list[Argument], span: Span) -> Value:

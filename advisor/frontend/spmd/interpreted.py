@@ -7,10 +7,12 @@ import libcst as cst
 from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import External
+from advisor.frontend.syntax.walking import parts_of
 from advisor.ir.spmd.steps import Compute, Loop, LoopKind, Step, Unknown, walk
 from advisor.source import Span
 from costdb.expr import num
 
+_STEPS = (cst.BinaryOperation, cst.BooleanOperation, cst.ComparisonTarget, cst.Call, cst.AugAssign)
 _COMPILERS = frozenset({"njit", "jit", "vectorize", "guvectorize", "stencil", "cfunc"})
 
 
@@ -24,15 +26,7 @@ def interpreted(body: cst.BaseSuite, span: Span) -> tuple[Step, ...]:
 
 
 def _count(node: cst.CSTNode) -> int:
-    here = isinstance(
-        node,
-        cst.BinaryOperation
-        | cst.BooleanOperation
-        | cst.ComparisonTarget
-        | cst.Call
-        | cst.AugAssign,
-    )
-    return here + sum(_count(child) for child in node.children)
+    return isinstance(node, _STEPS) + sum(map(_count, parts_of(node)))
 
 
 def is_compiled(node: cst.FunctionDef, run: Run) -> bool:

@@ -102,7 +102,7 @@ def _default(one: Number, other: Number, name: str, run: Run) -> Expr | None:
     """Return a size that the command line may set and the source otherwise does."""
     if not isinstance(one.expr, Sym) or other.expr is None:
         return None
-    fact, _ = run.symbols.read(one.expr.name)
+    fact = run.symbols.facts.get(one.expr.name)
     if fact is None or fact.value is not None or fact.origin != COMMAND_LINE:
         return None
     if isinstance(other.expr, Num):

@@ -143,7 +143,6 @@ def sidecar(path: str, name: str, run: Run, span: Span) -> Value:
     The file is read as data; anything else than a plain file of moderate size counts as unknown.
     """
     made = run.record()
-    run.use_beyond()
     beside = Path(path).parent / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
         return Opaque("a file elsewhere")

@@ -17,7 +17,6 @@ from advisor.frontend.beside import (
     may_be_given_communicator,
     sends_by_parameter,
 )
-from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.definitions import Defined, Entered
 from advisor.frontend.spmd.files import Context
 from advisor.frontend.spmd.frames import Frame
@@ -32,7 +31,7 @@ from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
 from advisor.frontend.syntax.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
-from advisor.frontend.syntax.trees import ReadTree, Tree, each_once, tree_of
+from advisor.frontend.syntax.trees import Tree, tree_of
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.dealing import is_dealt_in_turn
 from advisor.ir.spmd.program import (
@@ -58,19 +57,12 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 _START = Span(1, 0, 1, 0)
 
 
-def read_program(
-    path: str, source: str, read_tree: ReadTree = tree_of, bodies: BodyMemory | None = None
-) -> Program | None:
+def read_program(path: str, source: str) -> Program | None:
     """Return the SPMD program of a file; None where nothing in it communicates.
 
     Parameters
     ----------
     path, source : str
-    read_tree : callable
-        How trees are made; an editor has them remembered.
-    bodies : BodyMemory or None
-        Functions that were followed before. Only with trees that are remembered as well: what is
-        known of a function is known of its node.
 
     Raises
     ------
@@ -79,22 +71,21 @@ def read_program(
     """
     if not may_communicate(source) and not may_be_given_communicator(path, source.encode()):
         return None
-    read_tree = each_once(read_tree)
     if not imports_mpi(source):
-        found = _as_called(path, source, read_tree)
+        found = _as_called(path, source)
         if found is not None or not may_communicate(source):
             return found
-    tree = read_tree(path, source)
+    tree = tree_of(path, source)
     directives = _directives(path, source)
-    beside = Siblings(path, read_tree=read_tree)
-    follower = _Follower(path, source, tree, read_pragmas(path, directives), beside, bodies)
+    beside = Siblings(path)
+    follower = _Follower(path, source, tree, read_pragmas(path, directives), beside)
     follower.follow(tree.module)
     functions = follower.functions(tree.span_of(tree.module))
     follower.end()
     if not functions:
         # a module that has MPI's constants of its own may still be given its communicator
         given = imports_mpi(source) and sends_by_parameter(source.encode())
-        return _as_called(path, source, read_tree) if given else None
+        return _as_called(path, source) if given else None
     facts = follower.facts(
         directive for directive in directives if isinstance(directive, KernelComment)
     )
@@ -103,9 +94,7 @@ def read_program(
     return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
 
 
-def followed(
-    path: str, source: str, read_tree: ReadTree = tree_of, bodies: BodyMemory | None = None
-) -> tuple[Run, Mapping[str, Defined]] | None:
+def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None:
     """Return the functions of a file as its own statements call them.
 
     Modules beside it are not followed. None where the file takes too long to follow.
@@ -115,9 +104,9 @@ def followed(
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    tree = read_tree(path, source)
+    tree = tree_of(path, source)
     pragmas = read_pragmas(path, _directives(path, source))
-    follower = _Follower(path, source, tree, pragmas, None, bodies)
+    follower = _Follower(path, source, tree, pragmas, None)
     follower.follow(tree.module)
     follower.end()
     return None if follower.is_cut_short else (follower.run, follower.table.defined)
@@ -140,7 +129,7 @@ def _context(source: str, module: cst.Module, numpy: str | None) -> SourceContex
     )
 
 
-def _as_called(path: str, source: str, read_tree: ReadTree) -> Program | None:
+def _as_called(path: str, source: str) -> Program | None:
     """Return a module as the programs beside it call it; None where none passes a communicator.
 
     Arguments are known then: arrays have their shapes, and a communicator needs no other sign
@@ -150,12 +139,12 @@ def _as_called(path: str, source: str, read_tree: ReadTree) -> Program | None:
     for caller in callers_of(path):
         try:
             text = decode_source(caller, Path(caller).read_bytes()).text
-            program = read_tree(caller, text)
+            program = tree_of(caller, text)
             pragmas = read_pragmas(caller, _directives(caller, text))
         except (OSError, SourceProblem, RecursionError):
             # what is wrong with it is told where it is checked itself
             continue
-        siblings = Siblings(caller, {name: source}, read_tree)
+        siblings = Siblings(caller, {name: source})
         follower = _Follower(caller, text, program, pragmas, siblings)
         follower.run.reading = name
         follower.follow(program.module)
@@ -206,7 +195,6 @@ class _Follower:
         tree: Tree,
         pragmas: Pragmas,
         beside: Siblings | None,
-        bodies: BodyMemory | None = None,
     ) -> None:
         module = tree.module
         self.beside = beside
@@ -223,10 +211,7 @@ class _Follower:
             self.table,
             Frame(names, MODULE, names),
         )
-        self.run = Run(home, Symbols(), beside, bodies=bodies)
-        if bodies is not None:
-            self.run.symbols.journal = []
-            bodies.begin(path, (home.communicators, pragmas, beside is None))
+        self.run = Run(home, Symbols(), beside)
         self.statements = Statements(self.run, pragmas)
         self.module: Entered | None = None
         self.is_cut_short = False

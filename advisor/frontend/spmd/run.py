@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import TYPE_CHECKING
 
 import libcst as cst
 
 from advisor.frontend.naming.names import dotted
-from advisor.frontend.spmd.asked import Beyond, Contents, Kept, Looked, Recorded
 from advisor.frontend.spmd.files import Context, FunctionTable, ModulesBeside
 from advisor.frontend.spmd.frames import Frame
 from advisor.frontend.spmd.symbols import Symbols
@@ -22,9 +20,6 @@ from advisor.ir.spmd.steps import Step, Unknown
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
 from costdb.expr.nodes import Num
-
-if TYPE_CHECKING:
-    from advisor.frontend.spmd.bodies import BodyMemory
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
@@ -57,8 +52,6 @@ class Run:
         Where modules beside the program are found.
     reading : str
         The module that the pass is for.
-    bodies : BodyMemory or None
-        Functions that were followed before.
     """
 
     home: Context
@@ -74,7 +67,6 @@ class Run:
     records: int = 0
     clocks: int = 0
     reading: str = ""
-    bodies: BodyMemory | None = None
 
     def __post_init__(self) -> None:
         self.file = self.home
@@ -118,7 +110,6 @@ class Run:
 
     def context(self, module: str) -> Context | None:
         """Return a file of this pass by the name of its module."""
-        self.use_beyond()
         if module == "":
             return self.home
         return None if self.beside is None else self.beside.context(self, module)
@@ -184,22 +175,11 @@ class Run:
 
     def entry(self, record: int, key: object) -> Value | None:
         """Return an attribute of an instance or an entry of a dictionary; None for none."""
-        found = self.kept.get((record, key))
-        if self.symbols.journal is not None:
-            self.symbols.journal.append(Kept(record, key, found))
-        return found
+        return self.kept.get((record, key))
 
     def entries(self, record: int) -> list[tuple[object, Value]]:
         """Return all of them with their keys, in the order in which they were first set."""
-        found = [(key, value) for (owner, key), value in self.kept.items() if owner == record]
-        if self.symbols.journal is not None:
-            self.symbols.journal.append(Contents(record, tuple(found)))
-        return found
-
-    def use_beyond(self) -> None:
-        """Note that what is followed uses something of which no memory keeps track."""
-        if self.symbols.journal is not None:
-            self.symbols.journal.append(Beyond())
+        return [(key, value) for (owner, key), value in self.kept.items() if owner == record]
 
     def lookup(self, name: str) -> Value | None:
         """Return what a name denotes; None where nothing binds it."""
@@ -209,10 +189,7 @@ class Run:
         if frame.nested and name in frame.shared:
             # of the function around it, which is followed as well
             return frame.shared[name]
-        found = self.around(frame.shared, name)
-        if self.symbols.journal is not None:
-            self.symbols.journal.append(Looked("" if frame.nested else frame.key, name, found))
-        return found
+        return self.around(frame.shared, name)
 
     def around(self, shared: Mapping[str, Value], name: str) -> Value | None:
         """Return what a name denotes that a function does not bind itself."""
@@ -220,14 +197,12 @@ class Run:
 
     def of_module(self, name: str) -> Value | None:
         """Return what a name denotes at the top of the file."""
-        self.use_beyond()
         return self.frames[0].names.get(name)
 
     def bind(self, name: str, value: Value) -> None:
         """Let a name denote something."""
         frame = self.frame
         if name in frame.given:
-            self.use_beyond()
             frame.shared[name] = value
             self.frames[0].names[name] = value
         frame.names[name] = value
@@ -235,8 +210,6 @@ class Run:
     def record(self, cls: Class | None = None) -> Record:
         """Return a new dictionary or instance."""
         self.records += 1
-        if self.symbols.journal is not None:
-            self.symbols.journal.append(Recorded(self.records))
         return Record(self.records, cls)
 
     def rebind(self, node: cst.BaseExpression, value: Value) -> None:

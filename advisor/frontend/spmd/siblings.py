@@ -18,7 +18,7 @@ from advisor.frontend.spmd.functions import Functions
 from advisor.frontend.spmd.run import Run, TooMuch
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.values import Value
-from advisor.frontend.syntax.trees import ReadTree, tree_of
+from advisor.frontend.syntax.trees import tree_of
 from advisor.ir.spmd.program import MODULE
 from advisor.source import SourceProblem
 
@@ -38,7 +38,6 @@ class Siblings:
         The program.
     given : dict of str to str
         Texts of modules that are not to be read from their files.
-    read_tree : callable
     contexts : dict of str to Context or None
         None: there is none, it does not parse, or it is being followed already.
     tables : dict of str to Functions
@@ -47,7 +46,6 @@ class Siblings:
 
     path: str
     given: dict[str, str] = field(default_factory=dict)
-    read_tree: ReadTree = tree_of
     contexts: dict[str, Context | None] = field(default_factory=dict)
     tables: dict[str, Functions] = field(default_factory=dict)
     trees: dict[str, cst.Module] = field(default_factory=dict)
@@ -82,7 +80,7 @@ class Siblings:
 
     def _followed(self, run: Run, module: str, path: str, source: str) -> Context | None:
         try:
-            tree = self.read_tree(path, source)
+            tree = tree_of(path, source)
             pragmas = read_pragmas(path, read_comments(source))
         except (SourceProblem, CommentError, RecursionError):
             # what is wrong with it is told where it is checked itself

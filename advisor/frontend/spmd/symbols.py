@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from advisor.frontend.spmd.asked import Journal, Made, Ranks, Read, Varying, Worked
 from advisor.ir.spmd.program import RANK, RANKS, SizeFact
 from advisor.ir.spmd.sizes import Derived
 from advisor.source import Span
@@ -35,14 +34,11 @@ class Symbols:
     by_rank : set of str
     module : str
         The file beside the program that is followed, ``""`` for the program itself.
-    journal : list of Entry or None
-        Where it is noted what is asked and told, for a memory.
     """
 
     facts: dict[str, SizeFact] = field(default_factory=dict)
     by_rank: set[str] = field(default_factory=lambda: {RANK})
     module: str = ""
-    journal: Journal | None = None
     _places: dict[tuple[str, Span | None, int | float | None, str], str] = field(
         default_factory=dict
     )
@@ -62,8 +58,6 @@ class Symbols:
     def derive(self, symbol: str, rule: Derived, why: str, span: Span | None) -> None:
         """Note how the program works a symbol's value out."""
         self.facts[symbol] = SizeFact(None, why, span, rule)
-        if self.journal is not None:
-            self.journal.append(Worked(symbol, rule, why, span))
 
     def index(self, name: str, span: Span) -> str:
         """Return the symbol of a loop's index."""
@@ -76,15 +70,11 @@ class Symbols:
         symbol = self._symbol(name, span, value)
         if fact is not None:
             self.facts.setdefault(symbol, fact)
-        if self.journal is not None:
-            self.journal.append(Made(name, span, value, fact, symbol))
         return symbol
 
     def vary(self, symbol: str) -> None:
         """Note that a symbol may differ from rank to rank."""
         self.by_rank.add(symbol)
-        if self.journal is not None:
-            self.journal.append(Varying(symbol))
 
     def _symbol(self, name: str, span: Span | None, value: int | float | None) -> str:
         key = (name, span, value, self.module if span is not None else "")
@@ -97,20 +87,9 @@ class Symbols:
             self._taken.add(symbol)
         return self._places[key]
 
-    def read(self, symbol: str) -> tuple[SizeFact | None, bool]:
-        """Return what is known of a symbol, and whether it may differ from rank to rank."""
-        found = self.facts.get(symbol), symbol in self.by_rank
-        if self.journal is not None:
-            self.journal.append(Read(symbol, *found))
-        return found
-
     def varies(self, expr: Expr | None) -> bool:
         """Return whether an expression may differ from rank to rank."""
-        if expr is None:
-            return False
-        if self.journal is None:
-            return not self.by_rank.isdisjoint(free_symbols(expr))
-        return any(self.read(name)[1] for name in sorted(free_symbols(expr)))
+        return expr is not None and not self.by_rank.isdisjoint(free_symbols(expr))
 
     def value(self, expr: Expr | None) -> int | None:
         """Return the whole number that an expression has with the values that are known."""
@@ -118,11 +97,10 @@ class Symbols:
             return None
         if isinstance(expr, Num):
             return int(expr.value) if expr.value == int(expr.value) else None
-        facts = {name: self.read(name)[0] for name in sorted(free_symbols(expr))}
         bound = {
             name: fact.value
-            for name, fact in facts.items()
-            if fact is not None and fact.value is not None
+            for name in free_symbols(expr)
+            if (fact := self.facts.get(name)) is not None and fact.value is not None
         }
         try:
             found = evaluate(expr, bound)
@@ -135,21 +113,11 @@ class Symbols:
         known = self.facts.get(RANKS)
         if value >= 1 and (known is None or known.value is None):
             self.facts[RANKS] = SizeFact(value, origin, span)
-        if self.journal is not None:
-            self.journal.append(Ranks(value, origin, span))
 
     def bind(self, names: Iterable[tuple[str, int | float]], origin: str, span: Span) -> None:
         """Let a comment bind symbols, over whatever else does."""
         for name, value in names:
             self.facts[name] = SizeFact(value, origin, span)
-
-    def state(self) -> tuple[object, ...]:
-        """Return all that is known, for `restore`."""
-        return dict(self.facts), set(self.by_rank), dict(self._places), set(self._taken)
-
-    def restore(self, state: tuple[object, ...]) -> None:
-        """Forget what was noted since."""
-        self.facts, self.by_rank, self._places, self._taken = state  # type: ignore[assignment]
 
 
 def _identifier(name: str) -> str:

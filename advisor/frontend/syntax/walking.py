@@ -6,6 +6,7 @@ through blanks, commas and brackets; names and statements need neither.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields
 from functools import cache
 
@@ -45,6 +46,15 @@ def show(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
                     show(part, visitor)
                 visitor.on_leave_attribute(node, name)
     visitor.on_leave(node)
+
+
+def parts_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield what stands directly within a node, but for blanks, comments and punctuation."""
+    for name in _fields_of(type(node)):
+        held = getattr(node, name)
+        for part in held if isinstance(held, list | tuple) else (held,):
+            if isinstance(part, cst.CSTNode):
+                yield part
 
 
 _ORDERS: dict[type[cst.CSTNode], tuple[str, ...]] = {

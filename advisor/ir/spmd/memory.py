@@ -73,6 +73,9 @@ class Part:
 def _between(low: Expr, high: Expr) -> Expr:
     """Return the length of a piece: of ``r*n : (r + 1)*n`` `n`, wherever it begins."""
     extent = high - low
+    if isinstance(extent, Num):
+        # one that begins behind its end holds nothing
+        return extent if extent.value > 0 else num(0)
     names = free_symbols(extent)
     if not names & free_symbols(low) & free_symbols(high):
         return extent

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
-from advisor.lsp.memory import KernelMemory
 from advisor.observations import FUNCTION, Observations
 from advisor.observed import (
     Seen,
@@ -77,14 +76,13 @@ def scale(layout: str, shape: tuple[int, int] | None = (4096, 512), **more: obje
     return Seen("scale", 4, "numba", arrays, (SeenNumber("factor", "float64"),), **more)
 
 
-def check(source: str, *observed: Seen, memory: bool = False) -> FileResult:
+def check(source: str, *observed: Seen) -> FileResult:
     options = Options("t3e", {}, (), (), None, observed=observed)
-    return (KernelMemory().check if memory else check_source)("f.py", source, options)
+    return check_source("f.py", source, options)
 
 
-@pytest.mark.parametrize("memory", [False, True])
-def test_only_the_layout_that_was_compiled_makes_a_walk_by_rows_wrong(memory: bool) -> None:
-    found = check(ROWS, scale("F"), memory=memory)
+def test_only_the_layout_that_was_compiled_makes_a_walk_by_rows_wrong() -> None:
+    found = check(ROWS, scale("F"))
     assert "ADV501" in {f.code for f in found.findings}
     for finding in found.findings:
         assert {(a.name, a.value, a.origin) for a in finding.assumptions} == {
@@ -92,9 +90,9 @@ def test_only_the_layout_that_was_compiled_makes_a_walk_by_rows_wrong(memory: bo
             ("m", 512, "observed"),
         }
         assert finding.fix is None or finding.fix.applicability == "display"
-    plain = check(ROWS, scale("C"), memory=memory)
+    plain = check(ROWS, scale("C"))
     assert (plain.findings, plain.remarks) == ((), ())
-    assert check(ROWS, memory=memory).findings == ()
+    assert check(ROWS).findings == ()
 
 
 def test_strides_that_a_type_does_not_tell_are_named_as_the_reason() -> None:

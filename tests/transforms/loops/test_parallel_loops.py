@@ -16,7 +16,6 @@ from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.frontend.spmd.called import called
 from advisor.ir.statements import Loop, Threads
-from advisor.lsp.memory import KernelMemory
 from advisor.observed import Seen, SeenArray, SeenLoop
 from tests.transforms.generated.loop_programs import Program, equal_bits, nests, results
 from transforms.loops.loop_order import TRANSFORM
@@ -70,12 +69,6 @@ def test_what_binds_the_size_of_an_array_is_told_with_it() -> None:
     (finding,) = check(HEAD + parsed + calls).findings
     origins = {a.name: a.origin for a in finding.assumptions}
     assert origins["n"] == "line 17: np.ones((n, 800)); n: default of --n, line 15"
-
-
-def test_the_editor_says_what_the_command_does() -> None:
-    options = Options("t3e", {}, (), (), None)
-    source = HEAD + CALLED
-    assert KernelMemory().check("f.py", source, options).findings == check(source).findings
 
 
 def test_the_edit_keeps_prange_outside_and_is_made_once() -> None:

@@ -1,23 +1,5 @@
-"""The files that are typed at: a kernel, a plan of several steps, a program for MPI."""
+"""Files to type at, with letters of several units: a plan of several steps, a program for MPI."""
 
-START = """\
-from typing import Annotated
-import numpy as np
-from numpy.typing import NDArray
-from advisor import Block, Dist, Mesh, kernel
-
-ranks = Mesh(rank=16)
-note = "😀 漢", "𝑓"  # about nothing
-
-
-@kernel(N=1000)
-def smooth(
-    𝑓ä: Annotated[NDArray[np.float64], Dist("N", "N", None, Block("rank"), on=ranks)],
-) -> NDArray[np.float64]:
-    above = 𝑓ä.copy()  # 👩‍🚀 before
-    above[:, 1:] = 𝑓ä[:, :-1]
-    return above
-"""
 PLANNED = """\
 from typing import Annotated
 import numpy as np
@@ -82,4 +64,3 @@ if __name__ == "__main__":
     field = made(20)
     exchanged(field, comm, 5)
 """
-FILES = {"kernel": START, "plan": PLANNED, "program": PROGRAM}

@@ -1,0 +1,81 @@
+"""Which kernels are ranked again after an edit, and that plans which are known are told at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from advisor import engine
+from advisor.engine import FileResult, Options, Ranked, check_source
+from advisor.ir.kernel import Kernel
+from advisor.lsp.memo import KernelMemo
+from tests.lsp.typed_files import PLANNED
+
+BRIEF = Options("t3e", {}, (), (), 1.01, details=False, plans=False)
+WHOLE = Options("t3e", {}, (), (), 1.01, details=False)
+Checked = Callable[[str, Options], tuple[FileResult, list[str]]]
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> Checked:
+    """Return what checks a text with one memo, and tells which kernels were ranked for it."""
+    memo, ranked = KernelMemo(), list[str]()
+    rank_kernel = engine.rank_kernel
+
+    def counted(path: str, kernel: Kernel, options: Options) -> Ranked:
+        ranked.append(kernel.name)
+        return rank_kernel(path, kernel, options)
+
+    def check(text: str, options: Options) -> tuple[FileResult, list[str]]:
+        with monkeypatch.context() as patched:
+            patched.setattr(engine, "rank_kernel", counted)
+            ranked.clear()
+            found = check_source("kernels.py", text, options, memo.rank)
+        wanted = check_source("kernels.py", text, options)
+        assert found.findings == wanted.findings
+        assert set(found.remarks) >= set(wanted.remarks)
+        return found, list(ranked)
+
+    return check
+
+
+def test_only_kernels_that_an_edit_concerns_are_ranked_again(checked: Checked) -> None:
+    both = ["eliminate", "smooth"]
+    assert checked(PLANNED, BRIEF)[1] == both
+    for text, again in (
+        (PLANNED, []),
+        (PLANNED.replace("before\n", "behind\n"), ["smooth"]),
+        (PLANNED.replace("[:, 1:]", "[:, 2:]").replace("[:, :-1]", "[:, :-2]"), ["smooth"]),
+        (PLANNED.replace("shape[0] - 1", "shape[0] - 2"), ["eliminate"]),
+        (PLANNED.replace("layers = 3", "layers = 3  # above all"), []),
+        (PLANNED.replace("rank=16", "rank=8"), both),
+        (PLANNED.replace("layers = 3", "layers = 4"), both),
+        (PLANNED.replace("layers", "np"), both),
+        (f"\n{PLANNED}", both),
+    ):
+        assert checked(text, BRIEF)[1] == again, text
+        checked(PLANNED, BRIEF)
+
+
+def test_another_machine_size_or_choice_of_rules_is_ranked_again(checked: Checked) -> None:
+    for options in (
+        BRIEF,
+        Options("sp2", {}, (), (), 1.01, details=False, plans=False),
+        Options("sp2", {"N": 77}, (), (), 1.01, details=False, plans=False),
+        Options("sp2", {"N": 77}, ("ADV101",), (), 1.01, details=False, plans=False),
+    ):
+        assert checked(PLANNED, options)[1] == ["eliminate", "smooth"]
+
+
+def test_a_plan_that_is_known_is_told_at_once(checked: Checked) -> None:
+    first, _ = checked(PLANNED, BRIEF)
+    assert not first.whole
+    whole, _ = checked(PLANNED, WHOLE)
+    assert whole.whole
+    assert set(first.remarks) < set(whole.remarks)
+    again, ranked = checked(f"{PLANNED}# the end\n", BRIEF)
+    assert (again.whole, again.remarks, ranked) == (True, whole.remarks, [])
+    changed, ranked = checked(PLANNED.replace("shape[0] - 1", "shape[0] - 7"), BRIEF)
+    assert not changed.whole
+    assert "eliminate" in ranked
