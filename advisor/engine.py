@@ -366,8 +366,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     """
     from advisor.evidence import with_evidence
     from advisor.frontend.advise_comments.comments import read_comments
-    from advisor.frontend.advise_comments.directives import CommentError
-    from advisor.frontend.advise_comments.idle import marks_of_nothing
+    from advisor.frontend.advise_comments.directives import CommentError, marks_of_nothing
     from advisor.suppress import apply_suppressions
 
     try:

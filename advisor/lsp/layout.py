@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
 from advisor.edits import split_lines
-from advisor.frontend.syntax.outline import top_level
+from advisor.frontend.syntax.trees import top_level
 from costdb.wording import IDENTIFIER
 
 _IDENTIFIER = re.compile(IDENTIFIER)

@@ -17,8 +17,7 @@ from advisor.finding import Coverage, Finding, Remark, Untold
 from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.called import called
 from advisor.frontend.spmd.reader import read_program
-from advisor.frontend.syntax.outline import TopLevel, top_level
-from advisor.frontend.syntax.trees import Tree, TreeMemory
+from advisor.frontend.syntax.trees import TopLevel, Tree, TreeMemory, top_level
 from advisor.ir.kernel import Kernel
 from advisor.ir.spmd.program import Program
 from advisor.lsp.layout import Excerpt, Layout, Part, layout_of
@@ -383,7 +382,7 @@ class KernelMemory:
             The excerpt does not parse, or an annotation in it cannot be right.
         """
         from advisor.frontend.kernels import read_kernels
-        from advisor.frontend.syntax.parsing import parse
+        from advisor.frontend.syntax.guard import parse
         from advisor.frontend.syntax.prefilter import may_hold_kernels
 
         idle = not observed and not may_hold_kernels(excerpt.source)

@@ -10,7 +10,7 @@ from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 
 Arguments = Mapping[str, cst.BaseExpression]
 

@@ -16,7 +16,7 @@ from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import entry_of
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.values import (

@@ -19,7 +19,7 @@ from advisor.frontend.expressions.composed import COMPOSED, OF_METHODS, Composed
 from advisor.frontend.expressions.library_steps import steps_of
 from advisor.frontend.expressions.scalars import scalar
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.shapes import is_whole, kind_of_or_none
 from advisor.ir.values import (
     Copy,

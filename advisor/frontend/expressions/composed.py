@@ -11,7 +11,7 @@ from advisor.frontend.expressions.arguments import Arguments, axis_of, is_none, 
 from advisor.frontend.expressions.library_steps import steps_of
 from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.values import (
     Elementwise,

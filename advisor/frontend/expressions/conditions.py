@@ -12,7 +12,7 @@ from advisor.frontend.expressions.scalars import scalar
 from advisor.frontend.naming.bindings import NameVisitor
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import items_of
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.frontend.syntax.walking import show
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement

@@ -8,7 +8,7 @@ from advisor.frontend.expressions.arrays import value_of
 from advisor.frontend.expressions.scalars import bound_to_number
 from advisor.frontend.naming.literals import is_of_literals
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.values import Read, Scalar
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 import libcst as cst
 
 from advisor.dtypes import UnknownDtype
-from advisor.frontend.syntax.problems import NotKnown, NotUnderstood
+from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
 from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.nests import index_symbol

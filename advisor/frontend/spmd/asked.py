@@ -18,7 +18,7 @@ from advisor.source import Span
 if TYPE_CHECKING:
     import libcst as cst
 
-    from advisor.frontend.spmd.definitions import Entered
+    from advisor.frontend.spmd.frames import Entered
 
 
 class Looked(NamedTuple):

@@ -37,7 +37,7 @@ from advisor.source import Span
 from costdb.expr import Expr, to_text
 
 if TYPE_CHECKING:
-    from advisor.frontend.spmd.definitions import Defined
+    from advisor.frontend.spmd.frames import Defined
     from advisor.frontend.spmd.run import Run
 
 _MOST_BODIES = 1000

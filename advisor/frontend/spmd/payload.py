@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from advisor.frontend.spmd.entries import contents
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.indexing import is_slice
+from advisor.frontend.spmd.joining import contents
 from advisor.frontend.spmd.numpy_arguments import dtype_name
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (

@@ -10,17 +10,20 @@ import libcst as cst
 
 from advisor.files import decode_source
 from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import AnyDirective, CommentError, KernelComment
-from advisor.frontend.advise_comments.pragmas import Pragmas, read_pragmas
+from advisor.frontend.advise_comments.directives import (
+    AnyDirective,
+    CommentError,
+    KernelComment,
+    Pragmas,
+    read_pragmas,
+)
 from advisor.frontend.beside import (
     callers_of,
     may_be_given_communicator,
     sends_by_parameter,
 )
 from advisor.frontend.spmd.bodies import BodyMemory
-from advisor.frontend.spmd.definitions import Defined, Entered
-from advisor.frontend.spmd.files import Context
-from advisor.frontend.spmd.frames import Frame
+from advisor.frontend.spmd.frames import Context, Defined, Entered, Frame
 from advisor.frontend.spmd.functions import Functions
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method

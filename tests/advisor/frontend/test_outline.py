@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.frontend.syntax import outline
-from advisor.frontend.syntax.outline import TopLevel, top_level
-from advisor.frontend.syntax.trees import tree_of
+from advisor.frontend.syntax import trees
+from advisor.frontend.syntax.trees import TopLevel, top_level, tree_of
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 TRAPS = {
@@ -42,7 +41,7 @@ TYPED = (
 
 def whole(text: str) -> tuple[TopLevel, ...] | None:
     """Return the statements of a text that is not cut, and that nothing is remembered of."""
-    return outline._parsed.__wrapped__(text)
+    return trees._parsed.__wrapped__(text)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -72,7 +71,7 @@ def test_pieces_have_the_statements_of_the_text_after_every_edit(seed: int) -> N
 def test_only_the_piece_that_was_edited_is_parsed_again(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     parse = ast.parse
-    monkeypatch.setattr(outline.ast, "parse", lambda text: (read.append(text), parse(text))[1])
+    monkeypatch.setattr(trees.ast, "parse", lambda text: (read.append(text), parse(text))[1])
     functions = [f"def unedited_{n}():\n    return {n}\n\n" for n in range(5)]
     top_level("x = 1\n\n" + "\n".join(functions))
     read.clear()
@@ -82,9 +81,9 @@ def test_only_the_piece_that_was_edited_is_parsed_again(monkeypatch: pytest.Monk
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    for number in range(outline.MOST_PIECES + 50):
+    for number in range(trees.MOST_PIECES + 50):
         top_level(f"x = {number}\n")
-    assert outline._parsed.cache_info().currsize == outline.MOST_PIECES
+    assert trees._parsed.cache_info().currsize == trees.MOST_PIECES
 
 
 @pytest.mark.parametrize("text", [t for t in TEXTS.values() if whole(t)], ids=len)
