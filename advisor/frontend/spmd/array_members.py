@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.dtypes import dtype_of
+from advisor.frontend.expressions.calls import METHODS
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name
-from advisor.frontend.spmd.numpy_arithmetic import REDUCTIONS, reduction, scan
 from advisor.frontend.spmd.numpy_rearranged import (
-    axes_moved,
     copied_array,
     flatten,
+    permuted,
     reshape,
-    transpose,
 )
+from advisor.frontend.spmd.numpy_values import called
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,
@@ -29,7 +29,6 @@ from advisor.frontend.spmd.values import (
 )
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_table import ELEMENTWISE
 from advisor.source import Span
 from costdb.expr import num
 
@@ -39,7 +38,7 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
     shape = view.shape
     match name:
         case "T":
-            return transpose(view, [], run, span)
+            return permuted(view, tuple(range(len(shape or ())))[::-1], run, span)
         case "shape" if shape is not None:
             return Sequence(tuple(Number(extent) for extent in shape), is_list=False)
         case "shape":
@@ -107,8 +106,6 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
             shape = arguments.keyword("shape")
             extents = arguments.values() if shape is None else [shape]
             return reshape(view, extents, run, span, arguments.keyword("order"))
-        case "transpose":
-            return transpose(view, arguments.values(), run, span)
         case "astype":
             dtype = dtype_name(arguments.at(0, "dtype"))
             made = run.fresh(
@@ -127,27 +124,16 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
             return Nothing()
         case "item":
             return Number(None, _python_number(view.dtype), varies=True)
-        case "dot":
-            right = arguments.at(0)
-            return elementwise.product(Array(view), right, run, span) if right else Nothing()
-        case "conj" | "conjugate" | "round" | "clip":
-            called = ELEMENTWISE.get(name, name)
-            return elementwise.elementwise((Array(view),), run, span, called)
-        case "swapaxes":
-            first = Argument(Array(view), None, span, span, view.text)
-            return axes_moved(name, Arguments([first, *given]), run, span)
         case "squeeze":
             return Array(View(view.buffer, view.region, run.text_of(span), span, flat=True))
         case "view":
             kind = dtype_name(arguments.at(0, "dtype"))
             return _seen_as(view, kind, run, span)
-        case "cumsum" | "cumprod":
-            return scan(name, view, arguments, run, span)
         case "tobytes" | "tostring":
             run.emit(Compute(None, (view,), num(0), "call", span))
             return Text(None)
-    if name in REDUCTIONS:
-        return reduction(name, view, arguments, run, span)
+    if name in METHODS:
+        return called(name, Array(view), arguments, run, span)
     run.emit(Compute(None, (view,), None, "call", span))
     return Opaque(f"the result of `.{name}()` is not known")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import libcst as cst
 
 from advisor.frontend.spmd import array_members, numpy_calls, windows
+from advisor.frontend.spmd.elementwise import number_function
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.iteration import range_value
 from advisor.frontend.spmd.joining import as_value, contents, entry, join, keys
-from advisor.frontend.spmd.numpy_arithmetic import number_function
 from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (

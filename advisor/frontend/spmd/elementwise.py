@@ -6,12 +6,14 @@ from collections.abc import Sequence as Many
 from fractions import Fraction
 from functools import reduce
 
+from advisor import numpy_shapes
 from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.expressions.operations import OF_SYNTAX
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Value
 from advisor.ir.spmd.memory import Order, Origin, View
 from advisor.ir.spmd.steps import Compute
+from advisor.numpy_shapes import Shape, count_of
 from advisor.numpy_table import (
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
@@ -23,10 +25,9 @@ from advisor.numpy_table import (
     strong,
 )
 from advisor.source import Span
-from costdb.expr import Expr, num
+from costdb.expr import Expr, ExprError, ceil, floor, log2, num
 
 HALF = Fraction(1, 2)
-Shape = tuple[Expr, ...]
 
 
 def elementwise(
@@ -67,14 +68,12 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
     one, other = left.view.shape, right.view.shape
     dtype = joined_dtype((left, right), "multiply")
     views = (left.view, right.view)
-    if one is None or other is None or not one or not other or max(len(one), len(other)) > 2:
+    shape = None if one is None or other is None else numpy_shapes.product(one, other)
+    if shape is None or one is None:
         view = run.fresh(run.text_of(span), dtype, None, Origin.COMPUTED, span, sources=views)
         run.emit(Compute(view, views, None, "product", span))
         return Array(view)
-    operations = num(2) * one[-1]
-    shape: Shape = one[:-1] + other[1:] if len(other) == 2 else one[:-1]
-    for extent in shape:
-        operations = operations * extent
+    operations = 2 * one[-1] * count_of(shape)
     if not shape:
         run.emit(Compute(None, views, operations, "product", span, length=one[-1]))
         return Number(None, dtype or "float64", varies=True)
@@ -86,25 +85,12 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
 def broadcast(shapes: Many[Shape | None]) -> Shape | None:
     """Return the common shape of operands; None where one is not known."""
     known = [shape for shape in shapes if shape is not None]
-    if len(known) != len(shapes):
-        return None
-    rank = max((len(shape) for shape in known), default=0)
-    found: list[Expr] = []
-    for axis in range(-rank, 0):
-        extents = [shape[axis] for shape in known if len(shape) >= -axis]
-        longer = [extent for extent in extents if extent != num(1)]
-        found.append(longer[0] if longer else num(1))
-    return tuple(found)
+    return numpy_shapes.broadcast(known, sure=False) if len(known) == len(shapes) else None
 
 
 def size_of(shape: Shape | None) -> Expr | None:
     """Return the number of elements of a shape."""
-    if shape is None:
-        return None
-    total = num(1)
-    for extent in shape:
-        total = total * extent
-    return total
+    return None if shape is None else count_of(shape)
 
 
 def joined_dtype(operands: Many[Value], operation: str) -> str | None:
@@ -115,9 +101,9 @@ def joined_dtype(operands: Many[Value], operation: str) -> str | None:
         if isinstance(value, Array):
             dtype = value.view.dtype or ""
         elif isinstance(value, Number):
-            dtype = _WEAK.get(value.dtype, value.dtype)
+            dtype = WEAK.get(value.dtype, value.dtype)
         try:
-            found.append(dtype if dtype in _WEAK.values() else dtype_of(dtype).name)
+            found.append(dtype if dtype in WEAK.values() else dtype_of(dtype).name)
         except UnknownDtype:
             found.append(UNKNOWN_DTYPE)
     # what has no row moves elements and leaves their type
@@ -126,4 +112,32 @@ def joined_dtype(operands: Many[Value], operation: str) -> str | None:
     return None if joined is None or joined == UNKNOWN_DTYPE else strong(joined)
 
 
-_WEAK = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}
+WEAK = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}
+
+
+def of_numbers(name: str, values: Many[Value], run: Run) -> Number:
+    """Return the result of an operation on numbers."""
+    first = run.number(values[0])
+    varies = any(isinstance(v, Number) and v.varies for v in values)
+    if first is not None and name in ("floor", "ceil", "sqrt", "square", "log2"):
+        return number_function(name, first)
+    return Number(None, "float", varies=varies or run.symbols.varies(first))
+
+
+def number_function(name: str, value: Expr) -> Number:
+    """Return a rounding or a root of a number."""
+    try:
+        match name:
+            case "floor":
+                return Number(floor(value), "float")
+            case "ceil":
+                return Number(ceil(value), "float")
+            case "sqrt":
+                return Number(value ** num(Fraction(1, 2)), "float")
+            case "square":
+                return Number(value**2, "float")
+            case "log2":
+                return Number(log2(value), "float")
+    except ExprError:
+        pass
+    return Number(None, "float")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.frontend.expressions.arguments import Given
 from advisor.frontend.naming.names import ARRAY_MODULES
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.run import Run
@@ -12,6 +13,10 @@ from advisor.ir.spmd.steps import Compute
 from advisor.source import Span
 
 _PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float", "builtins.int"})
+
+
+BY_KEYWORD = 99
+"""Types of results are stated by keyword; nobody states them by their place."""
 
 
 class Arguments:
@@ -35,11 +40,11 @@ class Arguments:
         """Return the argument under a keyword."""
         return self.keywords[name].value if name in self.keywords else None
 
-    def after_first(self) -> Arguments:
-        """Return the arguments that a method of the first would be given."""
-        rest = Arguments([])
-        rest.positional, rest.keywords = self.positional[1:], self.keywords
-        return rest
+    def given(self) -> list[Given[Value]]:
+        """Return all of them, as the reader of calls takes them."""
+        starred = [Given[Value](Nothing(), None, True)] if self.starred else []
+        named = [Given(one.value, name) for name, one in self.keywords.items()]
+        return [*starred, *(Given(one.value) for one in self.positional), *named]
 
     def values(self) -> list[Value]:
         """Return the arguments given by place."""

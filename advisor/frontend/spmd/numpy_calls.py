@@ -3,53 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.array_members import attribute
 from advisor.frontend.spmd.frames import Argument
-from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name, unknown_function
-from advisor.frontend.spmd.numpy_arithmetic import (
-    REDUCTIONS,
-    SCANS,
-    UFUNCS,
-    dot,
-    fourier,
-    reduction,
-    same,
-    scalar_type,
-    scan,
-    sorted_copy,
-    ufunc,
+from advisor.frontend.spmd.numpy_arguments import (
+    BY_KEYWORD,
+    Arguments,
+    dtype_name,
+    stated_dtype,
+    unknown_function,
 )
 from advisor.frontend.spmd.numpy_created import (
-    FILLED,
-    arange,
     array,
-    array_like,
     array_of_nothing,
     ascontiguous,
-    eye,
-    filled_array,
     from_file,
     frombuffer,
-    linspace,
+    over_memory,
 )
-from advisor.frontend.spmd.numpy_joined import joined
 from advisor.frontend.spmd.numpy_random import random
 from advisor.frontend.spmd.numpy_rearranged import (
-    axes_moved,
+    copied_array,
     flatten,
     reshape,
     split,
-    transpose,
 )
+from advisor.frontend.spmd.numpy_values import called
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Value
-from advisor.ir.spmd.memory import Order, Origin, View
-from advisor.ir.spmd.steps import Compute, Copy
+from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Text, Value
+from advisor.ir.spmd.memory import Order
+from advisor.ir.spmd.steps import Copy
+from advisor.numpy_table import ELEMENTWISE, PARAMETERS, ROWS, SAME_AS
 from advisor.source import Span
 
+UFUNCS = frozenset({*ELEMENTWISE, "real", "imag"})
 _CONSTANTS = frozenset({"pi", "e", "inf", "nan"})
 
 
@@ -57,23 +47,14 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
     """Return what a function of NumPy gives, by its name below ``numpy``."""
     arguments = Arguments(given)
     first = arguments.at(0)
-    if name in FILLED:
-        return filled_array(arguments, run, span, filled=FILLED[name], full=name == "full")
-    if name in ("zeros_like", "ones_like", "empty_like", "full_like"):
-        return array_like(first, arguments, run, span, filled=name != "empty_like")
     if name in ("real", "imag") and isinstance(first, Array):
         found = attribute(first.view, name, run, span)
         return Opaque("a part of complex numbers") if found is None else found
     handler = _HANDLERS.get(name)
     if handler is not None:
         return handler(arguments, run, span)
-    bare = name.rpartition(".")[2]
     if name.startswith("random."):
-        return random(bare, arguments, run, span)
-    if bare in REDUCTIONS and isinstance(first, Array):
-        return reduction(bare, first.view, arguments.after_first(), run, span, function=True)
-    if name in SCANS and isinstance(first, Array):
-        return scan(name, first.view, arguments.after_first(), run, span)
+        return random(name.removeprefix("random."), arguments, run, span)
     if name in UFUNCS:
         return ufunc(name, arguments, run, span)
     if name in ("int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"):
@@ -83,7 +64,64 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
         return Nothing()
     if name.startswith("testing."):
         return Nothing()
-    return unknown_function(name, arguments, run, span)
+    return called(name, None, arguments, run, span)
+
+
+def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a universal function gives, of arrays or of numbers."""
+    values = arguments.values()
+    out = arguments.keyword("out")
+    if any(isinstance(v, Array) for v in values):
+        if arguments.keyword("where") is not None or not _fits(out, values):
+            return unknown_function(name, arguments, run, span)
+        operation = ELEMENTWISE.get(name, name)
+        taken = ROWS[operation].operands if operation in ROWS else len(values)
+        if len(values) == taken + 1 and isinstance(values[taken], Array):
+            out, values = values[taken], values[:taken]
+        if name == "where":
+            return _chosen(values, arguments, run, span)
+        target = out.view if isinstance(out, Array) else None
+        made = elementwise.elementwise(values, run, span, operation, target)
+        if target is not None:
+            return made
+        return _of_type(made, stated_dtype(arguments, BY_KEYWORD, made.view.dtype))
+    if all(isinstance(v, Number) for v in values) and values:
+        return elementwise.of_numbers(name, values, run)
+    return Opaque(f"numpy.{name} of something that is not followed")
+
+
+def _fits(out: Value | None, values: list[Value]) -> bool:
+    """Return whether a result is not repeated to fill the array that it is stored in."""
+    if not isinstance(out, Array) or out.view.shape is None:
+        return True
+    found = elementwise.broadcast([v.view.shape for v in values if isinstance(v, Array)])
+    return found is None or found == out.view.shape
+
+
+def _of_type(made: Array, dtype: str | None) -> Array:
+    view = made.view
+    return Array(replace(view, buffer=replace(view.buffer, dtype=dtype)))
+
+
+def _chosen(values: list[Value], arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return ``np.where``: of three arguments an array of the shape of all, else places."""
+    if len(values) != 3:
+        return unknown_function("where", arguments, run, span)
+    made = elementwise.elementwise(values, run, span, "where")
+    return _of_type(made, elementwise.joined_dtype(values[1:], "where"))
+
+
+def scalar_type(name: str, first: Value | None, run: Run, span: Span) -> Value:
+    """Return a value converted to an element type."""
+    dtype = dtype_name(Text(name))
+    match first:
+        case Array(view):
+            return copied_array(view, run, span, view.order, dtype)
+        case Number():
+            return Number(first.expr, dtype or first.dtype, first.nobody, first.varies)
+        case Opaque():
+            return Number(first.expr, dtype or "float", varies=first.varies)
+    return Number(None, dtype or "float")
 
 
 def _copyto(arguments: Arguments, run: Run, span: Span) -> Value:
@@ -105,23 +143,6 @@ def _array_split_size(arguments: Arguments, run: Run, span: Span) -> Value:
     return found or Opaque("a size that is not known")
 
 
-def _transposed(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    if isinstance(first, Array):
-        return transpose(first.view, arguments.values()[1:], run, span)
-    return Opaque("a transpose of something that is not known to be an array")
-
-
-def _flipped(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a view that goes through an axis from its end: none that is one stretch."""
-    first = arguments.at(0)
-    if not isinstance(first, Array):
-        return Opaque("of something that is not known to be an array")
-    view = first.view
-    flat = view.shape is not None
-    return Array(View(view.buffer, None, run.text_of(span), span, flat=flat, shown=view.shape))
-
-
 def _reshaped(arguments: Arguments, run: Run, span: Span) -> Value:
     first = arguments.at(0)
     if isinstance(first, Array):
@@ -138,49 +159,6 @@ def _raveled(arguments: Arguments, run: Run, span: Span) -> Value:
     return Opaque("of something that is not known to be an array")
 
 
-def _rolled(arguments: Arguments, run: Run, span: Span) -> Value:
-    if isinstance(arguments.at(1, "shift"), Array):
-        return unknown_function("roll", arguments, run, span)
-    return same(arguments, run, span)
-
-
-def _norm(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    if not isinstance(first, Array):
-        return Number(None, "float", varies=True)
-    rest = arguments.after_first()
-    rest.positional = rest.positional[1:]
-    rest.keywords = {k: a for k, a in rest.keywords.items() if k != "ord"}
-    # squares are added as fast as numbers
-    return reduction("sum", first.view, rest, run, span)
-
-
-def _stated_more(arguments: Arguments) -> bool:
-    return len(arguments.values()) > 1 or bool(arguments.keywords)
-
-
-def _differences(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    shape = first.view.shape if isinstance(first, Array) else None
-    if not isinstance(first, Array) or not shape or _stated_more(arguments):
-        return unknown_function("diff", arguments, run, span)
-    made = run.fresh(
-        run.text_of(span), first.view.dtype, (*shape[:-1], shape[-1] - 1), Origin.COMPUTED, span
-    )
-    count = elementwise.size_of(made.shape)
-    run.emit(Compute(made, (first.view,), count, "elementwise", span, "subtract"))
-    return Array(made)
-
-
-def _searched(arguments: Arguments, run: Run, span: Span) -> Value:
-    first, wanted = arguments.at(0), arguments.at(1, "v")
-    if not isinstance(first, Array) or not isinstance(wanted, Array):
-        return unknown_function("searchsorted", arguments, run, span)
-    made = run.fresh(run.text_of(span), "int64", wanted.view.shape, Origin.COMPUTED, span)
-    run.emit(Compute(made, (first.view, wanted.view), None, "call", span))
-    return Array(made)
-
-
 def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
     name = dtype_name(arguments.at(0, "dtype"))
     return (
@@ -189,10 +167,7 @@ def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
 
 
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
-    "arange": arange,
-    "linspace": linspace,
-    "eye": eye,
-    "identity": eye,
+    "ndarray": over_memory,
     "array": lambda a, r, s: array(a, r, s, copies=True),
     "asarray": lambda a, r, s: array(a, r, s, copies=False),
     "asanyarray": lambda a, r, s: array(a, r, s, copies=False),
@@ -202,20 +177,9 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "require": lambda a, r, s: ascontiguous(a, r, s, Order.C),
     "reshape": _reshaped,
     "ravel": _raveled,
-    "transpose": _transposed,
     "append": lambda a, r, s: array_of_nothing(r, s, None, None),
     "array_split": partial(split, "array_split"),
     "split": partial(split, "split"),
-    "dot": dot,
-    "matmul": dot,
-    "vdot": dot,
-    "inner": dot,
-    "roll": _rolled,
-    "flip": _flipped,
-    "sort": sorted_copy,
-    "linalg.norm": _norm,
-    "diff": _differences,
-    "searchsorted": _searched,
     "dtype": _dtype,
     "copyto": _copyto,
     "shape": _shape_function,
@@ -227,18 +191,11 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "genfromtxt": from_file,
     "fromfile": from_file,
 }
-for _name in ("", "2", "n"):
-    for _kind in ("fft", "ifft", "rfft", "irfft"):
-        _HANDLERS[f"fft.{_kind}{_name}"] = partial(fourier, f"{_kind}{_name}")
-for _name in ("concatenate", "hstack", "vstack", "stack", "column_stack", "row_stack"):
-    _HANDLERS[_name] = partial(joined, _name)
-for _name in ("swapaxes", "moveaxis", "rollaxis"):
-    _HANDLERS[_name] = partial(axes_moved, _name)
 
 
 def is_known(name: str) -> bool:
     """Return whether a function of NumPy is understood."""
-    return name in _HANDLERS or name in FILLED or name in REDUCTIONS | UFUNCS
+    return name in _HANDLERS or name in UFUNCS or SAME_AS.get(name, name) in PARAMETERS
 
 
 def constant(path: str) -> Value | None:

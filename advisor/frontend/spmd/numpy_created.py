@@ -2,81 +2,36 @@
 
 from __future__ import annotations
 
-from advisor.frontend.spmd.elementwise import Shape
 from advisor.frontend.spmd.numpy_arguments import (
     Arguments,
     dtype_name,
     numpy_number,
     stated_dtype,
     stated_order,
-    unknown_function,
 )
 from advisor.frontend.spmd.numpy_rearranged import copied_array
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Sequence, Value
+from advisor.frontend.spmd.values import Array, External, Nothing, Number, Sequence, Value
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
 from advisor.ir.spmd.steps import Allocate
+from advisor.numpy_shapes import Shape
 from advisor.source import Span
-from costdb.expr import Expr, ceil, num
-
-FILLED = {"zeros": True, "ones": True, "full": True, "empty": False, "ndarray": False}
+from costdb.expr import Expr, num
 
 
-def filled_array(arguments: Arguments, run: Run, span: Span, *, filled: bool, full: bool) -> Value:
-    """Return a new array of a stated shape."""
-    given = arguments.at(0, "shape")
+def over_memory(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return ``np.ndarray(...)``: an array over memory that is there, or a new one."""
+    given, memory = arguments.at(0, "shape"), arguments.at(2, "buffer")
     shape = None if given is None else run.numbers(given, "shape")
-    default: str | None = "float64"
-    if full:
-        value = arguments.at(1, "fill_value")
-        default = numpy_number(value.dtype) if isinstance(value, Number) else None
-    dtype = stated_dtype(arguments, 2 if full else 1, default)
-    order = stated_order(arguments, 3 if full else 2)
-    memory = arguments.keyword("buffer")
+    dtype, order = stated_dtype(arguments, 1, "float64"), stated_order(arguments, 5)
+    origin = Origin.NEW
     if memory is not None and not isinstance(memory, Nothing):
-        # an array over memory that is there
         shared = isinstance(memory, Array) and memory.view.buffer.allocation.origin is Origin.SHARED
         origin = Origin.SHARED if shared else Origin.PARAMETER
-        return Array(run.fresh(run.text_of(span), dtype, shape, origin, span, order))
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span, order)
-    run.emit(Allocate(view.buffer, span, filled))
+    view = run.fresh(run.text_of(span), dtype, shape, origin, span, order)
+    if origin is Origin.NEW:
+        run.emit(Allocate(view.buffer, span, filled=False))
     return Array(view)
-
-
-def array_like(
-    model: Value | None, arguments: Arguments, run: Run, span: Span, *, filled: bool
-) -> Value:
-    """Return a new array of the shape of another."""
-    if not isinstance(model, Array):
-        return _given(run, span)
-    dtype = arguments.keyword("dtype")
-    name = model.view.dtype if dtype is None else dtype_name(dtype)
-    view = run.fresh(run.text_of(span), name, model.view.shape, Origin.NEW, span, model.view.order)
-    run.emit(Allocate(view.buffer, span, filled))
-    return Array(view)
-
-
-def _given(run: Run, span: Span) -> Value:
-    view = run.fresh(run.text_of(span), None, None, Origin.NEW, span, Order.UNKNOWN)
-    run.emit(Allocate(view.buffer, span))
-    return Array(view)
-
-
-def arange(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a vector of the numbers of a range."""
-    values = [run.number(v, f"bound{k}") for k, v in enumerate(arguments.values())]
-    whole = all(not isinstance(v, Number) or v.dtype in ("int", "bool") for v in arguments.values())
-    known = any(isinstance(v, Opaque) for v in arguments.values())
-    default = None if known else ("int64" if whole else "float64")
-    extent: Expr | None = None
-    if whole and values and None not in values:
-        ends = [v for v in values if v is not None]
-        extent = ends[0] if len(ends) == 1 else ends[1] - ends[0]
-        if len(ends) == 3:
-            extent = ceil(extent / ends[2]) if ends[2] != num(0) else None
-    shape = None if extent is None else (extent,)
-    dtype = stated_dtype(arguments, 3, default)
-    return array_of_nothing(run, span, dtype, shape)
 
 
 def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | None) -> Value:
@@ -86,31 +41,6 @@ def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | Non
             f"{run.targets[0] if run.targets else 'array'}.n0", "its length is not known", span
         )
         shape = (extent,)
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
-    run.emit(Allocate(view.buffer, span))
-    return Array(view)
-
-
-def linspace(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a vector of evenly spaced numbers."""
-    if any(isinstance(value, Array) for value in arguments.values()):
-        return unknown_function("linspace", arguments, run, span)
-    count = arguments.at(2, "num")
-    extent = num(50) if count is None else run.number(count, "num")
-    dtype = stated_dtype(arguments, 5, "float64")
-    if arguments.keyword("retstep") is not None:
-        made = array_of_nothing(run, span, dtype, None if extent is None else (extent,))
-        return Sequence((made, Number(None, "float")), is_list=False)
-    return array_of_nothing(run, span, dtype, None if extent is None else (extent,))
-
-
-def eye(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a new matrix with ones on its diagonal."""
-    rows = run.number(arguments.at(0, "N") or Opaque(""), "N")
-    columns = arguments.at(1, "M")
-    other = rows if columns is None or isinstance(columns, Nothing) else run.number(columns, "M")
-    shape = None if rows is None or other is None else (rows, other)
-    dtype = dtype_name(arguments.keyword("dtype")) or "float64"
     view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
     run.emit(Allocate(view.buffer, span))
     return Array(view)
@@ -216,3 +146,33 @@ def from_file(arguments: Arguments, run: Run, span: Span, *, binary: bool = Fals
     dtype = stated_dtype(arguments, 1, None if binary else "float64")
     view = run.fresh(run.text_of(span), dtype, None, Origin.NEW, span, Order.UNKNOWN)
     return Array(view)
+
+
+def parts_of(
+    parts: Value,
+) -> tuple[tuple[View, ...], list[Shape] | None, set[str | None], Expr]:
+    """Return the arrays among what is joined, all shapes, element types, and how often each."""
+    items: tuple[Value, ...] = ()
+    times, complete = num(1), isinstance(parts, Sequence)
+    if isinstance(parts, Sequence) and parts.items is not None:
+        items = parts.items
+    elif isinstance(parts, Sequence) and parts.element is not None:
+        items, complete = (parts.element,), parts.length is not None
+        times = num(1) if parts.length is None else parts.length
+    views = tuple(item.view for item in items if isinstance(item, Array))
+    shapes: list[Shape] = []
+    dtypes: set[str | None] = set()
+    for item in items:
+        found: Shape | None = None
+        match item:
+            case Array(view):
+                found = view.shape
+                dtypes.add(view.dtype)
+            case Sequence(items=tuple() as numbers) if all(isinstance(n, Number) for n in numbers):
+                found = (num(len(numbers)),)
+                dtypes |= {numpy_number(n.dtype) for n in numbers if isinstance(n, Number)}
+        if found is None:
+            complete = False
+        else:
+            shapes.append(found)
+    return views, shapes if complete and shapes else None, dtypes, times

@@ -114,69 +114,17 @@ def flatten(view: View, run: Run, span: Span, *, copies: bool, order: Value | No
     return Array(made)
 
 
-def transpose(view: View, arguments: list[Value], run: Run, span: Span) -> Value:
-    """Return a view of an array with its axes turned round."""
+def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
+    """Return a view of an array with its axes in another order."""
     shape = view.shape
     if shape is None:
         return Array(View(view.buffer, None, run.text_of(span), span))
-    wanted = arguments[0] if len(arguments) == 1 else Sequence(tuple(arguments), is_list=False)
-    axes = tuple(range(len(shape)))[::-1]
-    if arguments and not isinstance(wanted, Nothing):
-        stated = _axes(wanted, len(shape), run)
-        if stated is None or sorted(stated) != list(range(len(shape))):
-            return Array(View(view.buffer, None, run.text_of(span), span))
-        axes = stated
-    return permuted(view, axes, run, span)
-
-
-def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
-    """Return a view of an array with its axes in another order."""
-    shape = view.shape or ()
     if axes == tuple(range(len(shape))):
         return Array(view)
     if axes == tuple(range(len(shape)))[::-1] and not view.flat:
         return Array(View(view.buffer, view.region, run.text_of(span), span, not view.transposed))
     shown = tuple(shape[axis] for axis in axes)
     return Array(View(view.buffer, None, run.text_of(span), span, flat=True, shown=shown))
-
-
-def _axes(value: Value | None, rank: int, run: Run) -> tuple[int, ...] | None:
-    items = value.items if isinstance(value, Sequence) else (value,)
-    found = [run.integer(item) for item in items or ()]
-    known = [axis for axis in found if axis is not None and -rank <= axis < rank]
-    return tuple(axis % rank for axis in known) if len(known) == len(found) else None
-
-
-def axes_moved(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return what ``swapaxes``, ``moveaxis`` and ``rollaxis`` give: the same memory."""
-    first = arguments.at(0)
-    if not isinstance(first, Array):
-        return Opaque("of something that is not known to be an array")
-    shape = first.view.shape
-    places = None
-    if shape is not None:
-        rank = len(shape)
-        second = arguments.at(2)
-        start = run.integer(second) if name == "rollaxis" and second is not None else 0
-        one = _axes(arguments.at(1), rank, run)
-        other = (start,) if name == "rollaxis" else _axes(second, rank, run)
-        if one and other and len(one) == len(other) == 1 and other[0] is not None:
-            places = _moved(name, one[0], other[0], rank)
-    if places is None:
-        return Array(View(first.view.buffer, None, run.text_of(span), span))
-    return permuted(first.view, places, run, span)
-
-
-def _moved(name: str, source: int, target: int, rank: int) -> tuple[int, ...]:
-    places = list(range(rank))
-    if name == "swapaxes":
-        places[source], places[target] = places[target], places[source]
-        return tuple(places)
-    places.remove(source)
-    # rollaxis states before which axis, counted while the moved one is still there
-    before = target - 1 if name == "rollaxis" and source < target else target
-    places.insert(before, source)
-    return tuple(places)
 
 
 def split(name: str, arguments: Arguments, run: Run, span: Span) -> Value:

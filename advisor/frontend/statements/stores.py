@@ -14,9 +14,10 @@ from advisor.frontend.naming.scope import Scope
 from advisor.frontend.statements.accumulations import extreme_of
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import ArrayType, ShapeConflict, describe
+from advisor.ir.shapes import ArrayType, describe
 from advisor.ir.statements import Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value
+from advisor.numpy_shapes import ShapeConflict
 from advisor.source import Span
 
 
