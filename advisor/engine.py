@@ -15,8 +15,8 @@ from advisor.finding import (
     Remark,
     Untold,
 )
-from advisor.frontend.beside import may_be_given_communicator
 from advisor.frontend.syntax import prefilter
+from advisor.frontend.syntax.prefilter import may_be_given_communicator
 from advisor.unread import coverage_of, unsupported
 
 if TYPE_CHECKING:

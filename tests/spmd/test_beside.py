@@ -12,9 +12,9 @@ from reading import operations
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.engine import Options, check_source, needs_reading
-from advisor.frontend.beside import may_be_given_communicator, surroundings
 from advisor.frontend.spmd.reader import read_program
 from advisor.frontend.syntax import trees
+from advisor.frontend.syntax.prefilter import may_be_given_communicator, surroundings
 from advisor.frontend.syntax.trees import Tree, tree_of
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program

@@ -8,10 +8,9 @@ from dataclasses import replace
 import libcst as cst
 
 from advisor.dtypes import Kind
-from advisor.frontend.expressions.arguments import Given
+from advisor.frontend.expressions.arguments import OPERATORS, Given
 from advisor.frontend.expressions.calls import METHODS, Calls
 from advisor.frontend.expressions.kernel_door import KernelDoor
-from advisor.frontend.expressions.operations import OPERATORS
 from advisor.frontend.expressions.regions import is_new_axis, region, reversed_axis, reversed_region
 from advisor.frontend.expressions.scalars import scalar
 from advisor.frontend.naming.literals import literal_int

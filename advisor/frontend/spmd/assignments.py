@@ -10,7 +10,7 @@ import libcst as cst
 
 from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import elementwise
-from advisor.frontend.spmd.arithmetic import combine
+from advisor.frontend.spmd.elementwise import combine
 from advisor.frontend.spmd.expressions import evaluate, slices
 from advisor.frontend.spmd.indexing import part_of_view
 from advisor.frontend.spmd.iteration import part_of, promoted

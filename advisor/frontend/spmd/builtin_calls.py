@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import libcst as cst
 
-from advisor.frontend.spmd import array_members, numpy_calls, windows
+from advisor.frontend.spmd import numpy_calls, windows
 from advisor.frontend.spmd.elementwise import number_function
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.iteration import range_value
@@ -79,7 +79,7 @@ def call(path: str, given: list[Argument], run: Run, span: Span) -> Value:
         return values[0]
     if path == "copy.deepcopy" or path == "copy.copy":
         if values and isinstance(values[0], Array):
-            return array_members.method(values[0].view, "copy", [], run, span)
+            return numpy_calls.method(values[0].view, "copy", [], run, span)
         return values[0] if values else Nothing()
     if path == "functools.partial" or path.startswith(_HARMLESS):
         return Opaque(f"the result of {path}", foreign=True)

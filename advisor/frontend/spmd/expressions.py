@@ -14,9 +14,8 @@ import libcst as cst
 
 from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import communicators, numpy_calls
-from advisor.frontend.spmd.arithmetic import combine, compare, negate
-from advisor.frontend.spmd.attributes import attribute
-from advisor.frontend.spmd.calling import called, own_method
+from advisor.frontend.spmd.calling import attribute, called, own_method
+from advisor.frontend.spmd.elementwise import combine, compare, negate
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.iteration import (

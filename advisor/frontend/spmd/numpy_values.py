@@ -9,16 +9,18 @@ from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.expressions.calls import MADE_OF_NUMBERS, VIEWS, Calls
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.indexing import subscript
-from advisor.frontend.spmd.numpy_arguments import (
+from advisor.frontend.spmd.numpy_created import (
     BY_KEYWORD,
     Arguments,
+    copied_array,
     dtype_name,
+    flatten,
     numpy_number,
+    parts_of,
+    permuted,
     stated_dtype,
     unknown_function,
 )
-from advisor.frontend.spmd.numpy_created import parts_of
-from advisor.frontend.spmd.numpy_rearranged import copied_array, flatten, permuted
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     Array,

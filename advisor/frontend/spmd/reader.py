@@ -17,11 +17,6 @@ from advisor.frontend.advise_comments.directives import (
     Pragmas,
     read_pragmas,
 )
-from advisor.frontend.beside import (
-    callers_of,
-    may_be_given_communicator,
-    sends_by_parameter,
-)
 from advisor.frontend.spmd.bodies import BodyMemory
 from advisor.frontend.spmd.frames import Context, Defined, Entered, Frame
 from advisor.frontend.spmd.functions import Functions
@@ -34,7 +29,14 @@ from advisor.frontend.spmd.siblings import Siblings
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
-from advisor.frontend.syntax.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
+from advisor.frontend.syntax.prefilter import (
+    BUFFER_METHOD,
+    callers_of,
+    imports_mpi,
+    may_be_given_communicator,
+    may_communicate,
+    sends_by_parameter,
+)
 from advisor.frontend.syntax.trees import ReadTree, Tree, each_once, tree_of
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.dealing import is_dealt_in_turn

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from advisor.frontend.expressions.operations import AUGMENTED, OPERATORS
+from advisor.frontend.expressions.arguments import AUGMENTED, OPERATORS
 from advisor.frontend.naming.bindings import NameVisitor, names_in
 from advisor.frontend.syntax.walking import show
 from advisor.ir.dependence import slope_of

@@ -10,9 +10,8 @@ import libcst as cst
 
 from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
 from advisor.frontend.declared.declarations import Declarations
-from advisor.frontend.expressions.conditions import evaluated, is_inert, truth
+from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, truth
 from advisor.frontend.expressions.scalars import is_prange, range_of
-from advisor.frontend.expressions.written_items import bind_item
 from advisor.frontend.naming.bindings import assigned_names, names_in, target_names
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope

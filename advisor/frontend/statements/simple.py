@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import libcst as cst
 
 from advisor.frontend.declared.declarations import Declarations
+from advisor.frontend.expressions.arguments import AUGMENTED
 from advisor.frontend.expressions.arrays import value_of, whole_read
 from advisor.frontend.expressions.conditions import evaluated
-from advisor.frontend.expressions.operations import AUGMENTED
 from advisor.frontend.expressions.scalars import bound_to_number, scalar
 from advisor.frontend.naming.bindings import names_in
 from advisor.frontend.naming.literals import is_kept, is_of_literals
