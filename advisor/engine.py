@@ -16,8 +16,8 @@ from advisor.finding import (
     Remark,
     Untold,
 )
-from advisor.frontend.beside import may_be_given_communicator
 from advisor.frontend.syntax import prefilter
+from advisor.frontend.syntax.prefilter import may_be_given_communicator
 from advisor.steps import step
 from advisor.unread import coverage_of, unsupported
 
@@ -337,8 +337,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
     """
     from advisor.evidence import with_evidence
     from advisor.frontend.advise_comments.comments import read_comments
-    from advisor.frontend.advise_comments.directives import CommentError
-    from advisor.frontend.advise_comments.idle import marks_of_nothing
+    from advisor.frontend.advise_comments.directives import CommentError, marks_of_nothing
     from advisor.suppress import apply_suppressions
 
     try:

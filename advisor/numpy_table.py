@@ -114,8 +114,9 @@ ROWS: Final = {
     **_rows(Row(2, _OF.COMPARE, "?ifc", "truth"), "equal not_equal less less_equal"),
     **_rows(Row(2, _OF.COMPARE, "?ifc", "truth"), "greater greater_equal"),
     **_rows(Row(3, _OF.WHERE, "?ifc"), "where"),
+    **_rows(Row(3, _OF.BINARY, "ifc"), "clip"),
 }
-ELEMENTWISE: Final = {name: name for name in ROWS} | {
+ELEMENTWISE: Final = {name: name for name in ROWS if name != "clip"} | {
     "true_divide": "divide",
     "abs": "absolute",
     "mod": "remainder",
@@ -204,3 +205,123 @@ _LIBRARY_ONLY = frozenset(
 
 def _part(dtype: str) -> str:
     return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+
+
+Accumulated = Literal["same", "sum", "mean", "spread", "truth", "place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reducing:
+    """A function that combines the elements along an axis.
+
+    Attributes
+    ----------
+    operation : str
+        NumPy's function of two elements, or that of places.
+    result : {"same", "sum", "mean", "spread", "truth", "place"}
+        Its type: that of the elements; no integer narrower than the platform's; no integer at
+        all; nor a complex number; a boolean; or an index.
+    steps : int
+        Functions of Python within the method. ``x.sum()`` is the library's own, a mean looks at
+        element types and divides, a variance does so between its sums: a microsecond each.
+    """
+
+    operation: str
+    result: Accumulated
+    steps: int = 0
+
+
+REDUCTIONS: Final = {
+    "sum": Reducing("add", "sum"),
+    "prod": Reducing("multiply", "sum"),
+    "max": Reducing("maximum", "same"),
+    "min": Reducing("minimum", "same"),
+    "mean": Reducing("add", "mean", 1),
+    "any": Reducing("logical_or", "truth"),
+    "all": Reducing("logical_and", "truth"),
+    "argmax": Reducing("argmax", "place"),
+    "argmin": Reducing("argmin", "place"),
+    "count_nonzero": Reducing("add", "place"),
+    "ptp": Reducing("subtract", "same"),
+    "var": Reducing("var", "spread", 3),
+    "std": Reducing("std", "spread", 3),
+    "linalg.norm": Reducing("norm", "spread"),
+    # they pass over the elements more often than once, which no model covers
+    "median": Reducing("unpriced", "mean"),
+    "nansum": Reducing("unpriced", "sum"),
+    "nanprod": Reducing("unpriced", "sum"),
+    "nanmax": Reducing("unpriced", "same"),
+    "nanmin": Reducing("unpriced", "same"),
+    "nanmean": Reducing("unpriced", "mean"),
+}
+SCANS: Final = {"cumsum": REDUCTIONS["sum"], "cumprod": REDUCTIONS["prod"]}
+SAME_AS: Final = {
+    **{"amax": "max", "amin": "min", "average": "mean", "around": "round"},
+    **{"concat": "concatenate", "permute_dims": "transpose", "asanyarray": "asarray"},
+    **{"row_stack": "vstack", "identity": "eye"},
+}
+"""Other names of functions, as far as their first argument goes."""
+
+PARAMETERS: Final = {
+    name: tuple(parameters.split())
+    for names, parameters in (
+        ("sum prod mean nansum nanprod nanmean", "a axis dtype out keepdims"),
+        ("any all argmax argmin ptp nanmax nanmin", "a axis out keepdims"),
+        ("max min", "a axis out keepdims initial"),
+        ("count_nonzero", "a axis keepdims"),
+        ("median", "a axis out overwrite_input keepdims"),
+        ("var std", "a axis dtype out ddof keepdims"),
+        ("linalg.norm", "x ord axis keepdims"),
+        ("cumsum cumprod", "a axis dtype out"),
+        ("clip", "a a_min a_max out"),
+        ("round", "a decimals out"),
+        ("diff", "a n axis"),
+        ("sort", "a axis"),
+        ("searchsorted", "a v side sorter"),
+        ("matmul inner vdot outer", "a b"),
+        ("dot", "a b out"),
+        ("take", "a indices"),
+        ("bincount", "x weights minlength"),
+        ("roll", "a shift axis"),
+        ("pad", "array pad_width mode"),
+        ("flip", "m axis"),
+        ("transpose", "a axes"),
+        ("swapaxes", "a axis1 axis2"),
+        ("moveaxis", "a source destination"),
+        ("rollaxis", "a axis start"),
+        ("fft.fft fft.ifft fft.rfft fft.irfft", "a n axis"),
+        ("fft.fft2 fft.ifft2 fft.rfft2 fft.irfft2", "a s axes"),
+        ("fft.fftn fft.ifftn fft.rfftn fft.irfftn", "a s axes"),
+        ("zeros ones empty", "shape dtype order"),
+        ("full", "shape fill_value dtype order"),
+        ("zeros_like ones_like", "a dtype order"),
+        ("empty_like", "prototype dtype order"),
+        ("full_like", "a fill_value dtype order"),
+        ("eye", "N M k dtype order"),
+        ("arange", "start stop step dtype"),
+        ("linspace", "start stop num endpoint retstep dtype"),
+        ("concatenate", "arrays axis out dtype"),
+        ("hstack vstack column_stack", "tup"),
+        ("stack", "arrays axis out"),
+        ("copy", "a order"),
+        ("array", "object dtype copy order"),
+        ("asarray ascontiguousarray", "a dtype order"),
+    )
+    for name in names.split()
+}
+"""The parameters that are understood, in NumPy's order; a method has no first one."""
+
+
+def reduced_dtype(rule: Accumulated, dtype: str) -> str:
+    """Return the element type of a reduction or a scan that states none."""
+    if rule in ("truth", "place"):
+        return "bool" if rule == "truth" else "int64"
+    if dtype == UNKNOWN_DTYPE:
+        return dtype
+    found = dtype_of(strong(dtype))
+    whole = found.kind in (Kind.BOOLEAN, Kind.INTEGER)
+    if rule in ("mean", "spread"):
+        return "float64" if whole else _part(dtype) if rule == "spread" else dtype
+    if rule == "sum" and whole:
+        return "int64" if found.kind is Kind.BOOLEAN or found.signed else "uint64"
+    return dtype

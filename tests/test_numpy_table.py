@@ -8,8 +8,6 @@ import warnings
 import numpy as np
 import pytest
 
-from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.steps import Compute
 from advisor.numpy_table import (
     ELEMENTWISE,
     PYTHON_COMPLEX,
@@ -19,7 +17,6 @@ from advisor.numpy_table import (
     promote,
     result_dtype,
 )
-from costdb.expr import num
 
 WHOLE = ["bool", *(f"{sign}int{8 * size}" for sign in ("", "u") for size in (1, 2, 4, 8))]
 NAMES = [*WHOLE, "float16", "float32", "float64", "complex64", "complex128"]
@@ -71,24 +68,3 @@ def test_rows_take_as_many_operands_as_numpy(name: str) -> None:
     known = getattr(np, name)
     if isinstance(known, np.ufunc):
         assert known.nin == ROWS[name].operands
-
-
-@pytest.mark.parametrize("keeps", [None, True, False])
-@pytest.mark.parametrize("axis", [0, 1, -1])
-def test_a_reduction_has_the_shape_that_numpy_gives(axis: int, keeps: bool | None) -> None:
-    given = f"axis={axis}" + ("" if keeps is None else f", keepdims={keeps}")
-    text = (
-        "import numpy as np\nfrom mpi4py import MPI\na = np.ones((3, 5))\n"
-        f"r = a.max({given})\nMPI.COMM_WORLD.Barrier()\n"
-    )
-    program = read_program("p.py", text)
-    assert program is not None
-    (made,) = (
-        step.target
-        for function in program.functions
-        for step in function.body
-        if isinstance(step, Compute) and step.what == "reduction"
-    )
-    assert made is not None and made.shape is not None
-    expected = np.ones((3, 5)).max(axis=axis, **({} if keeps is None else {"keepdims": keeps}))
-    assert made.shape == tuple(map(num, expected.shape))

@@ -27,7 +27,6 @@ from advisor.analysis.transfers.halos import Fetch, Halos, common
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
-from advisor.ir.shapes import ShapeConflict
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Bind,
@@ -46,6 +45,7 @@ from advisor.ir.statements import (
     unrolled,
     written,
 )
+from advisor.numpy_shapes import ShapeConflict
 from advisor.source import Span
 from costdb.arrays.reuse import with_distances
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, less, num

@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 from advisor.cache.store import Cache, digest
 from advisor.engine import Options
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
-from advisor.frontend.beside import surroundings
+from advisor.frontend.syntax.prefilter import surroundings
 from advisor.project import lasting_name
 
 # Findings as JSON values and back, without any loss.

@@ -15,13 +15,11 @@ from advisor.frontend.advise_comments.directives import (
     ArrayComment,
     CommentError,
     NumberComment,
+    read_pragmas,
 )
-from advisor.frontend.advise_comments.pragmas import read_pragmas
-from advisor.frontend.declared.compiled import threads_by_line
-from advisor.frontend.declared.declarations import Declarations, declaration
+from advisor.frontend.declared.declarations import Declarations, declaration, threads_by_line
 from advisor.frontend.declared.module import FileReader, FoundKernel
-from advisor.frontend.declared.seen import as_seen, compilers, seen_sizes, untold
-from advisor.frontend.declared.undeclared import hints
+from advisor.frontend.declared.seen import as_seen, compilers, hints, seen_sizes, untold
 from advisor.frontend.naming.bindings import (
     Imports,
     NameScope,

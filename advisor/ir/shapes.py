@@ -30,6 +30,7 @@ from advisor.ir.values import (
     Value,
     length,
 )
+from advisor.numpy_shapes import ShapeConflict, broadcast, expanded, reduced
 from advisor.numpy_table import (
     PYTHON_COMPLEX,
     PYTHON_FLOAT,
@@ -49,10 +50,6 @@ class ArrayType:
     extents: tuple[Expr, ...]
 
 
-class ShapeConflict(ValueError):
-    """Operands whose shapes do not broadcast, as far as symbols tell."""
-
-
 def region_extents(region: tuple[Subscript, ...]) -> tuple[Expr, ...]:
     """Return the shape of a region: points drop their dimension."""
     return tuple(length_of(part) for part in region if not isinstance(part, Point))
@@ -61,23 +58,6 @@ def region_extents(region: tuple[Subscript, ...]) -> tuple[Expr, ...]:
 def length_of(part: Subscript) -> Expr:
     """Return how many indices a subscript selects."""
     return ONE if isinstance(part, Point) else length(part)
-
-
-def _broadcast(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    if len(left) < len(right):
-        left, right = right, left
-    padded = left[: len(left) - len(right)]
-    merged = list(padded)
-    for one, other in zip(left[len(padded) :], right, strict=True):
-        if one == other or other == ONE:
-            merged.append(one)
-        elif one == ONE:
-            merged.append(other)
-        else:
-            raise ShapeConflict(
-                f"extents {to_text(one)} and {to_text(other)} are not known to agree"
-            )
-    return tuple(merged)
 
 
 def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
@@ -116,9 +96,7 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return ArrayType(dtype, describe(operand, lookup).extents)
         case Expand(operand, axis):
             inner = describe(operand, lookup)
-            extents = list(inner.extents)
-            extents.insert(axis, ONE)
-            return ArrayType(inner.dtype, tuple(extents))
+            return ArrayType(inner.dtype, expanded(inner.extents, axis))
         case Transpose(operand, axes):
             inner = describe(operand, lookup)
             return ArrayType(inner.dtype, tuple(inner.extents[axis] for axis in axes))
@@ -133,12 +111,7 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
         case Tally(_, _, extent, dtype):
             return ArrayType(dtype, (extent,))
         case Reduction(operand, axis, _, dtype):
-            extents = list(describe(operand, lookup).extents)
-            if axis is None:
-                extents = []
-            else:
-                del extents[axis]
-            return ArrayType(dtype, tuple(extents))
+            return ArrayType(dtype, reduced(describe(operand, lookup).extents, axis))
 
 
 def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
@@ -152,9 +125,7 @@ def _describe_product(left: ArrayType, right: ArrayType) -> ArrayType:
 
 
 def _describe_elementwise(operation: str, parts: list[ArrayType]) -> ArrayType:
-    extents = parts[0].extents
-    for part in parts[1:]:
-        extents = _broadcast(extents, part.extents)
+    extents = broadcast([part.extents for part in parts])
     # a condition chooses between operands, it is none of them
     chosen = parts[1:] if operation == "where" else parts
     dtype = result_dtype(operation, tuple([part.dtype for part in chosen]))

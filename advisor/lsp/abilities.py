@@ -15,7 +15,7 @@ from pygls.capabilities import get_capability
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
 from advisor.config.find import FILE_NAME
-from advisor.frontend.beside import SUFFIXES
+from advisor.frontend.syntax.prefilter import SUFFIXES
 from advisor.lsp.document import Encoding
 from advisor.lsp.settings import SECTION
 

@@ -27,7 +27,7 @@ from pygls.uris import to_fs_path
 from advisor.config.find import FILE_NAME
 from advisor.engine import Options
 from advisor.finding import Finding
-from advisor.frontend.beside import forget
+from advisor.frontend.syntax.prefilter import forget
 from advisor.lsp.abilities import (
     Abilities,
     AdviseProtocol,

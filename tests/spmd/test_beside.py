@@ -12,10 +12,10 @@ from reading import operations
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.engine import Options, check_source, needs_reading
-from advisor.frontend.beside import may_be_given_communicator, surroundings
 from advisor.frontend.spmd.reader import read_program
 from advisor.frontend.syntax import trees
-from advisor.frontend.syntax.parsing import parse
+from advisor.frontend.syntax.guard import parse
+from advisor.frontend.syntax.prefilter import may_be_given_communicator, surroundings
 from advisor.frontend.syntax.trees import tree_of
 from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program

@@ -7,7 +7,7 @@ import inspect
 import numpy as np
 import pytest
 
-from advisor.frontend.spmd.numpy_random import INTEGERS, SIZE_AT, TYPED
+from advisor.frontend.spmd.numpy_calls import INTEGERS, SIZE_AT, TYPED
 from advisor.ir.spmd.payloads import PayloadKind
 from costdb.expr import num
 from tests.spmd.reading import the_operation

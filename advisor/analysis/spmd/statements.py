@@ -24,6 +24,16 @@ from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Vi
 ASSUMED_DTYPE = "float64"
 """The element type of arrays of which the source does not tell it."""
 
+_CALLED = {
+    "reduction": ArrayOperation.REDUCE,
+    "scan": ArrayOperation.SCAN,
+    "sort": ArrayOperation.SORT,
+    "fourier": ArrayOperation.FFT,
+    "roll": ArrayOperation.ROLL,
+    "pad": ArrayOperation.PAD,
+    "tally": ArrayOperation.ADD_AT,
+}
+
 
 def of_copy(step: Copy) -> Work:
     """Return the work of moving elements within one rank."""
@@ -121,34 +131,29 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
     match step.what:
         case "fill":
             return ArrayCall(ArrayOperation.FILL, dtype, elements, result)
-        case "reduction":
-            count = _elements(loads)
+        case "reduction" | "scan" | "sort" | "fourier" | "roll" | "pad" | "tally":
+            count = _elements(loads if step.what in ("reduction", "tally") else stores or loads)
+            length = step.length
+            if step.what == "tally":
+                length = _elements(stores)
+            elif step.what == "reduction" and length is None:
+                length = count
             return ArrayCall(
-                ArrayOperation.REDUCE,
+                _CALLED[step.what],
                 dtype,
                 count,
                 result,
                 operands,
-                fresh=fresh,
+                fresh=fresh and step.what != "tally",
                 axis_from_last=step.axis_from_last,
-                length=count if step.length is None else step.length,
+                length=length,
                 steps=step.steps,
-            )
-        case "scan":
-            return ArrayCall(
-                ArrayOperation.SCAN,
-                dtype,
-                elements,
-                result,
-                operands,
-                fresh,
-                axis_from_last=step.axis_from_last,
-                length=step.length,
             )
         case "product":
             # two vectors make one number
             made, operation = elements if stores else num(1), ArrayOperation.MATMUL
-            if step.length is not None and any(len(o.region.counts) == 1 for o in operands):
+            flat = any(len(o.region.counts) == 1 for o in operands)
+            if step.length is not None and (flat or not stores):
                 # every element of the matrix is used once: nothing is brought near to stay there
                 made, operation = made * step.length, ArrayOperation.MATVEC
             return ArrayCall(operation, dtype, made, result, operands, fresh, length=step.length)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.distribution import ArraySpec
+from advisor.edits import split_lines
+from advisor.finding import Remark
 from advisor.source import SourceProblem, Span
+from costdb.expr import Expr, ExprError, parse
 
 
 class CommentError(ValueError):
@@ -231,3 +235,84 @@ def _unpaired(suppression: Suppression, partner: Scope) -> CommentError:
         suppression.column + 1,
         f"{suppression.scope}{codes} without {partner}{codes}",
     )
+
+
+# What ``# advise:`` comments say of single statements, by the lines they speak of.
+
+
+@dataclass(frozen=True, slots=True)
+class Pragmas:
+    """Trips, probabilities and costs (in microseconds), each by line."""
+
+    trips: Mapping[int, Expr]
+    probabilities: Mapping[int, Expr]
+    costs_us: Mapping[int, Expr]
+
+
+def read_pragmas(path: str, directives: Sequence[AnyDirective]) -> Pragmas:
+    """Return the pragmas among directives.
+
+    Raises
+    ------
+    SourceProblem
+        For an expression that does not parse.
+    """
+    alone = {directive.line for directive in directives if directive.own_line}
+    trips: dict[int, Expr] = {}
+    probabilities: dict[int, Expr] = {}
+    costs: dict[int, Expr] = {}
+    for directive in directives:
+        line = directive.line
+        if directive.own_line:
+            # several directives may stand above one statement
+            while line in alone:
+                line += 1
+        match directive:
+            case Trip():
+                trips[line] = _expression(path, directive.count, directive)
+            case Probability():
+                probabilities[line] = _expression(path, directive.probability, directive)
+            case StatedCost():
+                costs[line] = _expression(path, directive.microseconds, directive)
+            case _:
+                pass
+    return Pragmas(trips, probabilities, costs)
+
+
+def spoken_of(table: Mapping[int, Expr], lines: range) -> Expr | None:
+    """Return what the pragmas say of a statement whose header takes up some lines."""
+    return next((table[line] for line in lines if line in table), None)
+
+
+def _expression(path: str, text: str, directive: AnyDirective) -> Expr:
+    try:
+        return parse(text)
+    except ExprError as error:
+        raise SourceProblem(path, directive.line, directive.column, str(error)) from error
+
+
+# Comments that call a function a kernel where no function begins.
+
+_BEGINS = ("def ", "async def ", "@")
+
+
+def marks_of_nothing(
+    path: str, source: str, directives: tuple[AnyDirective, ...]
+) -> Iterator[Remark]:
+    """Yield a remark for every ``# advise: kernel`` that does not stand above a function.
+
+    Between the two there may be other comments to the tool, and nothing else.
+    """
+    comments = [found for found in directives if isinstance(found, KernelComment)]
+    if not comments:
+        return
+    lines = split_lines(source)
+    alone = {found.line for found in directives if found.own_line}
+    for comment in comments:
+        below = comment.line
+        while below in alone:
+            below += 1
+        follows = lines[below - 1].lstrip() if below <= len(lines) else ""
+        if not comment.own_line or not follows.startswith(_BEGINS):
+            message = "this marks no kernel: no function begins right below it"
+            yield Remark(path, "", comment.span, message)

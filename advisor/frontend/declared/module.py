@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from advisor.frontend.advise_comments.directives import AnyDirective, KernelComment
-from advisor.frontend.declared.compiled import Asked, asked_of_numba
-from advisor.frontend.declared.declarations import Declarations
+from advisor.frontend.declared.declarations import Asked, Declarations, asked_of_numba
 from advisor.frontend.naming.bindings import Imports, NameScope, ScopeVisitor
 from advisor.frontend.naming.literals import constant_int, is_kept, is_of_literals
 from advisor.frontend.naming.names import dotted, resolve

@@ -8,15 +8,16 @@ from dataclasses import replace
 import libcst as cst
 
 from advisor.dtypes import Kind
+from advisor.frontend.expressions.arguments import OPERATORS, Given
 from advisor.frontend.expressions.calls import METHODS, Calls
-from advisor.frontend.expressions.operations import OPERATORS
+from advisor.frontend.expressions.kernel_door import KernelDoor
 from advisor.frontend.expressions.regions import is_new_axis, region, reversed_axis, reversed_region
 from advisor.frontend.expressions.scalars import scalar
 from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import entry_of
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
 from advisor.ir.shapes import kind_of_or_none, whole
 from advisor.ir.values import (
@@ -27,8 +28,8 @@ from advisor.ir.values import (
     Gather,
     Read,
     Scalar,
-    Scan,
     Spelling,
+    Transpose,
     Value,
 )
 from advisor.numpy_table import ELEMENTWISE, PYTHON_FLOAT, PYTHON_INTEGER, ROWS, strong
@@ -64,7 +65,7 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
             return Copy(operand, scope.type_of(operand).dtype)
         case cst.BinaryOperation(operator=cst.MatrixMultiply()):
             left, right = value_of(node.left, scope), value_of(node.right, scope)
-            return _calls(scope).product(left, right)
+            return _door(scope).product(left, right)
         case cst.BinaryOperation():
             return _operation(OPERATORS.get(type(node.operator)), (node.left, node.right), scope)
         case cst.Comparison() if len(node.comparisons) == 1:
@@ -104,7 +105,9 @@ def _attribute(node: cst.Attribute, scope: Scope) -> Value:
     if full in ("numpy.pi", "numpy.e", "numpy.inf", "math.pi", "math.e"):
         return Scalar(full, PYTHON_FLOAT)
     if node.attr.value == "T":
-        return _calls(scope).reversed_axes(value_of(node.value, scope))
+        operand = value_of(node.value, scope)
+        dimensions = len(scope.type_of(operand).extents)
+        return Transpose(operand, tuple(reversed(range(dimensions))))
     if dotted(node) is not None and node.attr.value == "size":
         return Scalar(to_text(scalar(node, scope)), PYTHON_INTEGER)
     raise NotUnderstood(f"attribute `{node.attr.value}` is not understood")
@@ -187,7 +190,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     axis = reversed_axis(node.slice, len(scope.type_of(inner).extents))
     if axis is None:
         raise NotUnderstood("a subscript of an expression")
-    return _flip(inner, axis)
+    return _door(scope).flip(inner, axis)
 
 
 MASKED = "elements that a mask chooses: only the data know how many"
@@ -260,17 +263,8 @@ def _expanded(value: Value, elements: Sequence[cst.SubscriptElement]) -> Value:
     return value
 
 
-def _flip(inner: Value, axis: int) -> Value:
-    """A scan of a reversed array, reversed back, is a scan from the other end."""
-    if isinstance(inner, Scan) and inner.axis == axis and not inner.reverse:
-        operand = inner.operand
-        if isinstance(operand, Flip) and operand.axis == axis:
-            return Scan(operand.operand, axis, inner.operation, inner.dtype, reverse=True)
-    return Flip(inner, axis)
-
-
-def _calls(scope: Scope) -> Calls:
-    return Calls(scope, lambda node: value_of(node, scope))
+def _door(scope: Scope) -> KernelDoor:
+    return KernelDoor(scope, lambda node: value_of(node, scope))
 
 
 def _call(node: cst.Call, scope: Scope) -> Value:
@@ -279,11 +273,11 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         name = full.removeprefix("numpy.")
         if name in ELEMENTWISE:
             return _ufunc(ELEMENTWISE[name], node.args, scope)
-        return _calls(scope).function(name, node.args)
+        return Calls(_door(scope)).function(name, _given(node.args))
     if isinstance(node.func, cst.Attribute) and node.func.attr.value in METHODS:
         receiver = value_of(node.func.value, scope)
         if not isinstance(receiver, Scalar):
-            return _calls(scope).method(node.func.attr.value, receiver, node.args)
+            return Calls(_door(scope)).method(node.func.attr.value, receiver, _given(node.args))
     if full in _OF_MATH and len(node.args) == 1 and not node.args[0].star:
         operand = value_of(node.args[0].value, scope)
         if isinstance(operand, Scalar):
@@ -361,3 +355,10 @@ def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
 
 def _spelled(value: Value, spelled: Spelling) -> Value:
     return replace(value, spelled=spelled) if isinstance(value, Elementwise) else value
+
+
+def _given(arguments: Sequence[cst.Arg]) -> list[Given[cst.BaseExpression]]:
+    return [
+        Given(one.value, None if one.keyword is None else one.keyword.value, bool(one.star))
+        for one in arguments
+    ]

@@ -1,72 +1,61 @@
-"""Calls of NumPy's functions and of arrays' methods, as values of the intermediate form."""
+"""What NumPy's functions and methods of arrays mean: operations on arrays, for every door."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Generic
 
-import libcst as cst
-
-from advisor.dtypes import Kind, dtype_of
-from advisor.frontend.expressions.arguments import (
-    Arguments,
-    axis_of,
-    element_type,
-    is_none,
-    matched,
-    required,
+from advisor.dtypes import Kind
+from advisor.frontend.expressions.arguments import A, Door, Given, V, matched
+from advisor.frontend.syntax.guard import NotUnderstood
+from advisor.ir.shapes import kind_of_or_none
+from advisor.numpy_shapes import moved, transformed
+from advisor.numpy_table import (
+    PARAMETERS,
+    PYTHON_FLOAT,
+    PYTHON_INTEGER,
+    REDUCTIONS,
+    SAME_AS,
+    SCANS,
+    UNKNOWN_DTYPE,
+    reduced_dtype,
 )
-from advisor.frontend.expressions.composed import COMPOSED, OF_METHODS, Composed, reduced
-from advisor.frontend.expressions.library_steps import steps_of
-from advisor.frontend.expressions.scalars import scalar
-from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.problems import NotUnderstood
-from advisor.ir.shapes import is_whole, kind_of_or_none
-from advisor.ir.values import (
-    Copy,
-    Elementwise,
-    Expand,
-    Fill,
-    Fourier,
-    Gather,
-    MatMul,
-    PeriodicPad,
-    Read,
-    Reduction,
-    Roll,
-    Scalar,
-    Scan,
-    Sort,
-    Tally,
-    Transpose,
-    Value,
-)
-from costdb.expr import Expr, num
+from costdb.expr import Expr, ceil, num
 
-SCANS = {"cumsum": "add", "cumprod": "multiply"}
-REDUCTIONS = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum", "mean": "add"}
 _OF_DATA = frozenset(
     {"nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "setdiff1d"}
 )
+_FILLED = {"zeros": "0", "ones": "1", "empty": ""}
+_REDUCED = [one for one, row in REDUCTIONS.items() if row.operation != "unpriced"]
 METHODS = frozenset(
-    {"copy", "astype", "transpose", "dot", "conj", *SCANS, *REDUCTIONS, *OF_METHODS}
-)
+    {
+        *("copy", "astype", "transpose", "dot", "conj", "conjugate", "clip", "round", "take"),
+        *(
+            "searchsorted",
+            "swapaxes",
+            *SCANS,
+            *(REDUCTIONS.keys() - {"count_nonzero", "linalg.norm"}),
+        ),
+    }
+) - {"count_nonzero", "linalg.norm"}
+_METHOD_PARAMETERS = {
+    "astype": ("dtype", "order", "casting"),
+    "conj": (),
+    "conjugate": (),
+    "copy": ("order",),
+    "clip": ("min", "max", "out"),
+}
+"""Where they are not those of the function of the same name."""
+ONE, ZERO = num(1), num(0)
 
 
-class Calls:
-    """Reads calls of one kernel.
+class Calls(Generic[A, V]):
+    """Reads calls by what a front end makes of them."""
 
-    Parameters
-    ----------
-    scope : Scope
-    read : callable
-        Gives the value of an expression.
-    """
+    def __init__(self, door: Door[A, V]) -> None:
+        self.door = door
 
-    def __init__(self, scope: Scope, read: Callable[[cst.BaseExpression], Value]) -> None:
-        self.scope = scope
-        self.read = read
-
-    def function(self, name: str, given: Sequence[cst.Arg]) -> Value:
+    def function(self, name: str, given: Sequence[Given[A]]) -> V:
         """Return the value of ``np.name(...)``.
 
         Raises
@@ -74,322 +63,500 @@ class Calls:
         NotUnderstood
             For a function, or an argument, outside the understood language.
         """
-        match name:
-            case "matmul" | "dot":
-                return self.product(*self._pair(given, name))
-            case "inner" | "vdot":
-                return self._inner(*self._pair(given, name), name)
-            case "outer":
-                return self._outer(*self._pair(given, name))
-            case "take":
-                return self._taken(*self._pair(given, name))
-            case "fft.fft" | "fft.ifft":
-                return self._fourier(name.removeprefix("fft."), given)
-            case "sort":
-                return self._sorted(matched(given, ("a", "axis"), name))
-            case "zeros" | "ones" | "empty" | "full":
-                return self._created(name, given)
-            case "zeros_like" | "ones_like" | "empty_like" | "full_like":
-                return self._created_like(name.removesuffix("_like"), given)
-            case "roll":
-                return self._rolled(matched(given, ("a", "shift", "axis"), name))
-            case "pad":
-                return self._padded(matched(given, ("array", "pad_width", "mode"), name))
-            case "asarray" | "ascontiguousarray":
-                # what may share the memory of its operand, the caller of this has to find out
-                return self._same(name, matched(given, ("a", "dtype"), name))
-            case "array":
-                return self._array(matched(given, ("object", "dtype", "copy", "order"), name))
-            case "bincount":
-                return self._tallied(matched(given, ("x", "weights", "minlength"), name))
-            case "einsum":
-                return self._composed.summed_products(given)
-        if name in COMPOSED and given and given[0].keyword is None and not given[0].star:
-            operand = self._array_value(given[0].value, name)
-            return self._composed.value(name, operand, given[1:], function=True)
-        if name in METHODS and given and given[0].keyword is None and not given[0].star:
-            operand = self._array_value(given[0].value, name)
-            return self.method(name, operand, given[1:], function=True)
         if name in _OF_DATA:
             raise NotUnderstood(f"np.{name}, whose length only the data know")
-        raise NotUnderstood(f"np.{name} is not understood")
+        called, name = name, SAME_AS.get(name, name)
+        if name == "einsum":
+            return self._einsum(given)
+        if name not in PARAMETERS:
+            raise NotUnderstood(f"np.{called} is not understood")
+        first, *others = PARAMETERS[name]
+        arguments = dict(matched(given, (first, *others), called))
+        if first not in arguments:
+            raise NotUnderstood(f"`{called}` without `{first}`")
+        argument = arguments.pop(first)
+        if name in _MADE_OF:
+            return self._made(called, argument, arguments)
+        return self._of(name, self.door.array(argument, called), arguments, 1)
 
-    def method(
-        self, name: str, operand: Value, given: Sequence[cst.Arg], *, function: bool = False
-    ) -> Value:
-        """Return the value of a method of an array, or of the function of the same name."""
-        found = self.scope.type_of(operand)
-        if name == "copy":
-            matched(given, ("order",), name)
-            return Copy(operand, found.dtype)
-        if name == "astype":
-            arguments = matched(given, ("dtype", "order", "casting"), name)
-            return Copy(operand, self._dtype(required(arguments, "dtype", name)))
-        if name == "transpose":
-            return self._transposed(operand, given)
-        if name == "dot":
-            other = required(matched(given, ("b",), name), "b", name)
-            return self.product(operand, self._array_value(other, name))
-        if name == "conj":
-            matched(given, (), name)
-            return Elementwise("conjugate", (operand,))
-        if name in OF_METHODS:
-            return self._composed.value(name, operand, given, function=function)
-        dimensions = len(found.extents)
-        if name in SCANS:
-            arguments = matched(given, ("axis", "dtype"), name)
-            axis = axis_of(arguments.get("axis"), dimensions, name)
-            dtype = self._given_dtype(arguments, _accumulator(found.dtype))
-            return Scan(operand, axis, SCANS[name], dtype)
-        if name not in REDUCTIONS:
+    def method(self, name: str, operand: V, given: Sequence[Given[A]]) -> V:
+        """Return the value of a method of an array."""
+        if name not in METHODS:
             raise NotUnderstood(f"`{name}` is not understood")
-        steps = steps_of(name, function=function)
-        if name in ("max", "min"):
-            arguments = matched(given, ("axis", "keepdims", "initial"), name)
-            dtype = found.dtype
-            if "initial" in arguments:
-                made = reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions, steps)
-                return Elementwise(REDUCTIONS[name], (made, self.read(arguments["initial"])))
-        else:
-            arguments = matched(given, ("axis", "dtype", "keepdims"), name)
-            dtype = _accumulator(found.dtype)
-            if name == "mean" and kind_of_or_none(dtype) is Kind.INTEGER:
-                dtype = "float64"
-            dtype = self._given_dtype(arguments, dtype)
-        return reduced(operand, arguments, REDUCTIONS[name], dtype, dimensions, steps)
+        if name == "transpose" and len(given) > 1:
+            return self._transposed(operand, [one.value for one in given])
+        parameters = _METHOD_PARAMETERS.get(name) or PARAMETERS.get(name, ())[1:]
+        return self._of(name, operand, matched(given, parameters, name), 0)
 
-    @property
-    def _composed(self) -> Composed:
-        return Composed(self.scope, self.read, self.product)
+    def _of(self, name: str, operand: V, arguments: Mapping[str, A], steps: int) -> V:
+        """Return what a function makes of an array; `steps` of Python come before its method."""
+        if not self._is_none(arguments.get("out")):
+            raise NotUnderstood(f"`out=` of `{name}` is not understood")
+        if name in REDUCTIONS:
+            return self._reduction(name, operand, arguments, steps)
+        door, found = self.door, self.door.type_of(operand)
+        match name:
+            case "copy":
+                return door.copy(operand, found.dtype)
+            case "astype":
+                return door.copy(operand, self._dtype(arguments, None))
+            case "array":
+                copy = arguments.get("copy")
+                if copy is not None and door.truth(copy) is not True:
+                    raise NotUnderstood("np.array that may share the memory of its operand")
+                return door.copy(operand, self._dtype(arguments, found.dtype))
+            case "asarray" | "ascontiguousarray":
+                order = "" if name == "asarray" else "C"
+                return door.same(operand, self._dtype(arguments, found.dtype), order)
+            case "conj" | "conjugate":
+                if kind_of_or_none(found.dtype) not in (None, Kind.COMPLEX):
+                    return operand
+                return door.elementwise("conjugate", (operand,))
+            case "transpose":
+                axes = arguments.get("axes")
+                return self._transposed(operand, () if axes is None else [axes])
+            case "swapaxes" | "moveaxis" | "rollaxis":
+                rank, places = len(found.extents), [*arguments.values()]
+                source = self._axis(places[0] if places else None, rank, name)
+                target = self._axis(places[1], rank, name) if len(places) > 1 else 0
+                return door.transpose(operand, moved(name, source, target, rank))
+            case "dot" | "matmul" | "inner" | "vdot" | "outer":
+                return self._multiplied(name, operand, self._array(arguments, "b", name))
+            case "cumsum" | "cumprod":
+                return self._scan(name, operand, arguments)
+            case "clip":
+                low, high = (
+                    arguments.get(f"a_{end}", arguments.get(end)) for end in ("min", "max")
+                )
+                return self._clipped(operand, (low, high))
+            case "round":
+                return self._rounded(operand, arguments)
+            case "diff":
+                return self._difference(operand, arguments)
+            case "sort":
+                return door.sort(operand, self._last_axis(arguments, operand, name))
+            case "flip":
+                flipped = self._axes(arguments.get("axis"), len(found.extents), name)
+                for along in range(len(found.extents)) if flipped is None else flipped:
+                    operand = door.flip(operand, along)
+                return operand
+            case "searchsorted":
+                wanted = self._array(arguments, "v", name)
+                shape = door.type_of(wanted).extents
+                return door.unpriced(name, (operand, wanted), shape, "int64")
+            case "take":
+                return self._taken(operand, self._array(arguments, "indices", name))
+            case "bincount":
+                return self._tallied(operand, arguments)
+            case "roll":
+                return self._rolled(operand, arguments)
+            case "pad":
+                return self._padded(operand, arguments)
+            case "zeros_like" | "ones_like" | "empty_like" | "full_like":
+                kind = name.removesuffix("_like")
+                value = _FILLED.get(kind) or self._constant(kind, arguments)[0]
+                dtype = self._dtype(arguments, found.dtype)
+                return door.fill(value, found.extents, dtype, "K", operand)
+        return self._fourier(name.removeprefix("fft."), operand, arguments)
 
-    def product(self, left: Value, right: Value) -> Value:
-        """Return the product of two matrices, of a matrix and a vector, or of two vectors.
+    def _made(self, name: str, first: A, arguments: Mapping[str, A]) -> V:
+        """Return what a function makes of numbers, or of several arrays."""
+        door = self.door
+        match SAME_AS.get(name, name):
+            case "zeros" | "ones" | "empty" | "full" as kind:
+                value, default = self._constant(kind, arguments)
+                dtype, order = self._dtype(arguments, default), arguments.get("order")
+                lies = "C" if order is None else door.text(order) or "?"
+                return door.fill(value, door.shape(first), dtype, lies)
+            case "eye":
+                rows, columns = door.size(first, "N"), arguments.get("M")
+                across = rows
+                if columns is not None and not door.is_none(columns):
+                    across = door.size(columns, "M")
+                return door.fill("eye", (rows, across), self._dtype(arguments, "float64"), "C")
+            case "arange":
+                return self._arange(first, arguments)
+            case "linspace":
+                for end in (first, self._required(arguments, "stop", name)):
+                    if door.type_of(door.value(end)).extents:
+                        raise NotUnderstood("np.linspace between arrays")
+                count = arguments.get("num")
+                extent = num(50) if count is None else door.size(count, "num")
+                if not self._is_false(arguments.get("retstep")):
+                    raise NotUnderstood("np.linspace that returns its step too")
+                return door.vector(extent, self._dtype(arguments, "float64"))
+        node = arguments.get("axis")
+        axis = 0 if node is None else door.integer(node)
+        if axis is None or not self._is_none(arguments.get("dtype")):
+            raise NotUnderstood(f"np.{name} along an axis, or of a type, that is not known")
+        return door.joined(SAME_AS.get(name, name), first, axis)
 
-        A product with a vector is a sum of products along one axis: where that axis is
-        distributed, each rank sums its part.
-        """
-        made: Value
-        match self._dimensions(left), self._dimensions(right):
-            case 2, 1:
-                made = self._summed(left, Expand(right, 0), 1)
-            case 1, 2:
-                made = self._summed(Expand(left, 1), right, 0)
-            case 1, 1:
-                made = self._summed(left, right, None)
-            case _:
-                made = MatMul(left, right)
-        self.scope.type_of(made)  # shapes must agree
-        return made
+    def _arange(self, first: A, arguments: Mapping[str, A]) -> V:
+        door = self.door
+        bounds = [first, *(arguments[one] for one in ("stop", "step") if one in arguments)]
+        types = [door.type_of(door.value(bound)) for bound in bounds]
+        if any(found.extents for found in types):
+            raise NotUnderstood("np.arange between arrays")
+        whole = all(_is_whole(found.dtype) for found in types)
+        known = all(found.dtype != UNKNOWN_DTYPE for found in types)
+        dtype = self._dtype(
+            arguments, ("int64" if whole else "float64") if known else UNKNOWN_DTYPE
+        )
+        if not whole:
+            return door.vector(None, dtype)
+        ends = [door.size(bound, f"bound{k}") for k, bound in enumerate(bounds)]
+        extent: Expr | None = ends[0] if len(ends) == 1 else ends[1] - ends[0]
+        if len(ends) == 3 and extent is not None:
+            extent = None if ends[2] == ZERO else ceil(extent / ends[2])
+        return door.vector(extent, dtype)
 
-    def _summed(self, left: Value, right: Value, axis: int | None) -> Reduction:
-        products = Elementwise("multiply", (left, right))
-        # the elements of a vector are multiplied with those of another, never stretched
-        if self._summed_extent(left, axis) != self._summed_extent(right, axis):
-            raise NotUnderstood("a product of arrays whose extents may differ")
-        return Reduction(products, axis, "add", self.scope.type_of(products).dtype, fused=True)
+    # arguments ---------------------------------------------------------------------------
 
-    def _summed_extent(self, value: Value, axis: int | None) -> Expr:
-        return self.scope.type_of(value).extents[axis or 0]
+    def _is_none(self, argument: A | None) -> bool:
+        return argument is None or self.door.is_none(argument)
 
-    def _inner(self, left: Value, right: Value, name: str) -> Value:
-        if self._dimensions(left) != 1 or self._dimensions(right) != 1:
-            raise NotUnderstood(f"np.{name} of something other than two vectors")
-        return self.product(left, right)
+    def _is_false(self, argument: A | None) -> bool:
+        if argument is None:
+            return True
+        found = self.door.truth(argument)
+        if found is None:
+            raise NotUnderstood("a truth value that is not written out")
+        return not found
 
-    def reversed_axes(self, operand: Value) -> Transpose:
-        """Return the transposition that an array's ``T`` is."""
-        dimensions = len(self.scope.type_of(operand).extents)
-        return Transpose(operand, tuple(reversed(range(dimensions))))
+    def _required(self, arguments: Mapping[str, A], parameter: str, name: str) -> A:
+        if parameter not in arguments:
+            raise NotUnderstood(f"`{name}` without `{parameter}`")
+        return arguments[parameter]
 
-    def _pair(self, given: Sequence[cst.Arg], name: str) -> tuple[Value, Value]:
-        arguments = matched(given, ("a", "b"), name)
-        if len(arguments) != 2 or any(argument.keyword for argument in given):
-            raise NotUnderstood(f"np.{name} of something other than two arrays")
-        return self._array_value(arguments["a"], name), self._array_value(arguments["b"], name)
+    def _array(self, arguments: Mapping[str, A], parameter: str, name: str) -> V:
+        return self.door.array(self._required(arguments, parameter, name), name)
 
-    def _array_value(self, node: cst.BaseExpression, name: str) -> Value:
-        value = self.read(node)
-        if isinstance(value, Scalar):
-            raise NotUnderstood(f"np.{name} of a number")
-        return value
-
-    def _dimensions(self, value: Value) -> int:
-        return len(self.scope.type_of(value).extents)
-
-    def _dtype(self, node: cst.BaseExpression) -> str:
-        if isinstance(node, cst.Attribute) and node.attr.value == "dtype":
-            return self.scope.type_of(self._array_value(node.value, "dtype")).dtype
-        return element_type(node, self.scope)
-
-    def _given_dtype(self, arguments: Arguments, default: str) -> str:
+    def _dtype(self, arguments: Mapping[str, A], default: str | None) -> str:
         wanted = arguments.get("dtype")
-        return default if wanted is None else self._dtype(wanted)
+        if wanted is not None and not self.door.is_none(wanted):
+            return self.door.dtype(wanted)
+        if default is None:
+            raise NotUnderstood("an element type that is not stated")
+        return default
 
-    def _outer(self, left: Value, right: Value) -> Value:
-        made = Elementwise("multiply", (Expand(left, 1), Expand(right, 0)))
-        if self._dimensions(left) != 1 or self._dimensions(right) != 1:
-            raise NotUnderstood("np.outer of something other than two vectors")
+    def _constant(self, name: str, arguments: Mapping[str, A]) -> tuple[str, str]:
+        if name != "full":
+            return _FILLED[name], "float64"
+        return self.door.constant(self._required(arguments, "fill_value", name))
+
+    def _axis(self, argument: A | None, dimensions: int, name: str) -> int:
+        """Return an axis counted from the first; it may be left out for a vector."""
+        if argument is None and dimensions == 1:
+            return 0
+        number = None if argument is None else self.door.integer(argument)
+        if number is None or not -dimensions <= number < dimensions:
+            raise NotUnderstood(f"the axis of `{name}` is not a literal of a {dimensions}-d array")
+        return number % dimensions
+
+    def _axes(self, argument: A | None, dimensions: int, name: str) -> tuple[int, ...] | None:
+        """Return axes in order; None where none is stated."""
+        if argument is None or self.door.is_none(argument):
+            return None
+        items = self.door.items(argument)
+        axes = [
+            self._axis(one, dimensions, name) for one in ([argument] if items is None else items)
+        ]
+        if len(set(axes)) != len(axes) or not axes:
+            raise NotUnderstood("along no axis, or along one twice")
+        return tuple(sorted(axes))
+
+    def _last_axis(self, arguments: Mapping[str, A], operand: V, name: str) -> int:
+        dimensions, axis = self._dimensions(operand), arguments.get("axis")
+        if not dimensions:
+            raise NotUnderstood(f"np.{name} of a number")
+        return dimensions - 1 if axis is None else self._axis(axis, dimensions, name)
+
+    def _dimensions(self, value: V) -> int:
+        return len(self.door.type_of(value).extents)
+
+    # reductions --------------------------------------------------------------------------
+
+    def _reduction(self, name: str, operand: V, arguments: Mapping[str, A], steps: int) -> V:
+        door, found, row = self.door, self.door.type_of(operand), REDUCTIONS[name]
+        axes = self._axes(arguments.get("axis"), len(found.extents), name)
+        kept = not self._is_false(arguments.get("keepdims"))
+        dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
+        steps += row.steps
+
+        def along(value: V, operation: str, around: int = 0) -> V:
+            return self._reduced(value, axes, kept, operation, dtype, around)
+
+        if row.operation == "unpriced":
+            shape = list(found.extents)
+            for axis in reversed(range(len(shape)) if axes is None else axes):
+                shape[axis : axis + 1] = [ONE] * kept
+            return door.unpriced(name, (operand,), tuple(shape), dtype)
+        match name:
+            case "linalg.norm":
+                return self._norm(operand, arguments, axes, kept)
+            case "ptp":
+                ends = along(operand, "maximum", steps), along(operand, "minimum")
+                return door.elementwise("subtract", ends)
+            case "var" | "std":
+                mean = door.reduction(operand, None, "add", dtype, 0)
+                if axes is not None:
+                    mean = self._reduced(operand, axes, True, "add", dtype, 0)
+                off = door.elementwise("subtract", (operand, mean))
+                squares = along(door.elementwise("square", (off,)), "add", steps)
+                return door.elementwise("sqrt", (squares,)) if name == "std" else squares
+        if row.result == "place" and row.operation != "add" and axes is not None and len(axes) > 1:
+            raise NotUnderstood("a place along several axes")
+        made = along(operand, row.operation, steps)
+        if "initial" in arguments:
+            if found.dtype == "bool":
+                raise NotUnderstood("truth values compared with a number")
+            return door.elementwise(row.operation, (made, door.value(arguments["initial"])))
         return made
 
-    def _taken(self, operand: Value, places: Value) -> Gather:
-        found = self.scope.type_of(places)
+    def _reduced(
+        self,
+        operand: V,
+        axes: tuple[int, ...] | None,
+        kept: bool,
+        operation: str,
+        dtype: str,
+        steps: int,
+    ) -> V:
+        """Return a reduction; `steps` functions of Python come before it, however many axes."""
+        dimensions = self._dimensions(operand)
+        if axes is None and kept:
+            axes = tuple(range(dimensions))
+        if axes is None or (len(axes) == dimensions > 1 and not kept):
+            return self.door.reduction(operand, None, operation, dtype, steps)
+        for number, axis in enumerate(reversed(axes)):
+            around = 0 if number else steps
+            operand = self.door.reduction(operand, axis, operation, dtype, around)
+        for axis in axes if kept else ():
+            operand = self.door.expand(operand, axis)
+        return operand
+
+    def _norm(
+        self, operand: V, arguments: Mapping[str, A], axes: tuple[int, ...] | None, kept: bool
+    ) -> V:
+        door, found, order = self.door, self.door.type_of(operand), arguments.get("ord")
+        dtype = reduced_dtype("spread", found.dtype)
+        if dtype == UNKNOWN_DTYPE:
+            raise NotUnderstood("elements of unknown type")
+        if order is not None and not door.is_none(order):
+            if door.integer(order) != 2:
+                raise NotUnderstood("a norm other than the Euclidean one")
+            if len(found.extents) != 1:
+                raise NotUnderstood("the spectral norm of a matrix")
+        squares = door.elementwise("square", (operand,))
+        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, "add", dtype, 0),))
+
+    def _scan(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
+        door, found, row = self.door, self.door.type_of(operand), SCANS[name]
+        dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
+        if self._is_none(arguments.get("axis")) and len(found.extents) != 1:
+            operand, axis = door.flat(operand), 0
+        else:
+            given = None if self._is_none(arguments.get("axis")) else arguments["axis"]
+            axis = self._axis(given, len(found.extents), name)
+        return door.scan(operand, axis, row.operation, dtype)
+
+    # products ----------------------------------------------------------------------------
+
+    def _multiplied(self, name: str, left: V, right: V) -> V:
+        ranks = self._dimensions(left), self._dimensions(right)
+        if name == "outer" and ranks == (1, 1):
+            sides = self.door.expand(left, 1), self.door.expand(right, 0)
+            return self.door.elementwise("multiply", sides)
+        if name == "outer":
+            raise NotUnderstood("np.outer of something other than two vectors")
+        if name == "vdot":
+            return self.door.summed_products(left, right)
+        if name == "inner" and ranks[1] == 2:
+            right = self.door.transpose(right, (1, 0))
+        return self.door.product(left, right)
+
+    def _einsum(self, given: Sequence[Given[A]]) -> V:
+        """Return the value of ``np.einsum("ij,jk->ik", a, b)`` and its like.
+
+        Raises
+        ------
+        NotUnderstood
+            For any other contraction than products of matrices and vectors.
+        """
+        door = self.door
+        values = [one.value for one in given if not one.keyword]
+        if len(values) != 3 or len(values) != len(given) or any(one.star for one in given):
+            raise NotUnderstood("np.einsum of something other than two arrays")
+        text = door.text(values[0])
+        if text is None:
+            raise NotUnderstood("np.einsum whose subscripts are no literal")
+        operands, arrow, result = text.replace(" ", "").partition("->")
+        one, comma, two = operands.partition(",")
+        left, right = (door.array(value, "einsum") for value in values[1:])
+        ranks = [self._dimensions(value) for value in (left, right)]
+        if not arrow or not comma or [len(one), len(two)] != ranks:
+            raise NotUnderstood("np.einsum whose subscripts do not fit its arrays")
+        shared = set(one) & set(two)
+        for axes in (one, two, result):
+            if len(set(axes)) != len(axes):
+                raise NotUnderstood("np.einsum along a diagonal")
+        if len(shared) == 1 and not shared & set(result) and max(ranks) <= 2:
+            kept = "".join(axis for axis in one + two if axis not in shared)
+            if sorted(kept) == sorted(result):
+                # the axis that both have is the last of the one and the first of the other
+                if len(one) == 2 and one[1] not in shared:
+                    left = door.transpose(left, (1, 0))
+                if len(two) == 2 and two[0] not in shared:
+                    right = door.transpose(right, (1, 0))
+                made = door.product(left, right)
+                return made if kept == result else door.transpose(made, (1, 0))
+        if one == two and result == one:
+            return door.elementwise("multiply", (left, right))
+        if one == two and not result:
+            return door.summed_products(left, right)
+        raise NotUnderstood("this contraction by np.einsum is not understood")
+
+    # others ------------------------------------------------------------------------------
+
+    def _transposed(self, operand: V, given: Sequence[A]) -> V:
+        dimensions = self._dimensions(operand)
+        axes: Sequence[A] | None = given
+        if len(given) == 1:
+            axes = () if self.door.is_none(given[0]) else self.door.items(given[0])
+        if axes is None:
+            raise NotUnderstood("the axes of a transposition are no literal tuple")
+        order = tuple(self._axis(axis, dimensions, "transpose") for axis in axes)
+        if order and sorted(order) != list(range(dimensions)):
+            raise NotUnderstood("the axes of a transposition are no permutation")
+        return self.door.transpose(operand, order or tuple(reversed(range(dimensions))))
+
+    def _clipped(self, operand: V, bounds: tuple[A | None, A | None]) -> V:
+        stated = [
+            (name, self.door.value(bound))
+            for name, bound in zip(("maximum", "minimum"), bounds, strict=True)
+            if bound is not None and not self.door.is_none(bound)
+        ]
+        if not stated:
+            raise NotUnderstood("a clip without bounds")
+        name = "clip" if len(stated) == 2 else stated[0][0]
+        return self.door.elementwise(name, (operand, *(bound for _, bound in stated)))
+
+    def _rounded(self, operand: V, arguments: Mapping[str, A]) -> V:
+        decimals, found = arguments.get("decimals"), self.door.type_of(operand)
+        if found.dtype == "bool":
+            raise NotUnderstood("rounding of booleans")
+        real = kind_of_or_none(found.dtype) in (Kind.FLOATING, Kind.COMPLEX)
+        if not real or (decimals is not None and self.door.integer(decimals) != 0):
+            return self.door.unpriced("round", (operand,), found.extents, found.dtype)
+        return self.door.elementwise("rint", (operand,))
+
+    def _difference(self, operand: V, arguments: Mapping[str, A]) -> V:
+        times = arguments.get("n")
+        if times is not None and self.door.integer(times) != 1:
+            raise NotUnderstood("np.diff of another order than the first")
+        axis = self._last_axis(arguments, operand, "diff")
+        found = self.door.type_of(operand)
+        ends = (
+            self.door.between(operand, axis, 1, 0),
+            self.door.between(operand, axis, 0, 1),
+        )
+        return self.door.elementwise("not_equal" if found.dtype == "bool" else "subtract", ends)
+
+    def _taken(self, operand: V, places: V) -> V:
+        found = self.door.type_of(places)
         if self._dimensions(operand) != 1 or not found.extents:
             raise NotUnderstood("np.take from something other than a vector")
         if kind_of_or_none(found.dtype) is not Kind.INTEGER:
             raise NotUnderstood("np.take at places that are no whole numbers")
-        return Gather(operand, places)
+        return self.door.gather(operand, places)
 
-    def _tallied(self, arguments: Arguments) -> Tally:
-        places = self._array_value(required(arguments, "x", "bincount"), "bincount")
-        found = self.scope.type_of(places)
+    def _tallied(self, places: V, arguments: Mapping[str, A]) -> V:
+        found = self.door.type_of(places)
         if len(found.extents) != 1 or kind_of_or_none(found.dtype) is not Kind.INTEGER:
             raise NotUnderstood("np.bincount of something other than a vector of whole numbers")
         # with larger numbers than that the result would be longer, and fit nothing else
-        extent = scalar(required(arguments, "minlength", "bincount"), self.scope)
-        node = arguments.get("weights")
-        if is_none(node) or node is None:
-            return Tally(places, None, extent, "int64")
-        return Tally(places, self._array_value(node, "bincount"), extent, "float64")
+        least = self._required(arguments, "minlength", "bincount")
+        extent, weights = self.door.size(least, "minlength"), arguments.get("weights")
+        if weights is None or self.door.is_none(weights):
+            return self.door.tally(places, None, extent, "int64")
+        return self.door.tally(places, self.door.array(weights, "bincount"), extent, "float64")
 
-    def _transposed(self, operand: Value, given: Sequence[cst.Arg]) -> Transpose:
-        axes = matched(given, ("axes",), "transpose").get("axes")
-        if axes is None:
-            return self.reversed_axes(operand)
-        if not isinstance(axes, cst.Tuple):
-            raise NotUnderstood("the axes of a transposition are no literal tuple")
-        dimensions = self._dimensions(operand)
-        order = tuple(axis_of(element.value, dimensions, "transpose") for element in axes.elements)
-        if sorted(order) != list(range(dimensions)):
-            raise NotUnderstood("the axes of a transposition are no permutation")
-        return Transpose(operand, order)
-
-    def _fourier(self, name: str, given: Sequence[cst.Arg]) -> Fourier:
-        arguments = matched(given, ("a", "n", "axis"), name)
-        if "n" in arguments:
-            raise NotUnderstood("a Fourier transform of another length")
-        operand = self._array_value(required(arguments, "a", name), name)
-        found = self.scope.type_of(operand)
-        if kind_of_or_none(found.dtype) is None:
-            raise NotUnderstood("a Fourier transform of something of unknown type")
-        if found.dtype in ("float16", "float32", "complex64"):
-            # NumPy 2 keeps single precision, NumPy 1 does not
-            raise NotUnderstood("a Fourier transform in single precision")
-        axis = self._last_axis(arguments, operand, name)
-        return Fourier(operand, axis, "complex128", inverse=name == "ifft")
-
-    def _sorted(self, arguments: Arguments) -> Sort:
-        operand = self._array_value(required(arguments, "a", "sort"), "sort")
-        return Sort(operand, self._last_axis(arguments, operand, "sort"))
-
-    def _last_axis(self, arguments: Arguments, operand: Value, name: str) -> int:
-        dimensions, node = self._dimensions(operand), arguments.get("axis")
-        if not dimensions:
-            raise NotUnderstood(f"np.{name} of a number")
-        return dimensions - 1 if node is None else axis_of(node, dimensions, name)
-
-    def _array(self, arguments: Arguments) -> Copy:
-        copy = arguments.get("copy")
-        if copy is not None and not (isinstance(copy, cst.Name) and copy.value == "True"):
-            raise NotUnderstood("np.array that may share the memory of its operand")
-        operand = self._array_value(required(arguments, "object", "array"), "array")
-        return Copy(operand, self._given_dtype(arguments, self.scope.type_of(operand).dtype))
-
-    def _same(self, name: str, arguments: Arguments) -> Value:
-        """Return the operand itself where nothing about it has to change, else a copy."""
-        operand = self._array_value(required(arguments, "a", name), name)
-        found = self.scope.type_of(operand)
-        dtype = self._given_dtype(arguments, found.dtype)
-        if dtype != found.dtype:
-            return Copy(operand, dtype)
-        if not isinstance(operand, Read):
-            return operand
-        whole = is_whole(operand.region, self.scope.array_type(operand.array).extents)
-        if name == "asarray" or (whole and self._is_in_c_order(operand.array)):
-            return operand
-        return Copy(operand, dtype)
-
-    def _is_in_c_order(self, array: str) -> bool:
-        declared = self.scope.declared.get(array)
-        return declared is not None and declared.spec.order == "C"
-
-    def _created(self, name: str, given: Sequence[cst.Arg]) -> Fill:
-        full = name == "full"
-        parameters = ("shape", *(("fill_value",) if full else ()), "dtype", "order")
-        arguments = matched(given, parameters, name)
-        shape = self._shape(required(arguments, "shape", name))
-        value, default = _filled(name, arguments)
-        return Fill(value, shape, self._given_dtype(arguments, default))
-
-    def _created_like(self, name: str, given: Sequence[cst.Arg]) -> Fill:
-        parameters = ("a", *(("fill_value",) if name == "full" else ()), "dtype", "order")
-        arguments = matched(given, parameters, f"{name}_like")
-        like = self.scope.type_of(self._array_value(required(arguments, "a", name), name))
-        value, _ = _filled(name, arguments)
-        return Fill(value, like.extents, self._given_dtype(arguments, like.dtype))
-
-    def _shape(self, node: cst.BaseExpression) -> tuple[Expr, ...]:
-        if isinstance(node, cst.Tuple | cst.List):
-            if any(isinstance(element, cst.StarredElement) for element in node.elements):
-                raise NotUnderstood("a starred element of a shape")
-            return tuple(scalar(element.value, self.scope) for element in node.elements)
-        if isinstance(node, cst.Attribute) and node.attr.value == "shape":
-            return self.scope.type_of(self._array_value(node.value, "shape")).extents
-        return (scalar(node, self.scope),)
-
-    def _rolled(self, arguments: Arguments) -> Value:
-        operand = self._array_value(required(arguments, "a", "roll"), "roll")
-        shift, axis = required(arguments, "shift", "roll"), arguments.get("axis")
-        dimensions = self._dimensions(operand)
-        if not isinstance(shift, cst.Tuple):
-            return Roll(operand, axis_of(axis, dimensions, "roll"), scalar(shift, self.scope))
-        shifts = shift.elements
-        if not isinstance(axis, cst.Tuple) or len(axis.elements) != len(shifts) or not shifts:
+    def _rolled(self, operand: V, arguments: Mapping[str, A]) -> V:
+        shift, axis = self._required(arguments, "shift", "roll"), arguments.get("axis")
+        dimensions, shifts = self._dimensions(operand), self.door.items(shift)
+        if shifts is None:
+            along = self._axis(axis, dimensions, "roll")
+            return self.door.roll(operand, along, self.door.size(shift, "shift"))
+        axes = None if axis is None else self.door.items(axis)
+        if axes is None or len(axes) != len(shifts) or not shifts:
             raise NotUnderstood("np.roll whose shifts and axes are not written out side by side")
-        rolled = operand
-        for one, along in zip(shifts, axis.elements, strict=True):
-            if isinstance(one, cst.StarredElement) or isinstance(along, cst.StarredElement):
-                raise NotUnderstood("a starred shift or axis of np.roll")
-            amount = scalar(one.value, self.scope)
-            rolled = Roll(rolled, axis_of(along.value, dimensions, "roll"), amount)
-        return rolled
+        for one, along_one in zip(shifts, axes, strict=True):
+            amount = self.door.size(one, "shift")
+            operand = self.door.roll(operand, self._axis(along_one, dimensions, "roll"), amount)
+        return operand
 
-    def _padded(self, arguments: Arguments) -> Value:
-        operand = self._array_value(required(arguments, "array", "pad"), "pad")
-        mode = required(arguments, "mode", "pad")
-        if not isinstance(mode, cst.SimpleString) or mode.evaluated_value != "wrap":
+    def _padded(self, operand: V, arguments: Mapping[str, A]) -> V:
+        given, door = operand, self.door
+        if door.text(self._required(arguments, "mode", "pad")) != "wrap":
             raise NotUnderstood("np.pad other than mode='wrap'")
-        width = required(arguments, "pad_width", "pad")
-        if not isinstance(width, cst.Tuple) or len(width.elements) != self._dimensions(operand):
+        widths = door.items(self._required(arguments, "pad_width", "pad"))
+        if widths is None or len(widths) != self._dimensions(operand):
             raise NotUnderstood("np.pad whose widths are not written out by dimension")
-        padded = operand
-        for axis, element in enumerate(width.elements):
-            if not isinstance(element.value, cst.Tuple) or len(element.value.elements) != 2:
+        for axis, width in enumerate(widths):
+            pair = door.items(width)
+            if pair is None or len(pair) != 2:
                 raise NotUnderstood("np.pad whose widths are not written out by dimension")
-            before, after = (scalar(part.value, self.scope) for part in element.value.elements)
-            if before != num(0) or after != num(0):
-                padded = PeriodicPad(padded, axis, before, after)
-        if isinstance(padded, Read):
-            return Copy(padded, self.scope.type_of(padded).dtype)
-        return padded
+            before, after = (door.size(part, "width") for part in pair)
+            if before != ZERO or after != ZERO:
+                operand = door.pad(operand, axis, before, after)
+        return door.copy(given, door.type_of(given).dtype) if operand is given else operand
+
+    def _fourier(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
+        """Return Fourier transforms along one axis or several, the last one first."""
+        found = self.door.type_of(operand)
+        if not self._is_none(arguments.get("n")) or not self._is_none(arguments.get("s")):
+            raise NotUnderstood("a Fourier transform of another length")
+        if found.dtype in (UNKNOWN_DTYPE, "float16", "float32", "complex64"):
+            # NumPy 2 keeps single precision, NumPy 1 does not
+            raise NotUnderstood("a Fourier transform in single precision, or of unknown type")
+        dimensions = len(found.extents)
+        if name.endswith(("2", "n")):
+            items = self._axes_in_order(arguments.get("axes"), dimensions, name)
+            axes = items or tuple(range(dimensions)[-2:] if name[-1] == "2" else range(dimensions))
+            if name[-1] == "2" and len(axes) < 2:
+                raise NotUnderstood(f"np.fft.{name} of a vector")
+        else:
+            axes = (self._last_axis(arguments, operand, name),)
+        one = name.rstrip("2n")
+        # the half that transforms of real numbers leave away is that of the last axis
+        steps = [
+            (one if k == 0 else one.replace("rfft", "fft"), axis)
+            for k, axis in enumerate(reversed(axes))
+        ]
+        for kind, axis in reversed(steps) if one == "irfft" else steps:
+            if "rfft" in kind:
+                shape = transformed(kind, self.door.type_of(operand).extents, axis)
+                dtype = "float64" if kind == "irfft" else "complex128"
+                operand = self.door.unpriced(f"fft.{kind}", (operand,), shape, dtype)
+            else:
+                operand = self.door.fourier(kind, operand, axis, "complex128")
+        return operand
+
+    def _axes_in_order(self, argument: A | None, dimensions: int, name: str) -> tuple[int, ...]:
+        if argument is None or self.door.is_none(argument):
+            return ()
+        items = self.door.items(argument)
+        if not items:
+            raise NotUnderstood(f"the axes of `{name}` are not written out")
+        return tuple(self._axis(item, dimensions, name) for item in items)
 
 
-def _accumulator(dtype: str) -> str:
-    """Return the type in which NumPy sums: no integer narrower than the platform's."""
-    kind = kind_of_or_none(dtype)
-    if kind is Kind.BOOLEAN:
-        return "int64"
-    if kind is Kind.INTEGER:
-        return "int64" if dtype_of(dtype).signed else "uint64"
-    return dtype
+MADE_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "eye", "arange", "linspace"})
+VIEWS = frozenset({"transpose", "swapaxes", "moveaxis", "rollaxis", "flip"})
+_MADE_OF = MADE_OF_NUMBERS | {"concatenate", "hstack", "vstack", "column_stack", "stack"}
 
 
-def _filled(name: str, arguments: Arguments) -> tuple[str, str]:
-    """Return the constant of a fresh array, and its element type where none is asked for."""
-    if name != "full":
-        return {"zeros": "0", "ones": "1", "empty": ""}[name], "float64"
-    node = required(arguments, "fill_value", name)
-    if isinstance(node, cst.Integer):
-        return node.value, "int64"
-    if isinstance(node, cst.Float):
-        return node.value, "float64"
-    raise NotUnderstood("np.full with a value that is no literal")
+def _is_whole(dtype: str) -> bool:
+    return dtype == PYTHON_INTEGER or (
+        dtype != PYTHON_FLOAT and kind_of_or_none(dtype) in (Kind.INTEGER, Kind.BOOLEAN)
+    )

@@ -8,15 +8,16 @@ from itertools import pairwise
 import libcst as cst
 
 from advisor.frontend.expressions.arrays import value_of
-from advisor.frontend.expressions.scalars import scalar
+from advisor.frontend.expressions.scalars import bound_to_number, scalar
 from advisor.frontend.naming.bindings import NameVisitor
+from advisor.frontend.naming.literals import is_of_literals
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import items_of
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.frontend.syntax.walking import show
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement
-from advisor.ir.values import Scalar
+from advisor.ir.values import Read, Scalar
 from advisor.source import Span
 from costdb.expr import Expr, equal, less, less_equal, logical_and, logical_not, logical_or, num
 
@@ -160,3 +161,34 @@ def _relation(operator: cst.BaseCompOp, left: Expr, right: Expr, scope: Scope) -
     if known_non_negative(left - right - (0 if strict else 1), scope.minima):
         return num(0)
     return less(left, right) if strict else less_equal(left, right)
+
+
+# What the names of a loop over written-out values denote in one of its iterations.
+
+
+def bind_item(name: str, node: cst.BaseExpression, scope: Scope) -> None:
+    """Let a name denote what is written: a number, a tuple of them, an array or part of one.
+
+    Raises
+    ------
+    NotUnderstood
+        For anything that is computed, which would have been before the first iteration.
+    """
+    if scope.has_array(name):
+        raise NotUnderstood(f"`{name}` is an array elsewhere and goes through a loop's values here")
+    scope.forget(name)
+    scope.written_out.pop(name, None)
+    if isinstance(node, cst.SimpleString):
+        return
+    if is_of_literals(node):
+        scope.written_out[name] = node
+        return
+    if bound_to_number(name, node, scope):
+        return
+    value = value_of(node, scope)
+    if isinstance(value, Scalar):
+        scope.bind_number(name, value.dtype)
+    elif isinstance(value, Read) and scope.type_of(value).extents:
+        scope.bind_view(name, value)
+    else:
+        raise NotUnderstood("a loop over values that are computed")

@@ -9,7 +9,7 @@ import libcst as cst
 from advisor.frontend.expressions.scalars import scalar
 from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.signs import Sign, known_non_negative, non_negative_within, sign
 from advisor.ir.values import Point, Range, Strided, Subscript
 from costdb.expr import Expr, free_symbols, num, substitute

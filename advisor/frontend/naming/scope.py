@@ -9,12 +9,13 @@ from typing import TypeVar
 import libcst as cst
 
 from advisor.dtypes import UnknownDtype
-from advisor.frontend.syntax.problems import NotKnown, NotUnderstood
+from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
 from advisor.ir.dependence import bounds_of
 from advisor.ir.kernel import DeclaredArray, LocalArray
 from advisor.ir.nests import index_symbol
-from advisor.ir.shapes import ArrayType, ShapeConflict, describe, region_extents
+from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
+from advisor.numpy_shapes import ShapeConflict
 from advisor.source import Span
 from costdb.expr import Expr
 

@@ -15,7 +15,7 @@ from advisor.frontend.naming.bindings import NameVisitor
 from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.frontend.syntax.walking import show
 from costdb.expr.nodes import Num
 

@@ -10,13 +10,12 @@ import libcst as cst
 
 from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import elementwise
-from advisor.frontend.spmd.arithmetic import combine
-from advisor.frontend.spmd.entries import key_of
+from advisor.frontend.spmd.elementwise import combine
 from advisor.frontend.spmd.expressions import evaluate, slices
 from advisor.frontend.spmd.indexing import part_of_view
-from advisor.frontend.spmd.joining import join
+from advisor.frontend.spmd.iteration import part_of, promoted
+from advisor.frontend.spmd.joining import join, key_of
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.shown import part_of, promoted
 from advisor.frontend.spmd.values import Array, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute, Copy, Step

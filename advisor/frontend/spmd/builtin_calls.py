@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import libcst as cst
 
-from advisor.frontend.spmd import array_members, datatypes, numpy_calls, requests, windows
-from advisor.frontend.spmd.entries import as_value, contents, entry, keys
+from advisor.frontend.spmd import numpy_calls, windows
+from advisor.frontend.spmd.elementwise import number_function
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.iteration import range_value
-from advisor.frontend.spmd.joining import join
-from advisor.frontend.spmd.numpy_arithmetic import number_function
+from advisor.frontend.spmd.joining import as_value, contents, entry, join, keys
 from advisor.frontend.spmd.options import PARSER, documented, new_parser, parser_method, sidecar
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -80,7 +79,7 @@ def call(path: str, given: list[Argument], run: Run, span: Span) -> Value:
         return values[0]
     if path == "copy.deepcopy" or path == "copy.copy":
         if values and isinstance(values[0], Array):
-            return array_members.method(values[0].view, "copy", [], run, span)
+            return numpy_calls.method(values[0].view, "copy", [], run, span)
         return values[0] if values else Nothing()
     if path == "functools.partial" or path.startswith(_HARMLESS):
         return Opaque(f"the result of {path}", foreign=True)
@@ -291,11 +290,11 @@ def method(
     values = [a.value for a in given if a.keyword is None and not a.star]
     match owner:
         case Request():
-            return requests.request_method(owner, name, run, span)
+            return windows.request_method(owner, name, run, span)
         case Window():
             return windows.window_method(owner, name, given, run, span)
         case Datatype():
-            return datatypes.derive(owner, name, values, run, span)
+            return windows.derive(owner, name, values, run, span)
         case Text():
             return _text(owner, name, values)
         case Record() if owner.cls is not None and owner.cls.name == PARSER:

@@ -13,8 +13,8 @@ from types import MappingProxyType
 
 import libcst as cst
 
-from advisor.frontend.spmd.definitions import Defined
-from advisor.frontend.spmd.interpreted import is_compiled_as_called
+from advisor.frontend.spmd.frames import Defined
+from advisor.frontend.spmd.functions import is_compiled_as_called
 from advisor.frontend.spmd.reader import followed
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Value

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.frontend.spmd import numpy_calls
-from advisor.frontend.spmd.datatypes import BASIC_TYPES, derive
 from advisor.frontend.spmd.frames import Argument
-from advisor.frontend.spmd.requests import started, waited
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     ANYBODY,
@@ -23,7 +21,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.spmd.windows import make_window
+from advisor.frontend.spmd.windows import BASIC_TYPES, derive, make_window, started, waited
 from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.sizes import LargerFactor
 from advisor.source import Span

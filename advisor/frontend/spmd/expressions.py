@@ -14,16 +14,18 @@ import libcst as cst
 
 from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd import communicators, numpy_calls
-from advisor.frontend.spmd.arithmetic import combine, compare, negate
-from advisor.frontend.spmd.attributes import attribute
-from advisor.frontend.spmd.calling import called, own_method
-from advisor.frontend.spmd.comprehensions import comprehension, dictionary, dictionary_of_rounds
-from advisor.frontend.spmd.entries import entry
+from advisor.frontend.spmd.calling import attribute, called, own_method
+from advisor.frontend.spmd.elementwise import combine, compare, negate
 from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.indexing import subscript
-from advisor.frontend.spmd.joining import join
+from advisor.frontend.spmd.iteration import (
+    comprehension,
+    dictionary,
+    dictionary_of_rounds,
+    promoted,
+)
+from advisor.frontend.spmd.joining import entry, join
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.shown import promoted
 from advisor.frontend.spmd.symbols import COMMAND_LINE
 from advisor.frontend.spmd.values import (
     Comm,

@@ -1,55 +1,167 @@
-"""NumPy's functions by their names: which of them are understood, and what each gives."""
+"""NumPy's functions and members of arrays: those that hang on memory, and who reads others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
+from advisor.dtypes import dtype_of
+from advisor.frontend.expressions.calls import METHODS
 from advisor.frontend.spmd import elementwise
-from advisor.frontend.spmd.array_members import attribute
 from advisor.frontend.spmd.frames import Argument
-from advisor.frontend.spmd.numpy_arguments import Arguments, dtype_name, unknown_function
-from advisor.frontend.spmd.numpy_arithmetic import (
-    REDUCTIONS,
-    SCANS,
-    UFUNCS,
-    dot,
-    fourier,
-    reduction,
-    same,
-    scalar_type,
-    scan,
-    sorted_copy,
-    ufunc,
-)
 from advisor.frontend.spmd.numpy_created import (
-    FILLED,
-    arange,
+    BY_KEYWORD,
+    Arguments,
     array,
-    array_like,
     array_of_nothing,
     ascontiguous,
-    eye,
-    filled_array,
+    copied_array,
+    dtype_name,
+    flatten,
     from_file,
     frombuffer,
-    linspace,
-)
-from advisor.frontend.spmd.numpy_joined import joined
-from advisor.frontend.spmd.numpy_random import random
-from advisor.frontend.spmd.numpy_rearranged import (
-    axes_moved,
-    flatten,
+    over_memory,
+    permuted,
     reshape,
     split,
-    transpose,
+    stated_dtype,
+    unknown_function,
 )
+from advisor.frontend.spmd.numpy_values import called
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Value
+from advisor.frontend.spmd.values import (
+    Array,
+    External,
+    Nothing,
+    Number,
+    Opaque,
+    Sequence,
+    Text,
+    Value,
+)
 from advisor.ir.spmd.memory import Order, Origin, View
-from advisor.ir.spmd.steps import Compute, Copy
+from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.numpy_table import ELEMENTWISE, PARAMETERS, ROWS, SAME_AS
 from advisor.source import Span
+from costdb.expr import Expr, num
 
+# Attributes and methods of arrays: what they denote, and the work they do.
+
+
+def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
+    """Return what an attribute of an array that is no method denotes."""
+    shape = view.shape
+    match name:
+        case "T":
+            return permuted(view, tuple(range(len(shape or ())))[::-1], run, span)
+        case "shape" if shape is not None:
+            return Sequence(tuple(Number(extent) for extent in shape), is_list=False)
+        case "shape":
+            why = f"the shape of `{view.text}` is not known"
+            return Opaque(why, text=f"{view.buffer.name}.shape")
+        case "size":
+            return Number(view.count) if view.count is not None else _unknown_size(view, run)
+        case "ndim":
+            return Number(num(len(shape))) if shape is not None else Opaque("its dimensions")
+        case "itemsize":
+            return Number(num(_itemsize(view)))
+        case "nbytes":
+            return Number(None if view.count is None else view.count * _itemsize(view))
+        case "dtype":
+            return External(f"numpy.{view.dtype}") if view.dtype else Opaque("its element type")
+        case "flat":
+            return Array(View(view.buffer, view.region, view.text, span, flat=True))
+        case "imag" if view.dtype is not None and not view.dtype.startswith("complex"):
+            made = run.fresh(run.text_of(span), view.dtype, view.shape, Origin.NEW, span)
+            run.emit(Allocate(made.buffer, span))
+            return Array(made)
+        case "real" | "imag":
+            return _seen_as(view, elementwise.joined_dtype((Array(view),), "absolute"), run, span)
+        case "flags" | "data" | "base" | "strides" | "ctypes":
+            return Opaque(f"`.{name}` of an array", foreign=True)
+    return None
+
+
+def _seen_as(view: View, dtype: str | None, run: Run, span: Span) -> Value:
+    """Return an array's memory as elements of another type, or as parts of each element."""
+    if dtype == view.dtype:
+        return Array(View(view.buffer, None, run.text_of(span), span))
+    made = replace(view.buffer.allocation, within=view.buffer)
+    buffer = replace(view.buffer, dtype=dtype, extents=None, allocation=made)
+    return Array(View(buffer, None, run.text_of(span), span))
+
+
+def _unknown_size(view: View, run: Run) -> Value:
+    why = f"the size of `{view.text}` is not known"
+    return Number(run.symbols.unknown(f"{view.buffer.name}.size", why, None))
+
+
+def _itemsize(view: View) -> int:
+    return dtype_of(view.dtype).itemsize_bytes if view.dtype else 8
+
+
+def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -> Value:
+    """Return what a method of an array gives."""
+    arguments = Arguments(given)
+    match name:
+        case "copy":
+            match arguments.at(0, "order"):
+                case None | Text("C"):
+                    order = Order.C
+                case Text("F"):
+                    order = Order.F
+                case _:
+                    order = view.order
+            return copied_array(view, run, span, order)
+        case "flatten":
+            return flatten(view, run, span, copies=True, order=arguments.at(0, "order"))
+        case "ravel":
+            return flatten(view, run, span, copies=False, order=arguments.at(0, "order"))
+        case "reshape":
+            shape = arguments.keyword("shape")
+            extents = arguments.values() if shape is None else [shape]
+            return reshape(view, extents, run, span, arguments.keyword("order"))
+        case "astype":
+            dtype = dtype_name(arguments.at(0, "dtype"))
+            made = run.fresh(
+                run.text_of(span), dtype, view.shape, Origin.COPY, span, view.order, copied=view
+            )
+            run.emit(Copy(made, view, span, allocates=True))
+            return Array(made)
+        case "tolist":
+            run.emit(Compute(None, (view,), view.count, "tolist", span))
+            return Sequence(None, Number(None, _python_number(view.dtype)), view.count)
+        case "fill":
+            run.emit(Compute(view, (), num(0), "fill", span))
+            return Nothing()
+        case "sort":
+            run.emit(Compute(view, (view,), None, "call", span))
+            return Nothing()
+        case "item":
+            return Number(None, _python_number(view.dtype), varies=True)
+        case "squeeze":
+            return Array(View(view.buffer, view.region, run.text_of(span), span, flat=True))
+        case "view":
+            kind = dtype_name(arguments.at(0, "dtype"))
+            return _seen_as(view, kind, run, span)
+        case "tobytes" | "tostring":
+            run.emit(Compute(None, (view,), num(0), "call", span))
+            return Text(None)
+    if name in METHODS:
+        return called(name, Array(view), arguments, run, span)
+    run.emit(Compute(None, (view,), None, "call", span))
+    return Opaque(f"the result of `.{name}()` is not known")
+
+
+def _python_number(dtype: str | None) -> str:
+    if dtype is None:
+        return "float"
+    kind = dtype_of(dtype).kind.value
+    return {"boolean": "bool", "integer": "int", "floating": "float"}.get(kind, "complex")
+
+
+UFUNCS = frozenset({*ELEMENTWISE, "real", "imag"})
 _CONSTANTS = frozenset({"pi", "e", "inf", "nan"})
 
 
@@ -57,23 +169,14 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
     """Return what a function of NumPy gives, by its name below ``numpy``."""
     arguments = Arguments(given)
     first = arguments.at(0)
-    if name in FILLED:
-        return filled_array(arguments, run, span, filled=FILLED[name], full=name == "full")
-    if name in ("zeros_like", "ones_like", "empty_like", "full_like"):
-        return array_like(first, arguments, run, span, filled=name != "empty_like")
     if name in ("real", "imag") and isinstance(first, Array):
         found = attribute(first.view, name, run, span)
         return Opaque("a part of complex numbers") if found is None else found
     handler = _HANDLERS.get(name)
     if handler is not None:
         return handler(arguments, run, span)
-    bare = name.rpartition(".")[2]
     if name.startswith("random."):
-        return random(bare, arguments, run, span)
-    if bare in REDUCTIONS and isinstance(first, Array):
-        return reduction(bare, first.view, arguments.after_first(), run, span, function=True)
-    if name in SCANS and isinstance(first, Array):
-        return scan(name, first.view, arguments.after_first(), run, span)
+        return random(name.removeprefix("random."), arguments, run, span)
     if name in UFUNCS:
         return ufunc(name, arguments, run, span)
     if name in ("int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"):
@@ -83,7 +186,64 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
         return Nothing()
     if name.startswith("testing."):
         return Nothing()
-    return unknown_function(name, arguments, run, span)
+    return called(name, None, arguments, run, span)
+
+
+def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a universal function gives, of arrays or of numbers."""
+    values = arguments.values()
+    out = arguments.keyword("out")
+    if any(isinstance(v, Array) for v in values):
+        if arguments.keyword("where") is not None or not _fits(out, values):
+            return unknown_function(name, arguments, run, span)
+        operation = ELEMENTWISE.get(name, name)
+        taken = ROWS[operation].operands if operation in ROWS else len(values)
+        if len(values) == taken + 1 and isinstance(values[taken], Array):
+            out, values = values[taken], values[:taken]
+        if name == "where":
+            return _chosen(values, arguments, run, span)
+        target = out.view if isinstance(out, Array) else None
+        made = elementwise.elementwise(values, run, span, operation, target)
+        if target is not None:
+            return made
+        return _of_type(made, stated_dtype(arguments, BY_KEYWORD, made.view.dtype))
+    if all(isinstance(v, Number) for v in values) and values:
+        return elementwise.of_numbers(name, values, run)
+    return Opaque(f"numpy.{name} of something that is not followed")
+
+
+def _fits(out: Value | None, values: list[Value]) -> bool:
+    """Return whether a result is not repeated to fill the array that it is stored in."""
+    if not isinstance(out, Array) or out.view.shape is None:
+        return True
+    found = elementwise.broadcast([v.view.shape for v in values if isinstance(v, Array)])
+    return found is None or found == out.view.shape
+
+
+def _of_type(made: Array, dtype: str | None) -> Array:
+    view = made.view
+    return Array(replace(view, buffer=replace(view.buffer, dtype=dtype)))
+
+
+def _chosen(values: list[Value], arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return ``np.where``: of three arguments an array of the shape of all, else places."""
+    if len(values) != 3:
+        return unknown_function("where", arguments, run, span)
+    made = elementwise.elementwise(values, run, span, "where")
+    return _of_type(made, elementwise.joined_dtype(values[1:], "where"))
+
+
+def scalar_type(name: str, first: Value | None, run: Run, span: Span) -> Value:
+    """Return a value converted to an element type."""
+    dtype = dtype_name(Text(name))
+    match first:
+        case Array(view):
+            return copied_array(view, run, span, view.order, dtype)
+        case Number():
+            return Number(first.expr, dtype or first.dtype, first.nobody, first.varies)
+        case Opaque():
+            return Number(first.expr, dtype or "float", varies=first.varies)
+    return Number(None, dtype or "float")
 
 
 def _copyto(arguments: Arguments, run: Run, span: Span) -> Value:
@@ -105,23 +265,6 @@ def _array_split_size(arguments: Arguments, run: Run, span: Span) -> Value:
     return found or Opaque("a size that is not known")
 
 
-def _transposed(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    if isinstance(first, Array):
-        return transpose(first.view, arguments.values()[1:], run, span)
-    return Opaque("a transpose of something that is not known to be an array")
-
-
-def _flipped(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a view that goes through an axis from its end: none that is one stretch."""
-    first = arguments.at(0)
-    if not isinstance(first, Array):
-        return Opaque("of something that is not known to be an array")
-    view = first.view
-    flat = view.shape is not None
-    return Array(View(view.buffer, None, run.text_of(span), span, flat=flat, shown=view.shape))
-
-
 def _reshaped(arguments: Arguments, run: Run, span: Span) -> Value:
     first = arguments.at(0)
     if isinstance(first, Array):
@@ -138,49 +281,6 @@ def _raveled(arguments: Arguments, run: Run, span: Span) -> Value:
     return Opaque("of something that is not known to be an array")
 
 
-def _rolled(arguments: Arguments, run: Run, span: Span) -> Value:
-    if isinstance(arguments.at(1, "shift"), Array):
-        return unknown_function("roll", arguments, run, span)
-    return same(arguments, run, span)
-
-
-def _norm(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    if not isinstance(first, Array):
-        return Number(None, "float", varies=True)
-    rest = arguments.after_first()
-    rest.positional = rest.positional[1:]
-    rest.keywords = {k: a for k, a in rest.keywords.items() if k != "ord"}
-    # squares are added as fast as numbers
-    return reduction("sum", first.view, rest, run, span)
-
-
-def _stated_more(arguments: Arguments) -> bool:
-    return len(arguments.values()) > 1 or bool(arguments.keywords)
-
-
-def _differences(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    shape = first.view.shape if isinstance(first, Array) else None
-    if not isinstance(first, Array) or not shape or _stated_more(arguments):
-        return unknown_function("diff", arguments, run, span)
-    made = run.fresh(
-        run.text_of(span), first.view.dtype, (*shape[:-1], shape[-1] - 1), Origin.COMPUTED, span
-    )
-    count = elementwise.size_of(made.shape)
-    run.emit(Compute(made, (first.view,), count, "elementwise", span, "subtract"))
-    return Array(made)
-
-
-def _searched(arguments: Arguments, run: Run, span: Span) -> Value:
-    first, wanted = arguments.at(0), arguments.at(1, "v")
-    if not isinstance(first, Array) or not isinstance(wanted, Array):
-        return unknown_function("searchsorted", arguments, run, span)
-    made = run.fresh(run.text_of(span), "int64", wanted.view.shape, Origin.COMPUTED, span)
-    run.emit(Compute(made, (first.view, wanted.view), None, "call", span))
-    return Array(made)
-
-
 def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
     name = dtype_name(arguments.at(0, "dtype"))
     return (
@@ -189,10 +289,7 @@ def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
 
 
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
-    "arange": arange,
-    "linspace": linspace,
-    "eye": eye,
-    "identity": eye,
+    "ndarray": over_memory,
     "array": lambda a, r, s: array(a, r, s, copies=True),
     "asarray": lambda a, r, s: array(a, r, s, copies=False),
     "asanyarray": lambda a, r, s: array(a, r, s, copies=False),
@@ -202,20 +299,9 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "require": lambda a, r, s: ascontiguous(a, r, s, Order.C),
     "reshape": _reshaped,
     "ravel": _raveled,
-    "transpose": _transposed,
     "append": lambda a, r, s: array_of_nothing(r, s, None, None),
     "array_split": partial(split, "array_split"),
     "split": partial(split, "split"),
-    "dot": dot,
-    "matmul": dot,
-    "vdot": dot,
-    "inner": dot,
-    "roll": _rolled,
-    "flip": _flipped,
-    "sort": sorted_copy,
-    "linalg.norm": _norm,
-    "diff": _differences,
-    "searchsorted": _searched,
     "dtype": _dtype,
     "copyto": _copyto,
     "shape": _shape_function,
@@ -227,18 +313,11 @@ _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "genfromtxt": from_file,
     "fromfile": from_file,
 }
-for _name in ("", "2", "n"):
-    for _kind in ("fft", "ifft", "rfft", "irfft"):
-        _HANDLERS[f"fft.{_kind}{_name}"] = partial(fourier, f"{_kind}{_name}")
-for _name in ("concatenate", "hstack", "vstack", "stack", "column_stack", "row_stack"):
-    _HANDLERS[_name] = partial(joined, _name)
-for _name in ("swapaxes", "moveaxis", "rollaxis"):
-    _HANDLERS[_name] = partial(axes_moved, _name)
 
 
 def is_known(name: str) -> bool:
     """Return whether a function of NumPy is understood."""
-    return name in _HANDLERS or name in FILLED or name in REDUCTIONS | UFUNCS
+    return name in _HANDLERS or name in UFUNCS or SAME_AS.get(name, name) in PARAMETERS
 
 
 def constant(path: str) -> Value | None:
@@ -246,3 +325,89 @@ def constant(path: str) -> Value | None:
     if path.removeprefix("numpy.") in _CONSTANTS:
         return Number(None, "float")
     return None
+
+
+# Random numbers: functions of ``numpy.random``, and methods of its generators.
+
+_WITH_SIZE_AT = {
+    0: "random random_sample ranf sample standard_cauchy standard_exponential standard_normal",
+    1: "chisquare exponential geometric logseries pareto poisson power rayleigh standard_gamma"
+    " standard_t weibull zipf",
+    2: "beta binomial f gamma gumbel integers laplace logistic lognormal negative_binomial"
+    " noncentral_chisquare normal randint random_integers uniform vonmises wald",
+    3: "hypergeometric noncentral_f triangular",
+}
+SIZE_AT = {name: place for place, names in _WITH_SIZE_AT.items() for name in names.split()}
+"""The place of ``size`` among the arguments, by the name of a distribution."""
+
+INTEGERS = frozenset(
+    [
+        "binomial",
+        "geometric",
+        "hypergeometric",
+        "integers",
+        "logseries",
+        "negative_binomial",
+        "poisson",
+        "randint",
+        "random_integers",
+        "zipf",
+    ]
+)
+TYPED = frozenset(
+    ["integers", "randint", "random", "standard_exponential", "standard_gamma", "standard_normal"]
+)
+"""Those that take ``dtype``, behind ``size``."""
+
+
+def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a function of ``numpy.random`` gives, by its bare name."""
+    match name:
+        case "default_rng" | "RandomState":
+            return External("numpy.random")
+        case "seed":
+            return Nothing()
+        case "rand" | "randn":
+            return _of_extents(arguments, run, span)
+        case "permutation" | "shuffle":
+            return _in_other_order(name, arguments, run, span)
+    place = SIZE_AT.get(name)
+    if place is None or arguments.starred or arguments.keyword("out") is not None:
+        return unknown_function(name, arguments, run, span)
+    size = arguments.at(place, "size")
+    kind = "int64" if name in INTEGERS else "float64"
+    dtype = stated_dtype(arguments, place + 1, kind) if name in TYPED else kind
+    if size is not None and not isinstance(size, Nothing):
+        return _array(run, span, dtype, run.numbers(size, "size"))
+    given = [*arguments.values(), *(one.value for one in arguments.keywords.values())]
+    if any(isinstance(value, Array | Sequence) for value in given):
+        return unknown_function(name, arguments, run, span)  # an array of their shape
+    return Number(None, "int" if name in INTEGERS else "float", varies=True)
+
+
+def _of_extents(arguments: Arguments, run: Run, span: Span) -> Value:
+    extents = arguments.values()
+    if arguments.starred:
+        return _array(run, span, "float64", None)
+    if not extents:
+        return Number(None, "float", varies=True)
+    return _array(
+        run, span, "float64", run.numbers(Sequence(tuple(extents), is_list=False), "size")
+    )
+
+
+def _in_other_order(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    first = arguments.at(0)
+    if name == "shuffle":
+        return Nothing()
+    if isinstance(first, Number):
+        return array_of_nothing(run, span, "int64", None if first.expr is None else (first.expr,))
+    if isinstance(first, Array):
+        return copied_array(first.view, run, span, first.view.order)
+    return unknown_function(name, arguments, run, span)
+
+
+def _array(run: Run, span: Span, dtype: str | None, shape: tuple[Expr, ...] | None) -> Value:
+    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
+    run.emit(Allocate(view.buffer, span))
+    return Array(view)

@@ -1,82 +1,260 @@
-"""Arrays that NumPy makes anew: of a shape, a range, Python's values, random numbers, a file."""
+"""Arrays made anew, or of the memory of others: copied, reshaped, split, of lists, of files."""
 
 from __future__ import annotations
 
-from advisor.frontend.spmd.elementwise import Shape
-from advisor.frontend.spmd.numpy_arguments import (
-    Arguments,
-    dtype_name,
-    numpy_number,
-    stated_dtype,
-    stated_order,
-    unknown_function,
-)
-from advisor.frontend.spmd.numpy_rearranged import copied_array
+from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.frontend.expressions.arguments import Given
+from advisor.frontend.naming.names import ARRAY_MODULES
+from advisor.frontend.spmd.frames import Argument
+from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.values import Array, External, Nothing, Number, Opaque, Sequence, Value
+from advisor.frontend.spmd.values import (
+    Array,
+    External,
+    Nothing,
+    Number,
+    Opaque,
+    Sequence,
+    Text,
+    Value,
+)
 from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
-from advisor.ir.spmd.steps import Allocate
+from advisor.ir.spmd.program import RANK
+from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.numpy_shapes import Shape
 from advisor.source import Span
-from costdb.expr import Expr, ceil, num
+from costdb.expr import Expr, ceil_div, num, sym
 
-FILLED = {"zeros": True, "ones": True, "full": True, "empty": False, "ndarray": False}
+# Arrays made of the elements of others: copied, reshaped, transposed, joined, split.
 
 
-def filled_array(arguments: Arguments, run: Run, span: Span, *, filled: bool, full: bool) -> Value:
-    """Return a new array of a stated shape."""
-    given = arguments.at(0, "shape")
+def copied_array(
+    view: View, run: Run, span: Span, order: Order = Order.C, dtype: str | None = None
+) -> Value:
+    """Return a copy of an array, and note the copying."""
+    text = run.text_of(span)
+    made = run.fresh(text, dtype or view.dtype, view.shape, Origin.COPY, span, order, copied=view)
+    run.emit(Copy(made, view, span, allocates=True))
+    return Array(made)
+
+
+def reshape(
+    view: View, given: list[Value], run: Run, span: Span, order: Value | None = None
+) -> Value:
+    """Return an array under another shape: the same memory where its order allows it."""
+    wanted = given[0] if len(given) == 1 else Sequence(tuple(given), is_list=False)
+    shape = run.numbers(wanted, "shape")
+    if shape is not None:
+        unknown = [k for k, extent in enumerate(shape) if extent == num(-1)]
+        if len(unknown) == 1 and view.count is not None:
+            rest = num(1)
+            for extent in shape:
+                rest = rest * extent if extent != num(-1) else rest
+            shape = tuple(e if e != num(-1) else view.count / rest for e in shape)
+    if shape is not None and shape == view.shape:
+        return Array(view)
+    text, read = run.text_of(span), _order_of_reading(order, view)
+    if view.contiguity is not Contiguity.YES or not _is_read_through(view, read):
+        return _copied_or_split(view, run, span, shape, read)
+    # a vector lies in either order
+    order_kept = read if len(view.shape or ()) == 1 else view.order
+    if view.is_whole:
+        origin, whose = view.buffer.allocation.origin, view.buffer
+        # what is made and reshaped in one expression has no other name
+        within = None if span.contains(whose.allocation.span) else whose
+        return Array(run.fresh(text, view.dtype, shape, origin, span, order_kept, within=within))
+    region = view.region if order_kept is Order.C else None
+    return Array(View(view.buffer, region, text, span, flat=True, shown=shape))
+
+
+def _copied_or_split(
+    view: View, run: Run, span: Span, shape: tuple[Expr, ...] | None, order: Order
+) -> Value:
+    """Return what is taken for a copy. Axes that are only split, or evenly strided, need none."""
+    made = run.fresh(
+        run.text_of(span), view.dtype, shape, Origin.COPY, span, order, view, within=view.buffer
+    )
+    run.emit(Copy(made, view, span, allocates=True))
+    return Array(made)
+
+
+def _order_of_reading(stated: Value | None, view: View) -> Order:
+    """Return in which order elements are taken from an array and laid out under another shape."""
+    match stated:
+        case None | Text("C"):
+            return Order.C
+        case Text("F"):
+            return Order.F
+        case Text("A"):
+            return view.order if view.contiguity is Contiguity.YES else Order.C
+    return Order.UNKNOWN
+
+
+def _is_read_through(view: View, order: Order) -> bool:
+    """Return whether an order takes the elements of a contiguous array as they lie.
+
+    Arrays of an order that the source does not tell are taken to lie as they are read.
+    """
+    if len(view.shape or ()) == 1 or order is view.order:
+        return True
+    return view.order is Order.UNKNOWN and order is not Order.UNKNOWN
+
+
+def flatten(view: View, run: Run, span: Span, *, copies: bool, order: Value | None = None) -> Value:
+    """Return an array as a vector: the same memory where that can be."""
+    in_memory = isinstance(order, Text) and order.value == "K"
+    read = view.order if in_memory else _order_of_reading(order, view)
+    if not copies and view.contiguity is Contiguity.YES and _is_read_through(view, read):
+        shape = view.shape
+        if shape is not None and len(shape) == 1:
+            return Array(view)
+        return Array(
+            View(view.buffer, view.region, run.text_of(span), span, view.transposed, flat=True)
+        )
+    count = view.count
+    shape = None if count is None else (count,)
+    if not copies:
+        return _copied_or_split(view, run, span, shape, Order.C)
+    made = run.fresh(run.text_of(span), view.dtype, shape, Origin.COPY, span, copied=view)
+    run.emit(Copy(made, view, span, allocates=True))
+    return Array(made)
+
+
+def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
+    """Return a view of an array with its axes in another order."""
+    shape = view.shape
+    if shape is None:
+        return Array(View(view.buffer, None, run.text_of(span), span))
+    if axes == tuple(range(len(shape))):
+        return Array(view)
+    if axes == tuple(range(len(shape)))[::-1] and not view.flat:
+        return Array(View(view.buffer, view.region, run.text_of(span), span, not view.transposed))
+    shown = tuple(shape[axis] for axis in axes)
+    return Array(View(view.buffer, None, run.text_of(span), span, flat=True, shown=shown))
+
+
+def split(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return the parts of an array that is split along its first axis.
+
+    ``split`` makes all of one length; of ``array_split`` the first ones may have one element more.
+    """
+    source, sections = arguments.at(0), arguments.at(1)
+    if not isinstance(source, Array):
+        return Opaque("the parts of something that is not known to be an array")
+    count = run.number(sections, "parts") if isinstance(sections, Number | Opaque) else None
+    shape = source.view.shape
+    if count is None or shape is None or arguments.keyword("axis") is not None:
+        return Sequence(None, Array(View(source.view.buffer, None, source.view.text, span)), count)
+    own = num(0) if name == "split" else sym(RANK)
+    longest = ceil_div(shape[0] - own, count)
+    high = Sequence((External("slice"), Nothing(), Number(longest), Nothing()), is_list=False)
+    part = subscript(source, high, run, span, run.text_of(span))
+    return Sequence(None, part, count)
+
+
+# What a function of NumPy is given: values by place or name, element types, orders.
+
+_PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float", "builtins.int"})
+
+
+BY_KEYWORD = 99
+"""Types of results are stated by keyword; nobody states them by their place."""
+
+
+class Arguments:
+    """The arguments of a call, by place and by keyword."""
+
+    def __init__(self, given: list[Argument]) -> None:
+        self.positional = [a for a in given if a.keyword is None and not a.star]
+        self.keywords = {a.keyword: a for a in given if a.keyword is not None}
+        self.starred = any(a.star for a in given)
+
+    def at(self, position: int, *keywords: str) -> Value | None:
+        """Return the argument at a place or under one of some keywords."""
+        if position < len(self.positional):
+            return self.positional[position].value
+        for keyword in keywords:
+            if keyword in self.keywords:
+                return self.keywords[keyword].value
+        return None
+
+    def keyword(self, name: str) -> Value | None:
+        """Return the argument under a keyword."""
+        return self.keywords[name].value if name in self.keywords else None
+
+    def given(self) -> list[Given[Value]]:
+        """Return all of them, as the reader of calls takes them."""
+        starred = [Given[Value](Nothing(), None, True)] if self.starred else []
+        named = [Given(one.value, name) for name, one in self.keywords.items()]
+        return [*starred, *(Given(one.value) for one in self.positional), *named]
+
+    def values(self) -> list[Value]:
+        """Return the arguments given by place."""
+        return [a.value for a in self.positional]
+
+
+def dtype_name(value: Value | None) -> str | None:
+    """Return NumPy's name of the element type that a value states; None where it is not known."""
+    match value:
+        case Text(str() as text):
+            name = text
+        case External(path=path):
+            module, _, name = path.rpartition(".")
+            if module not in ARRAY_MODULES and path not in _PYTHON_TYPES:
+                return None
+        case _:
+            return None
+    try:
+        return dtype_of(name).name
+    except UnknownDtype:
+        return None
+
+
+def stated_dtype(arguments: Arguments, position: int, default: str | None) -> str | None:
+    """Return the element type that a call states, or the default where it states none."""
+    value = arguments.at(position, "dtype")
+    if value is None or isinstance(value, Nothing):
+        return default
+    return dtype_name(value)
+
+
+def stated_order(arguments: Arguments, position: int) -> Order:
+    """Return the order of the elements in memory that a call states."""
+    match arguments.at(position, "order"):
+        case Text("F"):
+            return Order.F
+        case Text("C") | None:
+            return Order.C
+    return Order.UNKNOWN
+
+
+def numpy_number(name: str) -> str | None:
+    """Return NumPy's element type of an array made of numbers of a type of Python's."""
+    return {"int": "int64", "float": "float64", "complex": "complex128", "bool": "bool"}.get(
+        name, dtype_name(Text(name))
+    )
+
+
+def unknown_function(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Note work of unknown size on the arrays that a function is given."""
+    views = tuple(v.view for v in arguments.values() if isinstance(v, Array))
+    run.emit(Compute(None, views, None, "call", span))
+    return Opaque(f"the result of numpy.{name} is not known")
+
+
+def over_memory(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return ``np.ndarray(...)``: an array over memory that is there, or a new one."""
+    given, memory = arguments.at(0, "shape"), arguments.at(2, "buffer")
     shape = None if given is None else run.numbers(given, "shape")
-    default: str | None = "float64"
-    if full:
-        value = arguments.at(1, "fill_value")
-        default = numpy_number(value.dtype) if isinstance(value, Number) else None
-    dtype = stated_dtype(arguments, 2 if full else 1, default)
-    order = stated_order(arguments, 3 if full else 2)
-    memory = arguments.keyword("buffer")
+    dtype, order = stated_dtype(arguments, 1, "float64"), stated_order(arguments, 5)
+    origin = Origin.NEW
     if memory is not None and not isinstance(memory, Nothing):
-        # an array over memory that is there
         shared = isinstance(memory, Array) and memory.view.buffer.allocation.origin is Origin.SHARED
         origin = Origin.SHARED if shared else Origin.PARAMETER
-        return Array(run.fresh(run.text_of(span), dtype, shape, origin, span, order))
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span, order)
-    run.emit(Allocate(view.buffer, span, filled))
+    view = run.fresh(run.text_of(span), dtype, shape, origin, span, order)
+    if origin is Origin.NEW:
+        run.emit(Allocate(view.buffer, span, filled=False))
     return Array(view)
-
-
-def array_like(
-    model: Value | None, arguments: Arguments, run: Run, span: Span, *, filled: bool
-) -> Value:
-    """Return a new array of the shape of another."""
-    if not isinstance(model, Array):
-        return _given(run, span)
-    dtype = arguments.keyword("dtype")
-    name = model.view.dtype if dtype is None else dtype_name(dtype)
-    view = run.fresh(run.text_of(span), name, model.view.shape, Origin.NEW, span, model.view.order)
-    run.emit(Allocate(view.buffer, span, filled))
-    return Array(view)
-
-
-def _given(run: Run, span: Span) -> Value:
-    view = run.fresh(run.text_of(span), None, None, Origin.NEW, span, Order.UNKNOWN)
-    run.emit(Allocate(view.buffer, span))
-    return Array(view)
-
-
-def arange(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a vector of the numbers of a range."""
-    values = [run.number(v, f"bound{k}") for k, v in enumerate(arguments.values())]
-    whole = all(not isinstance(v, Number) or v.dtype in ("int", "bool") for v in arguments.values())
-    known = any(isinstance(v, Opaque) for v in arguments.values())
-    default = None if known else ("int64" if whole else "float64")
-    extent: Expr | None = None
-    if whole and values and None not in values:
-        ends = [v for v in values if v is not None]
-        extent = ends[0] if len(ends) == 1 else ends[1] - ends[0]
-        if len(ends) == 3:
-            extent = ceil(extent / ends[2]) if ends[2] != num(0) else None
-    shape = None if extent is None else (extent,)
-    dtype = stated_dtype(arguments, 3, default)
-    return array_of_nothing(run, span, dtype, shape)
 
 
 def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | None) -> Value:
@@ -86,31 +264,6 @@ def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | Non
             f"{run.targets[0] if run.targets else 'array'}.n0", "its length is not known", span
         )
         shape = (extent,)
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
-    run.emit(Allocate(view.buffer, span))
-    return Array(view)
-
-
-def linspace(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a vector of evenly spaced numbers."""
-    if any(isinstance(value, Array) for value in arguments.values()):
-        return unknown_function("linspace", arguments, run, span)
-    count = arguments.at(2, "num")
-    extent = num(50) if count is None else run.number(count, "num")
-    dtype = stated_dtype(arguments, 5, "float64")
-    if arguments.keyword("retstep") is not None:
-        made = array_of_nothing(run, span, dtype, None if extent is None else (extent,))
-        return Sequence((made, Number(None, "float")), is_list=False)
-    return array_of_nothing(run, span, dtype, None if extent is None else (extent,))
-
-
-def eye(arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return a new matrix with ones on its diagonal."""
-    rows = run.number(arguments.at(0, "N") or Opaque(""), "N")
-    columns = arguments.at(1, "M")
-    other = rows if columns is None or isinstance(columns, Nothing) else run.number(columns, "M")
-    shape = None if rows is None or other is None else (rows, other)
-    dtype = dtype_name(arguments.keyword("dtype")) or "float64"
     view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
     run.emit(Allocate(view.buffer, span))
     return Array(view)
@@ -216,3 +369,33 @@ def from_file(arguments: Arguments, run: Run, span: Span, *, binary: bool = Fals
     dtype = stated_dtype(arguments, 1, None if binary else "float64")
     view = run.fresh(run.text_of(span), dtype, None, Origin.NEW, span, Order.UNKNOWN)
     return Array(view)
+
+
+def parts_of(
+    parts: Value,
+) -> tuple[tuple[View, ...], list[Shape] | None, set[str | None], Expr]:
+    """Return the arrays among what is joined, all shapes, element types, and how often each."""
+    items: tuple[Value, ...] = ()
+    times, complete = num(1), isinstance(parts, Sequence)
+    if isinstance(parts, Sequence) and parts.items is not None:
+        items = parts.items
+    elif isinstance(parts, Sequence) and parts.element is not None:
+        items, complete = (parts.element,), parts.length is not None
+        times = num(1) if parts.length is None else parts.length
+    views = tuple(item.view for item in items if isinstance(item, Array))
+    shapes: list[Shape] = []
+    dtypes: set[str | None] = set()
+    for item in items:
+        found: Shape | None = None
+        match item:
+            case Array(view):
+                found = view.shape
+                dtypes.add(view.dtype)
+            case Sequence(items=tuple() as numbers) if all(isinstance(n, Number) for n in numbers):
+                found = (num(len(numbers)),)
+                dtypes |= {numpy_number(n.dtype) for n in numbers if isinstance(n, Number)}
+        if found is None:
+            complete = False
+        else:
+            shapes.append(found)
+    return views, shapes if complete and shapes else None, dtypes, times

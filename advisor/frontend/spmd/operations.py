@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from advisor.frontend.spmd import communicators
 from advisor.frontend.spmd.frames import Argument
-from advisor.frontend.spmd.payload import partner_of, payload_of
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.symbols import BROADCAST, RECEIVED
 from advisor.frontend.spmd.values import (
@@ -19,6 +18,7 @@ from advisor.frontend.spmd.values import (
     Sequence,
     Value,
 )
+from advisor.frontend.spmd.windows import partner_of, payload_of
 from advisor.ir.spmd.memory import Order, Origin
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind

@@ -10,16 +10,14 @@ import libcst as cst
 
 from advisor.files import decode_source
 from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import AnyDirective, CommentError, KernelComment
-from advisor.frontend.advise_comments.pragmas import Pragmas, read_pragmas
-from advisor.frontend.beside import (
-    callers_of,
-    may_be_given_communicator,
-    sends_by_parameter,
+from advisor.frontend.advise_comments.directives import (
+    AnyDirective,
+    CommentError,
+    KernelComment,
+    Pragmas,
+    read_pragmas,
 )
-from advisor.frontend.spmd.definitions import Defined, Entered
-from advisor.frontend.spmd.files import Context
-from advisor.frontend.spmd.frames import Frame
+from advisor.frontend.spmd.frames import Context, Defined, Entered, Frame
 from advisor.frontend.spmd.functions import Functions
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
@@ -30,7 +28,14 @@ from advisor.frontend.spmd.siblings import Siblings
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import External, Record, Text, Value
-from advisor.frontend.syntax.prefilter import BUFFER_METHOD, imports_mpi, may_communicate
+from advisor.frontend.syntax.prefilter import (
+    BUFFER_METHOD,
+    callers_of,
+    imports_mpi,
+    may_be_given_communicator,
+    may_communicate,
+    sends_by_parameter,
+)
 from advisor.frontend.syntax.trees import Tree, tree_of
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.dealing import is_dealt_in_turn

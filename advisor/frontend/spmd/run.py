@@ -10,8 +10,7 @@ from pathlib import PurePath
 import libcst as cst
 
 from advisor.frontend.naming.names import dotted
-from advisor.frontend.spmd.files import Context, FunctionTable, ModulesBeside
-from advisor.frontend.spmd.frames import Frame
+from advisor.frontend.spmd.frames import Context, Frame, FunctionTable, ModulesBeside
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import Class, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole

@@ -9,15 +9,13 @@ import libcst as cst
 
 from advisor.files import decode_source
 from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import CommentError
-from advisor.frontend.advise_comments.pragmas import Pragmas, read_pragmas
-from advisor.frontend.beside import sibling_file
-from advisor.frontend.spmd.files import Context
-from advisor.frontend.spmd.frames import Frame
+from advisor.frontend.advise_comments.directives import CommentError, Pragmas, read_pragmas
+from advisor.frontend.spmd.frames import Context, Frame
 from advisor.frontend.spmd.functions import Functions
 from advisor.frontend.spmd.run import Run, TooMuch
 from advisor.frontend.spmd.statements import Statements
 from advisor.frontend.spmd.values import Value
+from advisor.frontend.syntax.prefilter import sibling_file
 from advisor.frontend.syntax.trees import tree_of
 from advisor.ir.spmd.program import MODULE
 from advisor.source import SourceProblem

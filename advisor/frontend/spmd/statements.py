@@ -9,25 +9,25 @@ from dataclasses import replace
 
 import libcst as cst
 
-from advisor.frontend.advise_comments.pragmas import Pragmas, spoken_of
+from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
 from advisor.frontend.naming.bindings import assigned_names
 from advisor.frontend.naming.names import dotted
 from advisor.frontend.spmd.assignments import assign, augment, named, store
-from advisor.frontend.spmd.classes import define_class
-from advisor.frontend.spmd.conditions import (
+from advisor.frontend.spmd.expressions import evaluate
+from advisor.frontend.spmd.functions import define, interpreted
+from advisor.frontend.spmd.iteration import iteration, loop_over
+from advisor.frontend.spmd.joining import join
+from advisor.frontend.spmd.parameters import define_class, imported
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.searches import (
+    changed_name,
     condition_of,
+    found_by_steps,
     is_main_guard,
+    note_found,
     note_ranks_asserted,
     note_ranks_behind,
 )
-from advisor.frontend.spmd.expressions import evaluate
-from advisor.frontend.spmd.functions import define
-from advisor.frontend.spmd.imports import imported
-from advisor.frontend.spmd.interpreted import interpreted
-from advisor.frontend.spmd.iteration import iteration, loop_over
-from advisor.frontend.spmd.joining import join
-from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.searches import changed_name, found_by_steps, note_found
 from advisor.frontend.spmd.values import External, Number, Value
 from advisor.ir.spmd.steps import Branch, Communicate, Leave, Loop, LoopKind, Step, Wait
 from advisor.source import Span

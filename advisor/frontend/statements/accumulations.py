@@ -1,4 +1,4 @@
-"""Numbers that a loop accumulates: ``s += x[i]``, ``s = max(s, x[i])``, ``if x[i] > s: s = x[i]``.
+"""What a loop accumulates: ``s += x[i]``, ``s = max(s, x[i])``, ``if x[i] > s: s = x[i]``.
 
 Such a number may be reduced in parts where nothing in the loop sees what it holds on the way. It
 is then an array of no dimensions that stores change; after the loop it is a number again.
@@ -6,14 +6,32 @@ is then an array of no dimensions that stores change; after the loop it is a num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import libcst as cst
 
-from advisor.frontend.expressions.operations import AUGMENTED, OPERATORS
+from advisor.frontend.expressions.arguments import AUGMENTED, OPERATORS
 from advisor.frontend.naming.bindings import NameVisitor, names_in
 from advisor.frontend.syntax.walking import show
+from advisor.ir.dependence import slope_of
+from advisor.ir.statements import Choice, Loop, Scatter, Statement, Store, walk
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Point,
+    Range,
+    Read,
+    Scalar,
+    Subscript,
+    Value,
+    bounds_in,
+    value_symbols,
+)
+from advisor.source import Span
+from costdb.expr import Expr, free_symbols, substitute
+from costdb.wording import IDENTIFIER
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}
 _EXTREMES = {"max": "maximum", "min": "minimum"}
@@ -219,3 +237,173 @@ def is_by_element(loop: cst.For | cst.While) -> bool:
     visitor = _Slices()
     show(loop, visitor)
     return not visitor.found
+
+
+# Sums that one iteration of a loop makes for itself and stores in an element.
+#
+# ``s = 0.0; for j in ...: s += a[i, j]; y[i] = s`` does what adding to ``y[i]`` does, and whoever
+# owns that element does it. Read as a number that all ranks have, every iteration of the outer loop
+# would end in a reduction over the ranks.
+
+_WORD = re.compile(IDENTIFIER)
+
+Starts = Mapping[Span, Mapping[str, Scalar]]
+"""For loops the numbers that they accumulate and that were set just before, with their values."""
+
+
+def stored_totals(body: tuple[Statement, ...], starts: Starts) -> tuple[Statement, ...]:
+    """Return the body of a loop with private sums accumulated where they end up."""
+    names = {
+        name: value
+        for statement in body
+        if isinstance(statement, Loop)
+        for name, value in starts.get(statement.span, {}).items()
+    }
+    for name, value in names.items():
+        body = _stored(body, name, value)
+    return body
+
+
+def _stored(body: tuple[Statement, ...], name: str, start: Scalar) -> tuple[Statement, ...]:
+    loops = [p for p, s in enumerate(body) if isinstance(s, Loop) and _accumulates(s, name)]
+    uses = [p for p, s in enumerate(body) if _sees(s, name)]
+    if not loops or len(uses) != 1 or uses[0] < loops[-1]:
+        return body
+    target = body[uses[0]]
+    if not isinstance(target, Store) or not all(isinstance(p, Point) for p in target.region):
+        return body
+    if not target.region:
+        return body
+    between = body[loops[0] : uses[0]]
+    if any(isinstance(s, Store) and s.array == target.array for s in walk(between)):
+        return body
+    place = Read(target.array, target.region)
+    made: list[Statement] = []
+    for position, statement in enumerate(body):
+        if position == loops[0]:
+            made.append(Store(target.array, target.region, start, target.span))
+        if position in loops:
+            made.append(_moved(statement, name, place))
+        elif position == uses[0]:
+            if target.value != Scalar(name, getattr(target.value, "dtype", "")):
+                value = _with(target.value, name, place)
+                made.append(Store(target.array, target.region, value, target.span))
+        else:
+            made.append(statement)
+    return tuple(made)
+
+
+def _accumulates(loop: Loop, name: str) -> bool:
+    return any(isinstance(s, Store) and s.array == name and not s.region for s in walk((loop,)))
+
+
+def _sees(statement: Statement, name: str) -> bool:
+    """Return whether a statement may use what a number holds."""
+    inner = (one for one in walk((statement,)) if not isinstance(one, Choice | Loop))
+    return any(name in _words(one) for one in inner)
+
+
+def _words(statement: Statement) -> frozenset[str]:
+    """Return every word in the texts of a statement's numbers."""
+    found: set[str] = set()
+    pending: list[object] = [statement]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, Scalar):
+            found |= set(_WORD.findall(node.text))
+        elif isinstance(node, tuple):
+            pending += node
+        elif isinstance(node, frozenset):
+            found |= {str(name) for name in node}
+        elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Span):
+            pending += [getattr(node, field) for field in node.__dataclass_fields__]
+    return frozenset(found)
+
+
+def _moved(statement: Statement, name: str, place: Read) -> Statement:
+    """Return a loop that accumulates in an element instead."""
+    if isinstance(statement, Loop):
+        return replace(statement, body=tuple(_moved(s, name, place) for s in statement.body))
+    if isinstance(statement, Store) and statement.array == name and not statement.region:
+        value = _replaced(statement.value, Read(name, ()), place)
+        return replace(
+            statement, array=place.array, region=place.region, value=value, in_variable=True
+        )
+    return statement
+
+
+def _replaced(value: Value, old: Value, new: Value) -> Value:
+    if value == old:
+        return new
+    if isinstance(value, Elementwise):
+        parts = tuple(_replaced(part, old, new) for part in value.operands)
+        return replace(value, operands=parts)
+    return value
+
+
+def _with(value: Value, name: str, place: Read) -> Value:
+    """Return a value with an element in the place of a number, or of what is made of it."""
+    if isinstance(value, Scalar) and name in _WORD.findall(value.text):
+        return place if value.text == name else Elementwise("multiply", (place, value))
+    if isinstance(value, Elementwise):
+        return replace(value, operands=tuple(_with(p, name, place) for p in value.operands))
+    return value
+
+
+# Loops of single increments at places that only the data know, as one scattered increment.
+
+
+def scattered_at_once(loop: Loop) -> Statement:
+    """Return the increment of all iterations of a loop; the loop itself where it is none.
+
+    Iterations that increment elements may come in any order, as far as work goes.
+    """
+    if len(loop.body) != 1 or loop.step != 1:
+        return loop
+    (only,) = loop.body
+    if not isinstance(only, Scatter) or not only.by_element:
+        return loop
+    places, value = _widened(only.places, loop), _widened(only.value, loop)
+    if value is None and not _mentions(only.value, loop):
+        value = only.value
+    if places is None or value is None:
+        return loop
+    return replace(only, places=places, value=value, span=loop.span)
+
+
+def _widened(value: Value, loop: Loop) -> Value | None:
+    """Return a value over all iterations; None where its elements do not follow the index."""
+    match value:
+        case Scalar():
+            return value
+        case Read(array, region):
+            moving = [d for d, part in enumerate(region) if _holds(part, loop)]
+            later = [d for d, part in enumerate(region) if not isinstance(part, Point)]
+            if len(moving) != 1 or any(d < moving[0] for d in later):
+                return None
+            part = region[moving[0]]
+            if not isinstance(part, Point) or slope_of(part.at, loop.variable) != 1:
+                return None
+            ends = (_at(part.at, loop, loop.low), _at(part.at, loop, loop.high))
+            at = moving[0]
+            return Read(array, (*region[:at], Range(*ends), *region[at + 1 :]))
+        case Copy(operand, dtype):
+            inner = _widened(operand, loop)
+            return None if inner is None else Copy(inner, dtype)
+        case Elementwise(operation, parts):
+            made = [_widened(part, loop) for part in parts]
+            known = tuple(part for part in made if part is not None)
+            return Elementwise(operation, known) if len(known) == len(made) else None
+    return None
+
+
+def _at(subscript: Expr, loop: Loop, index: Expr) -> Expr:
+    return substitute(subscript, {loop.variable: index})
+
+
+def _holds(part: Subscript, loop: Loop) -> bool:
+    return any(loop.variable in free_symbols(end) for end in bounds_in(part))
+
+
+def _mentions(value: Value, loop: Loop) -> bool:
+    return loop.variable in value_symbols(value)

@@ -8,11 +8,10 @@ from typing import Any
 
 import libcst as cst
 
-from advisor.frontend.advise_comments.pragmas import Pragmas, spoken_of
+from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
 from advisor.frontend.declared.declarations import Declarations
-from advisor.frontend.expressions.conditions import evaluated, is_inert, truth
-from advisor.frontend.expressions.ranges import is_prange, range_of
-from advisor.frontend.expressions.written_items import bind_item
+from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, truth
+from advisor.frontend.expressions.scalars import is_prange, range_of
 from advisor.frontend.naming.bindings import assigned_names, names_in, target_names
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
@@ -22,12 +21,12 @@ from advisor.frontend.statements.accumulations import (
     accumulated,
     combination,
     is_by_element,
+    scattered_at_once,
+    stored_totals,
 )
-from advisor.frontend.statements.private_totals import stored_totals
-from advisor.frontend.statements.scatters import scattered_at_once
 from advisor.frontend.statements.simple import SimpleStatements
 from advisor.frontend.statements.stores import extreme
-from advisor.frontend.syntax.problems import NotKnown, NotUnderstood
+from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Choice,

@@ -8,18 +8,24 @@ from collections.abc import Sequence
 import libcst as cst
 
 from advisor.frontend.declared.declarations import Declarations
+from advisor.frontend.expressions.arguments import AUGMENTED
 from advisor.frontend.expressions.arrays import value_of, whole_read
 from advisor.frontend.expressions.conditions import evaluated
-from advisor.frontend.expressions.operations import AUGMENTED
 from advisor.frontend.expressions.scalars import bound_to_number, scalar
 from advisor.frontend.naming.bindings import names_in
 from advisor.frontend.naming.literals import is_kept, is_of_literals
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.statements.accumulations import Combination
-from advisor.frontend.statements.masks import assigned_place, chosen
-from advisor.frontend.statements.stores import increment, of_call, place_of, stored
-from advisor.frontend.syntax.problems import NotUnderstood
+from advisor.frontend.statements.stores import (
+    assigned_place,
+    chosen,
+    increment,
+    of_call,
+    place_of,
+    stored,
+)
+from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.kernel import LocalArray
 from advisor.ir.nests import is_of_elements
 from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store

@@ -10,7 +10,7 @@ from typing import Final
 import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
-from advisor.frontend.syntax.parsing import parse
+from advisor.frontend.syntax.guard import parse
 from advisor.source import Span
 
 MOST_TREES: Final = 16
@@ -42,7 +42,7 @@ def tree_of(path: str, source: str) -> Tree:
     Raises
     ------
     ParseProblem
-        As :func:`advisor.frontend.syntax.parsing.parse` does.
+        As :func:`advisor.frontend.syntax.guard.parse` does.
     """
     module = parse(path, source)
     # worked out when first asked: of most modules beside a program nobody asks for any

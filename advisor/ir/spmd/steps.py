@@ -171,7 +171,8 @@ class Compute:
     operations : Expr or None
         Arithmetic operations; None where the shapes are not known.
     what : str
-        ``"elementwise"``, ``"reduction"``, ``"product"``, ``"fill"``, ``"element"`` (a single
+        ``"elementwise"``, ``"reduction"``, ``"scan"``, ``"sort"``, ``"fourier"``, ``"roll"``,
+        ``"pad"``, ``"tally"``, ``"product"``, ``"fill"``, ``"element"`` (a single
         element, read or written by the interpreter), ``"interpreted"`` (`operations` of the
         interpreter on numbers), ``"call"`` (a library function of unknown cost).
     span : Span

@@ -10,8 +10,13 @@ from pathlib import Path
 import pytest
 
 from advisor.files import LARGEST_BYTES, read_bytes
-from advisor.frontend.syntax.guard import MOST_BRACKETS, MOST_CHAINED, MOST_LEVELS, check_parseable
-from advisor.frontend.syntax.parsing import parse
+from advisor.frontend.syntax.guard import (
+    MOST_BRACKETS,
+    MOST_CHAINED,
+    MOST_LEVELS,
+    check_parseable,
+    parse,
+)
 from advisor.source import ParseProblem
 
 ROOT = Path(__file__).parents[3]

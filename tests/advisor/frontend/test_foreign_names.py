@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.engine import Options, check_source
-from advisor.frontend.beside import callers_of, may_be_given_communicator
+from advisor.frontend.syntax.prefilter import callers_of, may_be_given_communicator
 from costdb.expr import ExprError, parse, sym, to_text
 from costdb.expr.names import name_like
 

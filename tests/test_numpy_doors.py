@@ -1,0 +1,256 @@
+"""What NumPy's functions mean: the same in a kernel, in an MPI program and in NumPy itself."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.statements import Bind, ScalarBind
+from advisor.numpy_table import PARAMETERS, REDUCTIONS, SAME_AS, SCANS
+from costdb.expr import evaluate
+from tests.spmd.reading import operations, program
+
+Found = tuple[str | None, tuple[int, ...]]
+DTYPES = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64", "complex64", "complex128"),
+)
+SHAPES = {"a": (4, 6), "b": (4, 6), "c": (6, 5), "v": (6,), "w": (6,), "i": (6,)}
+KERNEL = """\
+import numpy as np
+
+# advise: kernel
+{declared}
+def f(a, b, c, v, w, i):
+    r = {text}
+    q = np.copy(r)
+"""
+REDUCED = [
+    name
+    for name, row in REDUCTIONS.items()
+    if row.operation != "unpriced" and name != "linalg.norm"
+]
+OF_ALL = ("", "axis=0", "axis=1", "axis=-1", "axis=None", "keepdims=True", "axis=0, keepdims=True")
+MORE_AXES = ("axis=(0, 1)", "axis=(1, 0), keepdims=True", "axis=(-1,)", "axis=1, keepdims=False")
+OTHERS = """
+np.linalg.norm(a)
+np.linalg.norm(a, axis=1)
+np.linalg.norm(v, 2)
+np.linalg.norm(a, axis=0, keepdims=True)
+a.mean(axis=1, dtype=np.float32)
+np.sum(a, 0, np.float64)
+np.var(a, axis=0, ddof=1)
+np.max(a, axis=0, initial=1)
+np.cumsum(v)
+np.cumsum(a, axis=1)
+a.cumprod(axis=0)
+np.cumsum(a, axis=0, dtype=np.float32)
+np.dot(a, c)
+np.matmul(a, v)
+np.inner(v, w)
+np.inner(a, b)
+np.inner(a, v)
+np.vdot(v, w)
+np.vdot(a, b)
+np.outer(v, w)
+a.dot(v)
+np.einsum('ij,jk->ik', a, c)
+np.einsum('ij,kj->ik', a, b)
+np.einsum('ij,j->i', a, v)
+np.einsum('ij,ij->', a, b)
+np.einsum('ij,ij->ij', a, b)
+np.einsum('ij,jk->ki', a, c)
+np.clip(a, 1, 2)
+a.clip(1, 2)
+np.clip(a, 1, None)
+a.clip(max=2)
+np.round(a)
+np.around(v)
+np.diff(v)
+np.diff(a, axis=0)
+np.sort(a)
+np.sort(a, axis=0)
+np.sort(v)
+np.flip(a)
+np.flip(a, 1)
+np.take(v, i)
+v.take(i)
+np.bincount(i, minlength=9)
+np.bincount(i, w, 9)
+np.roll(a, 1, axis=0)
+np.roll(a, (1, 2), axis=(0, 1))
+np.pad(a, ((1, 2), (0, 1)), mode='wrap')
+np.transpose(a)
+a.transpose(1, 0)
+a.transpose((1, 0))
+np.swapaxes(a, 0, 1)
+a.swapaxes(-1, 0)
+np.moveaxis(a, 0, -1)
+np.rollaxis(a, 1)
+np.permute_dims(a)
+np.fft.fft(a)
+np.fft.ifft(v)
+np.fft.fft(a, axis=0)
+np.fft.fft2(a)
+np.fft.ifftn(a)
+np.fft.fftn(a, axes=(0,))
+np.zeros((4, 6))
+np.ones(4, dtype=np.int16)
+np.empty((2, 3), np.complex64)
+np.full(5, 3)
+np.full((2, 3), 2.5)
+np.full(4, 1, dtype=np.float32)
+np.zeros_like(a)
+np.full_like(a, 3)
+np.ones_like(a, dtype=np.int8)
+np.eye(3)
+np.eye(3, 4, dtype=np.float32)
+np.identity(5)
+np.arange(7)
+np.arange(2, 9)
+np.arange(1, 9, 3)
+np.arange(1, 9, 3, dtype=np.float32)
+np.linspace(0, 1, 7)
+np.linspace(0, 1)
+np.linspace(0, 1, num=9, dtype=np.float32)
+np.conj(a)
+a.conjugate()
+a.astype(np.float32)
+np.copy(a)
+np.array(a)
+np.asarray(a, dtype=np.float64)
+np.amax(a, axis=0)
+np.amin(a)
+np.average(a, axis=1)
+a.T
+np.sum(a, where=b > 0)
+np.linalg.norm(a, 1)
+np.clip(a)
+np.diff(a, n=2)
+np.einsum('ii->i', a)
+np.fft.fft(a, 8)
+np.round(a, 2)
+np.median(a, axis=0)
+np.searchsorted(v, w)
+np.fft.rfft(a)
+np.nansum(a, axis=0)
+np.nosuch(a)
+"""
+
+
+def forms() -> Iterator[str]:
+    for name in REDUCED:
+        yield from (f"np.{name}({of}{', ' * bool(k)}{k})" for of in "av" for k in OF_ALL)
+        yield from (f"np.{name}(a, {given})" for given in MORE_AXES)
+    yield from OTHERS.strip().splitlines()
+
+
+def by_numpy(text: str, dtype: str) -> Found | None:
+    space = {
+        name: np.ones(shape, "int64" if name == "i" else dtype) for name, shape in SHAPES.items()
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = eval(text, {"np": np, **space})
+        except (TypeError, ValueError, IndexError, AttributeError):
+            return None
+    return np.asarray(found).dtype.name, np.shape(found)
+
+
+def by_program(text: str, dtype: str) -> Found | None:
+    made = "".join(
+        f"{name} = np.zeros({shape}, np.{'int64' if name == 'i' else dtype})\n"
+        for name, shape in SHAPES.items()
+    ).replace("np.bool)", "bool)")
+    sent = operations(program(f"{made}r = {text}\ncomm.send(r, dest=1)\n"))[-1].send
+    assert sent is not None
+    if sent.kind is PayloadKind.SCALAR:
+        # of numbers of Python's the precision is that of NumPy's
+        return {"float": None, "int": None}.get(sent.dtype or "", sent.dtype), ()
+    if sent.kind is not PayloadKind.ARRAY or sent.view is None or sent.view.shape is None:
+        return None
+    return sent.view.dtype, tuple(int(evaluate(extent, {})) for extent in sent.view.shape)
+
+
+def by_kernel(text: str, dtype: str) -> Found | None:
+    declared = "\n".join(
+        f"# advise: {name}: {'int64' if name == 'i' else dtype}[{', '.join(map(str, shape))}]"
+        for name, shape in SHAPES.items()
+    )
+    (kernel,) = read_kernels("k.py", KERNEL.format(declared=declared, text=text))
+    first = kernel.body[0]
+    # what is a view of an array has no name of its own there
+    name = first.name if isinstance(first, Bind) else ""
+    if name:
+        extents = kernel.extents(name)
+        return kernel.dtype(name), tuple(int(evaluate(extent, {})) for extent in extents)
+    return (None, ()) if isinstance(first, ScalarBind) else None
+
+
+@pytest.mark.parametrize("text", forms())
+def test_both_doors_and_numpy_agree(text: str) -> None:
+    """Where one of them knows what a call gives the other does, and it is what NumPy gives."""
+    if "permute_dims" in text and not hasattr(np, "permute_dims"):
+        pytest.skip("not in this release")
+    known = refused = 0
+    for dtype in DTYPES:
+        real = by_numpy(text, dtype)
+        doors = {"program": by_program(text, dtype), "kernel": by_kernel(text, dtype)}
+        if real is None:
+            refused += 1
+            continue
+        for door, found in doors.items():
+            if found is None:
+                continue
+            known += 1
+            assert found[1] == real[1], (door, dtype)
+            assert found[0] in (None, real[0]), (door, dtype)
+        if text not in KNOWN_BY_ONE:
+            assert (doors["program"] is None) == (doors["kernel"] is None), (dtype, doors)
+    assert known or refused == len(DTYPES) or text in UNKNOWN, "known by none"
+
+
+KNOWN_BY_ONE = {
+    # a program goes on with the shape of what takes a time that is not known
+    "np.round(a, 2)", "np.round(a)", "np.around(v)", "np.median(a, axis=0)", "np.fft.rfft(a)",
+    "np.searchsorted(v, w)", "np.nansum(a, axis=0)",
+}  # fmt: skip
+UNKNOWN = {
+    "np.sum(a, where=b > 0)", "np.linalg.norm(a, 1)", "np.clip(a)", "np.diff(a, n=2)",
+    "np.einsum('ii->i', a)", "np.fft.fft(a, 8)", "np.nosuch(a)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_come_in_the_order_of_numpy(name: str) -> None:
+    if name == "arange":
+        pytest.skip("its first argument is one of two")
+    function = np
+    for part in name.split("."):
+        function = getattr(function, part)
+    try:
+        real = inspect.signature(function)
+    except ValueError:
+        pytest.skip("compiled, and without a signature")
+    placed = [
+        one.name
+        for one in real.parameters.values()
+        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    ]
+    shared = [one for one in placed if one in PARAMETERS[name]]
+    listed = [one for one in PARAMETERS[name] if one in placed]
+    assert shared == listed
+    # none is left out between two that are understood by their place
+    assert placed[: len(listed)] == listed
+
+
+def test_other_names_are_those_of_functions_with_a_row() -> None:
+    assert set(SAME_AS.values()) <= PARAMETERS.keys()
+    assert set(REDUCTIONS) | set(SCANS) <= PARAMETERS.keys()
