@@ -2,8 +2,9 @@
 
 ``python -m benchmarks.numpy_battery`` writes every public function of NumPy, `numpy.linalg` and
 `numpy.fft`, every method of arrays and their usual keywords as a statement of an MPI program and of
-a kernel, and prints how many forms are priced, named and silent. What NumPy itself shows to be free
-(views, scalars that it looks up) needs no price.
+a kernel, and prints how many forms are priced, named and silent. With ``--doors`` it compares what
+becomes of them in a program and in a kernel. What NumPy itself shows to be free (views, scalars
+that it looks up) needs no price.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ from costdb.machines import Machine, load_machine
 
 N = 64
 EXTENT = 600
+NO_PRICE = 1000
+"""More parts without a price than a form has."""
+
 FREE_S = 5e-6
 """A call of large arrays that takes no longer touches none of their elements."""
 
@@ -226,26 +230,29 @@ def in_program(statement: str, machine: Machine) -> tuple[str, float]:
     return _verdict(*found)
 
 
-def _verdict(before: tuple[float, bool], after: tuple[float, bool]) -> tuple[str, float]:
-    """Return what became of a statement, and the seconds by which it makes a program longer."""
+def _verdict(before: tuple[float, int], after: tuple[float, int]) -> tuple[str, float]:
+    """Return what became of a statement, and the seconds by which it makes a program longer.
+
+    Each comes with how many parts of it have no price.
+    """
     more = after[0] - before[0]
-    if after[1]:
+    if after[1] > before[1]:
         return "named", more
     return "priced" if more > 1e-9 * before[0] else "silent", more
 
 
-def _of_program(source: str, machine: Machine) -> tuple[float, bool]:
+def _of_program(source: str, machine: Machine) -> tuple[float, int]:
     program = read_program("p.py", source)
     assert program is not None
     (body,) = (f.body for f in program.functions if f.name == MODULE)
     found = cost_steps(body, machine)
     if isinstance(found, Missing):
-        return 0.0, True
+        return 0.0, NO_PRICE
     sizes = {"P": 2} | {n: f.value for n, f in program.sizes.items() if f.value is not None}
     if not found.costed.sizes <= sizes.keys():
         # a prediction asks for the size that nothing binds
-        return 0.0, True
-    return middle(found.costed.formula, sizes), bool(found.costed.formula.omitted)
+        return 0.0, NO_PRICE
+    return middle(found.costed.formula, sizes), len(found.costed.formula.omitted)
 
 
 def in_kernel(statement: str, machine: Machine) -> tuple[str, float]:
@@ -254,15 +261,15 @@ def in_kernel(statement: str, machine: Machine) -> tuple[str, float]:
     return _verdict(*found)
 
 
-def _of_kernel(source: str, machine: Machine) -> tuple[float, bool]:
+def _of_kernel(source: str, machine: Machine) -> tuple[float, int]:
     try:
         (kernel,) = read_kernels("k.py", source)
         found = cost(kernel, machine, closed=False)
         if isinstance(found, Missing):
-            return 0.0, True
-        return middle(found.formula, {"N": EXTENT}), bool(found.formula.omitted)
+            return 0.0, NO_PRICE
+        return middle(found.formula, {"N": EXTENT}), len(found.formula.omitted)
     except (Unpriced, SourceProblem):
-        return 0.0, True
+        return 0.0, NO_PRICE
 
 
 def judged(machine: Machine, limit: int | None = None) -> Iterator[Judged]:
@@ -288,6 +295,24 @@ def _beside_times(found: list[Judged]) -> None:
         print(f"{ratio:8.2f} {times}  {one.door:<8}{one.form}")
 
 
+def _both_doors(found: list[Judged]) -> None:
+    """Print how many forms are alike to both doors, and those that are priced apart."""
+    verdicts = {(one.form, one.door): one for one in found}
+    pairs = [(one, verdicts[one.form, "kernel"]) for one in found if one.door == "program"]
+    known = [(p, k) for p, k in pairs if (p.verdict == "named") == (k.verdict == "named")]
+    priced = [(p, k) for p, k in known if p.verdict == k.verdict == "priced"]
+    apart = [(p.predicted_s / max(k.predicted_s, 1e-12), p.form) for p, k in priced]
+    close = sum(0.98 < ratio < 1.02 for ratio, _ in apart)
+    for ratio, form in sorted(apart):
+        if not 0.8 < ratio < 1.25:
+            print(f"{ratio:8.2f} of the price in a kernel: {form}")
+    for p, k in pairs:
+        if (p.verdict == "named") != (k.verdict == "named"):
+            print(f"program {p.verdict}, kernel {k.verdict}: {p.form}")
+    print(f"both doors: {len(pairs)} forms, {len(known)} known or unknown to both,", end=" ")
+    print(f"{len(priced)} priced by both, {close} of them within 2 %")
+
+
 def main(arguments: list[str]) -> int:
     """Print the counts, and each silent form."""
     machine = load_machine(arguments[0])
@@ -297,6 +322,8 @@ def main(arguments: list[str]) -> int:
             print(f"{one.verdict:<7} {one.door:<8} {one.form}")
     if "--measure" in arguments:
         _beside_times(found)
+    if "--doors" in arguments:
+        _both_doors(found)
     silent = 0
     for door in ("program", "kernel"):
         counts = {

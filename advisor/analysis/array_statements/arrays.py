@@ -512,4 +512,4 @@ def _is_in_steps(value: Value) -> TypeGuard[Read]:
 
 
 def _makes_array(value: Value) -> bool:
-    return isinstance(value, Scan | Roll | PeriodicPad | Flip | Reduction)
+    return isinstance(value, Scan | Roll | PeriodicPad | Flip | Reduction | Fourier | Sort)
