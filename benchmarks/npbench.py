@@ -1,9 +1,11 @@
-"""NPBench's NumPy programs, run and measured in pieces side by side, in one go.
+"""NPBench's programs, run and measured in pieces side by side, in one go.
 
-``python -m benchmarks.npbench FOLDER [--size S] [--launches 3] [NAME ...]``: FOLDER is a checkout
-of NPBench (https://github.com/spcl/npbench), of which nothing is kept here. Each program is
-written as a script that makes its data with NPBench's own initialiser and calls its kernel three
-times; the first call does not count. The script is run as it is, and sampled, in turn.
+``python -m benchmarks.npbench FOLDER [--size S] [--numba] [--launches 5] [NAME ...]``: FOLDER is a
+checkout of NPBench (https://github.com/spcl/npbench), of which nothing is kept here. Each of its
+NumPy programs, or of those for numba, is written as a script that makes its data with NPBench's own
+initialiser and calls its kernel three times; the first call does not count. The script is run as it
+is, and sampled, in turn; a program takes as long as its fastest call, as other guests of a shared
+machine make any run longer and none shorter.
 """
 
 from __future__ import annotations
@@ -45,13 +47,21 @@ class Row:
         return abs(self.mid_s / self.run_s - 1)
 
 
-def scripts(folder: Path, name: str, size: str) -> tuple[str, str, list[int]]:
+def programs(folder: Path, kind: str, names: Sequence[str]) -> Iterator[tuple[Any, Path]]:
+    """Yield what NPBench says of each program, and its file."""
+    for document in sorted((folder / "bench_info").glob("*.json")):
+        info = json.loads(document.read_text())["benchmark"]
+        room = folder / "npbench" / "benchmarks" / info["relative_path"]
+        for file in sorted(room.glob(f"{info['module_name']}_{kind}*.py")):
+            if not names or document.stem in names or file.stem in names:
+                yield info, file
+
+
+def scripts(info: Any, file: Path, size: str) -> tuple[str, str, list[int]]:
     """Return a script to sample, one that times itself, and the lines of the former's calls."""
-    info = json.loads((folder / "bench_info" / f"{name}.json").read_text())["benchmark"]
-    room = folder / "npbench" / "benchmarks" / info["relative_path"]
-    made = room / f"{info['module_name']}.py"
+    made = file.with_name(f"{info['module_name']}.py")
     text = made.read_text() if info.get("init") and made.exists() else ""
-    text += "\n" + (room / f"{info['module_name']}_numpy.py").read_text() + "\n"
+    text += "\n" + file.read_text() + "\n"
     text += "".join(f"{key} = {value!r}\n" for key, value in info["parameters"][size].items())
     begin, init = "", info.get("init")
     if init:
@@ -80,9 +90,10 @@ def run(script: str, folder: Path) -> list[float]:
     return times
 
 
-def row(folder: Path, name: str, size: str, launches: int) -> Row:
+def row(info: Any, file: Path, size: str, launches: int) -> Row:
     """Run and sample one program, in turn."""
-    plain, timed, lines = scripts(folder, name, size)
+    name = file.stem.removesuffix("_numpy")
+    plain, timed, lines = scripts(info, file, size)
     runs: list[list[float]] = []
     pieces: list[Piece] = []
     why = ""
@@ -104,7 +115,7 @@ def row(folder: Path, name: str, size: str, launches: int) -> Row:
                 why = f"line {found.line}: {found.why}"
             else:
                 pieces.append(found)
-    truth = median(median(times[1:]) for times in runs)
+    truth = min(min(times[1:]) for times in runs)
     if why:
         return Row(name, truth, why=why)
     parts = [one.parts_s[line] for one in pieces for line in lines[1:]]
@@ -112,8 +123,8 @@ def row(folder: Path, name: str, size: str, launches: int) -> Row:
         name,
         truth,
         min(low for low, _, _ in parts),
-        median(mid for _, mid, _ in parts),
-        max(high for _, _, high in parts),
+        min(mid for _, mid, _ in parts),
+        median(high for _, _, high in parts),
         median(sum(times) for times in runs),
         median(one.spent_s for one in pieces),
     )
@@ -145,21 +156,22 @@ def main(arguments: Any = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", default="S")
-    parser.add_argument("--launches", type=int, default=3)
+    parser.add_argument("--numba", action="store_true")
+    parser.add_argument("--launches", type=int, default=5)
     parser.add_argument("names", nargs="*")
     given = parser.parse_intermixed_args(arguments)
-    known = sorted(path.stem for path in (given.folder / "bench_info").glob("*.json"))
-    rows = []
-    for name in given.names or known:
-        one = row(given.folder, name, given.size, given.launches)
+    rows: list[Row] = []
+    kind = "numba" if given.numba else "numpy"
+    for info, file in programs(given.folder, kind, given.names):
+        one = row(info, file, given.size, given.launches)
         rows.append(one)
         if one.why:
-            print(f"{name:26} {one.run_s:9.4f} s  not priced: {one.why}", flush=True)
+            print(f"{one.name:32} {one.run_s:9.4f} s  not priced: {one.why}", flush=True)
         else:
             interval = f"({one.low_s:.4f} to {one.high_s:.4f})"
             inside = "" if one.low_s <= one.run_s <= one.high_s else "  outside"
             print(
-                f"{name:26} {one.run_s:9.4f} s  sampled {one.mid_s:9.4f} s {interval}"
+                f"{one.name:32} {one.run_s:9.4f} s  sampled {one.mid_s:9.4f} s {interval}"
                 f"  ratio {one.mid_s / one.run_s:5.2f}{inside}",
                 flush=True,
             )

@@ -251,7 +251,7 @@ class _Writer:
             for one in words
             if one.arg in pure.COMPILER_OPTIONS
         ]
-        return [ast.Call(ast.Attribute(ast.Name("numba"), "njit"), [], kept)]
+        return [ast.Call(ast.Attribute(ast.Name("numba"), "jit"), [], kept)]
 
     def arguments(self, given: ast.arguments) -> ast.arguments:
         def renamed(one: ast.arg) -> ast.arg:

@@ -46,7 +46,7 @@ class Piece:
     Attributes
     ----------
     low_s, mid_s, high_s : float
-        Time of one call, or of the whole file.
+        Time of one call, or of the whole file, where nothing else holds the machine up.
     parts_s : mapping of int to (float, float, float)
         Of its statements, by line: least, typical and greatest time.
     skipped : mapping of int to int
@@ -178,8 +178,7 @@ def _launch(one: _Turns, folder: Path, budget_s: float) -> None:
 
 def _judged(one: _Turns) -> Piece:
     lines = one.program.lines
-    typical = median(run["times_s"][0] for run in one.runs)
-    run = min(one.runs, key=lambda run: abs(run["times_s"][0] - typical))
+    run = min(one.runs, key=lambda run: run["times_s"][0])
     skipped: dict[int, int] = {}
     for place, many in run["skipped"].items():
         line = lines[int(place)]
@@ -205,9 +204,12 @@ def _sum(times: Sequence[Times]) -> Times:
 
 
 def _spread(times: Sequence[Times], unseen: float) -> Times:
-    """Return the least, the median and the greatest of what clocks showed of runs."""
+    """Return what clocks showed of runs: the least, the fastest run, what others typically took.
+
+    Whatever else a machine does makes runs longer and none shorter.
+    """
     mids, lows, highs = zip(*times, strict=True)
-    return min(lows) * (1 - unseen), median(mids), max(highs) * (1 + unseen)
+    return min(lows) * (1 - unseen), min(mids), median(highs) * (1 + unseen)
 
 
 def as_document(piece: Piece) -> dict[str, Any]:

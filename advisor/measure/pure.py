@@ -129,7 +129,9 @@ COMPILERS: Final = frozenset(
 )
 """Decorators that compile a function; what is compiled is one piece, and runs whole."""
 
-COMPILER_OPTIONS: Final = frozenset({"parallel", "fastmath", "nogil", "boundscheck", "error_model"})
+COMPILER_OPTIONS: Final = frozenset(
+    ("parallel", "fastmath", "nogil", "boundscheck", "error_model", "nopython", "forceobj")
+)
 
 MARKS: Final = frozenset({"advisor.kernel", "advisor.annotations.kernel"})
 """Decorators that change nothing."""
