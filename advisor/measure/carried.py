@@ -42,13 +42,24 @@ def stored_arrays(body: Sequence[ast.stmt]) -> frozenset[str]:
 
 
 def names_in(node: ast.AST) -> Iterator[str]:
-    """Yield every name of an expression."""
-    return (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+    """Yield every name of an expression, except those that comprehensions have for themselves."""
+    inner = {one.id for one in _own_of_comprehensions(node)}
+    names = (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+    return (name for name in names if name not in inner)
+
+
+def _own_of_comprehensions(node: ast.AST) -> Iterator[ast.Name]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.comprehension):
+            yield from (one for one in ast.walk(part.target) if isinstance(one, ast.Name))
 
 
 def assigned_names(node: ast.AST) -> Iterator[str]:
     """Yield names that a statement assigns, those of its parts included."""
+    inner = {id(one) for one in _own_of_comprehensions(node)}
     for part in ast.walk(node):
+        if id(part) in inner:
+            continue
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store | ast.Del):
             yield part.id
         elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):

@@ -7,8 +7,7 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 
 from costdb.calibration.host.hardware import this_host
-
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+from costdb.launch.processes import THREADS
 
 
 def circumstances() -> tuple[str, ...]:
@@ -18,7 +17,7 @@ def circumstances() -> tuple[str, ...]:
         f"python {platform.python_version()}",
         *(f"{library} {_version(library)}" for library in ("numpy", "scipy")),
         f"{host.processor}, {host.cores} cores",
-        *(f"{name}={os.environ[name]}" for name in _THREADS if name in os.environ),
+        *(f"{name}={os.environ[name]}" for name in sorted(THREADS) if name in os.environ),
     )
 
 

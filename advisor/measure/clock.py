@@ -22,10 +22,16 @@ WHOLE_S: Final = 0.03
 """Loops that take no longer run whole; within loops a fifth of it for each of those around."""
 PART_S: Final = 2e-4
 """Parts that are timed take so long, where an iteration does not take longer."""
+_SHARES: tuple[float, ...] = (0.25, 0.5, 0.75, 1.0)
 _EMPTY: Final = 500
 _MOST_SEEN: Final = 6
 LONG_S: Final = 2e-3
 """Iterations that take longer are seen in fewer places."""
+_AGREED: Final = 64
+"""Loops in which ranks talk run whole up to here, an eighth of it within another one; of longer
+ones every rank runs the same iterations, whatever its clock says."""
+_FIRST, _AT_ONCE = 8, 2
+"""Of these it runs so many first, and then so many at once."""
 
 
 class Unfinished(Exception):
@@ -64,6 +70,7 @@ class Clock:
     touched: set[tuple[int, int]] = field(default_factory=set)
     trips: dict[int, list[float]] = field(default_factory=dict)
     rates: dict[int, float] = field(default_factory=dict)
+    talking: int = 0
     loop_s: float = 0.0
     left_s: float = 0.0
 
@@ -77,9 +84,9 @@ class Clock:
         """Note that a statement begins."""
         self.marks.append((place, self.now()))
 
-    def loop(self, place: int, sequence: Any, kind: str) -> Loop:
-        """Return the parts of a loop over `sequence`."""
-        return Loop(self.now(), self, place, sequence, kind)
+    def loop(self, place: int, sequence: Any, kind: str, *, talks: bool = False) -> Loop:
+        """Return the parts of a loop over `sequence`, in which ranks talk to each other or not."""
+        return Loop(self.now(), self, place, sequence, kind, talks)
 
     def trip(self, place: int) -> None:
         """Count a trip of a loop whose number of trips is not known.
@@ -152,6 +159,7 @@ class Loop:
     place: int
     sequence: Any
     kind: str
+    talks: bool = False
     broke: bool = False
     length: int = 0
     ahead: int = 0
@@ -170,17 +178,27 @@ class Loop:
             return
         clock = self.clock
         clock.depth += 1
+        clock.talking += self.talks
         whole_s = max(WHOLE_S / 5 ** (clock.depth - 1), PART_S)
         try:
-            if clock.whole or clock.rates.get(self.place, whole_s) * self.length < whole_s:
+            if clock.whole or self._is_short(whole_s):
                 yield from self._timed(0, self.length)
             else:
                 yield from self._parts(whole_s)
         finally:
             clock.depth -= 1
+            clock.talking -= self.talks
             # what the clock itself does between parts does not count; nor, where the program left
             # the loop, does any iteration after that
             clock.put(self.start, self._total(self.at if self.broke else self.length))
+
+    def _is_short(self, whole_s: float) -> bool:
+        clock = self.clock
+        if self.talks:
+            most: int = _AGREED // 8 ** (clock.talking - 1)
+            return self.length <= most
+        # who skipped work between messages would wait less for the others, or more
+        return bool(clock.talking) or (clock.rates.get(self.place, whole_s) * self.length < whole_s)
 
     def _length(self) -> int:
         """Return how many iterations there are, -1 where they cannot be divided."""
@@ -231,13 +249,21 @@ class Loop:
     def _parts(self, whole_s: float) -> Iterator[Any]:
         """Yield parts; where iterations are left out, leave rates behind."""
         length, done, size = self.length, 0, 1
+        shares, many, width = _SHARES, 3, _AT_ONCE
         while True:
             size = min(size, length - done)
             rate = yield from self._timed(done, done + size)
             done += size
+            if self.talks and done >= _FIRST and not self._is_fixed():
+                break
             # the first ones alone: they find caches and memory as no other does
-            if done >= 3 and self.known[0] >= PART_S and rate[0] * (length - done) > whole_s:
-                shares, many = ((0.5, 1.0), 1) if rate[0] > LONG_S else ((0.25, 0.5, 0.75, 1.0), 3)
+            if (
+                not self.talks
+                and done >= 3
+                and self.known[0] >= PART_S
+                and rate[0] * (length - done) > whole_s
+            ):
+                shares, many = ((0.5, 1.0), 1) if rate[0] > LONG_S else (_SHARES, 3)
                 width = _width(rate)
                 if len(shares) * (many + 1) * width < length - done and not self._is_fixed():
                     break
@@ -261,7 +287,7 @@ class Loop:
             mid = sorted(one[0] for one in taken)[many // 2]
             spread = mid, min(one[1] for one in taken), max(one[2] for one in taken)
             self.points.append((done - many * width / 2, spread))
-            width = min(width, _width(rate))
+            width = width if self.talks else min(width, _width(rate))
         self._skip(length - done)
 
     def _total(self, high: int) -> Times:

@@ -31,6 +31,7 @@ from advisor.measure.trees import (
 from advisor.source import ParseProblem
 
 _LONGEST_SHOWN = 60
+MPI = "mpi4py.MPI"
 
 
 class Refused(Exception):
@@ -71,6 +72,11 @@ class Sampled:
     lines: tuple[int, ...]
     left_out: tuple[tuple[int, str], ...]
 
+    @property
+    def of_ranks(self) -> bool:
+        """Whether it is one of several ranks that communicate."""
+        return MPI in self.modules
+
 
 def sampled_function(path: str, source: str, name: str) -> Sampled:
     """Return a function of a file, with what it calls, as a program to sample.
@@ -98,6 +104,8 @@ def sampled_file(path: str, source: str, sizes: Mapping[str, int | float]) -> Sa
     """
     writer = _Writer(names_of(_parsed(path, source), sizes), source, sizes)
     body = writer.block(writer.known.statements, marked=True)
+    if not body and writer.known.ranks:
+        body = writer.main()
     if not body:
         raise Refused(1, "nothing in it runs: it defines what other files call")
     # functions are read when they are called, and written before
@@ -125,6 +133,8 @@ class _Writer:
     left_out: list[tuple[int, str]] = field(default_factory=list)
     breaks: list[str] = field(default_factory=list)
     compiled: bool = False
+    alone: bool = False
+    marking: bool = False
     foreign: dict[str, Refused] = field(default_factory=dict)
 
     # what comes out
@@ -195,20 +205,35 @@ class _Writer:
             if isinstance(node, ast.ClassDef):
                 made = self.class_(node, written)
             else:
+                marked = marked or (self.marking and name in self.known.once)
                 made = self.definition(node, written, marked=marked)
             # behind what it needs, such as the class that a class is based on
             del self.made[name]
             self.made[name] = made
         return written
 
+    def main(self) -> list[ast.stmt]:
+        """Return a call of the function that ranks run with the communicator of all."""
+        match self.known.functions.get("main"):
+            case ast.FunctionDef(args=given) as function:
+                lacking = len(given.posonlyargs) + len(given.args) - len(given.defaults)
+                if lacking > 1:
+                    return []
+                world = [self.of_path(f"{MPI}.COMM_WORLD")] * lacking
+                name = ast.Name(self.function("main"))
+                mark = clock_call("mark", self.place(function))
+                return [mark, ast.Expr(ast.Call(name, world, []))]
+            case _:
+                return []
+
     def definition(self, node: ast.FunctionDef, name: str, *, marked: bool = False) -> ast.stmt:
         """Return a function written anew."""
         decorators = [one for part in node.decorator_list for one in self.decorator(part)]
-        outer = self.breaks, self.compiled
-        self.breaks = []
+        outer = self.breaks, self.compiled, self.alone
+        self.breaks, self.alone = [], False
         self.compiled = self.compiled or any(isinstance(one, ast.Call) for one in decorators)
         body = self.block(node.body, marked=marked and not self.compiled) or [ast.Pass()]
-        self.breaks, self.compiled = outer
+        self.breaks, self.compiled, self.alone = outer
         return ast.FunctionDef(name, self.arguments(node.args), body, decorators)
 
     def class_(self, node: ast.ClassDef, name: str) -> ast.stmt:
@@ -277,6 +302,8 @@ class _Writer:
         for node in body:
             before = len(self.lines)
             mark = [clock_call("mark", self.place(node))] if marked else []
+            # what runs once in a statement that runs once is told by its own statements
+            self.marking = marked and isinstance(node, ast.Expr | ast.Assign | ast.Return)
             try:
                 found = self.statement(node)
             except Refused as refused:
@@ -331,7 +358,7 @@ class _Writer:
                 return []
             case ast.Assign() | ast.Expr() if self.known.given.is_setting_up(node):
                 return []
-            case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit"))):
+            case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit" | "Abort"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
             case ast.Expr(value=ast.Call() as value):
                 return [ast.Expr(self.expression(value))]
@@ -352,7 +379,10 @@ class _Writer:
             case ast.Return(value=value):
                 return [ast.Return(None if value is None else self.expression(value))]
             case ast.If(test=test, body=then, orelse=orelse):
-                return [ast.If(self.expression(test), self.inner(then), self.block(orelse))]
+                outer, self.alone = self.alone, self.alone or self.known.differs(test)
+                made = ast.If(self.expression(test), self.inner(then), self.block(orelse))
+                self.alone = outer
+                return [made]
             case ast.For(orelse=[]):
                 return self.loop(node)
             case ast.While(test=test, body=body, orelse=[]):
@@ -386,7 +416,9 @@ class _Writer:
 
     def loop(self, node: ast.For) -> list[ast.stmt]:
         """Write a loop whose iterations come in parts that the clock chooses."""
-        if self.compiled or is_short(node.iter):
+        talks = self.known.talks(node)
+        # of a loop in which a rank talks to others in other loops no iteration is left out
+        if self.compiled or is_short(node.iter) or (talks and self.alone):
             over = self.expression(node.iter)
             target = self.target(node.target)
             self.breaks.append("")
@@ -407,7 +439,7 @@ class _Writer:
         self.breaks.append(name)
         body = self.inner(node.body)
         self.breaks.pop()
-        names = sorted(self.name(n) for n in carried_names(node))
+        names = sorted(self.name(n) for n in carried_names(node) if n in self.known.assigned)
         ends = any(
             isinstance(one, ast.Break) for part_ in node.body for one in own_statements(part_)
         )
@@ -417,7 +449,7 @@ class _Writer:
                 ast.Call(
                     ast.Attribute(ast.Name(CLOCK), "loop"),
                     [ast.Constant(place), sequence, ast.Constant(kind)],
-                    [],
+                    [ast.keyword("talks", ast.Constant(True))] if talks else [],
                 ),
             )
         ]
@@ -460,7 +492,8 @@ class _Writer:
         found: ast.expr = ast.Name(root)
         for name in rest:
             found = ast.Attribute(found, name)
-        self.modules.add(path.rpartition(".")[0] if root == "scipy" else root)
+        module = path.rpartition(".")[0] if root == "scipy" else root
+        self.modules.add(MPI if root == "mpi4py" else module)
         return found
 
     def imported(self, node: ast.expr, path: str, *, called: bool = False) -> ast.expr:
@@ -563,19 +596,21 @@ class _Writer:
             raise self.refused(node, f"nothing is known of `{name}`")
         return ast.Name(self.name(name))
 
-    def _member_of_value(self, node: ast.Attribute) -> ast.expr | None:
+    def _member_of_value(self, node: ast.expr) -> ast.expr | None:
         """Return an attribute of a value that a module holds, such as ``np.float64.name``."""
-        base = self.known.path(node.value)
-        if base is None or base not in pure.CALLS | pure.VALUES:
+        base = self.known.path(node.value) if isinstance(node, ast.Attribute) else None
+        if not isinstance(node, ast.Attribute) or base not in pure.CALLS | pure.VALUES:
             return None
-        if node.attr in pure.UFUNC_METHODS:
+        of_ufunc = node.attr in pure.UFUNC_METHODS and base.startswith("numpy.")
+        if of_ufunc or self.known.path(node) in pure.CALLS:
             return None
         return ast.Attribute(self.of_path(base), self.member(node, node.attr))
 
     def called(self, function: ast.expr) -> ast.expr:
         path = self.known.path(function)
         if path is not None:
-            return self.imported(function, path, called=True)
+            known = self._member_of_value(function)
+            return known if known is not None else self.imported(function, path, called=True)
         match function:
             case ast.Name(id=name):
                 return self.named(function, name)
@@ -590,7 +625,7 @@ class _Writer:
         if name in self.known.own and name not in pure.MEMBERS:
             # never the name of what an array has
             return f"own_{name}"
-        if name not in pure.MEMBERS:
+        if name not in pure.MEMBERS and not (self.known.ranks and name in pure.MPI_MEMBERS):
             raise self.refused(node, f"`.{name}` has no row among what is sampled")
         return name
 

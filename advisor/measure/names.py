@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from advisor.measure import pure
+from advisor.measure.carried import assigned_names
 from advisor.measure.command_line import CommandLine, read_command_line
 from advisor.measure.trees import is_main, own_members
 
@@ -20,6 +23,8 @@ class Names:
         Those at its top.
     defined : set of str
         Functions and classes anywhere in it.
+    once : set of str
+        Functions at its top that one place of it names.
     statements : list of stmt
         What runs when it is a script.
     paths : dict of str to str
@@ -29,15 +34,44 @@ class Names:
     own : frozenset of str
         What classes of the file have.
     given : CommandLine
+    ranks : bool
+        Whether it imports mpi4py.
+    talking : frozenset of str
+        Functions and methods in which ranks talk to each other.
+    unlike : frozenset of str
+        Names that may stand for another value on each rank.
     """
 
     functions: dict[str, ast.FunctionDef | ast.ClassDef] = field(default_factory=dict)
     defined: set[str] = field(default_factory=set)
+    once: set[str] = field(default_factory=set)
     statements: list[ast.stmt] = field(default_factory=list)
     paths: dict[str, str] = field(default_factory=dict)
     assigned: set[str] = field(default_factory=set)
     own: frozenset[str] = frozenset()
     given: CommandLine = field(default_factory=CommandLine)
+    ranks: bool = False
+    talking: frozenset[str] = frozenset()
+    unlike: frozenset[str] = frozenset()
+
+    def talks(self, node: ast.AST) -> bool:
+        """Whether ranks talk to each other in a part of the file."""
+        return any(isinstance(part, ast.Call) and self._called(part) for part in ast.walk(node))
+
+    def differs(self, node: ast.AST) -> bool:
+        """Whether ranks may find another value of an expression, each by its number."""
+        return any(
+            (isinstance(part, ast.Attribute) and part.attr in pure.OF_RANK)
+            or (isinstance(part, ast.Name) and part.id in self.unlike)
+            for part in ast.walk(node)
+        )
+
+    def _called(self, call: ast.Call) -> bool:
+        path = self.path(call.func)
+        if path is not None and not path.startswith("mpi4py."):
+            return False
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        return name in self.talking
 
     def path(self, node: ast.expr) -> str | None:
         """Return the dotted name of something imported; None for anything else."""
@@ -79,9 +113,24 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
                     found.assigned.add(name)
             case _:
                 pass
+    named = Counter(one.id for one in ast.walk(tree) if isinstance(one, ast.Name))
+    found.once = {name for name in found.functions if named[name] == 1}
     # a name that is also assigned is not what was imported
     for name in found.assigned | set(found.functions):
         found.paths.pop(name, None)
+    found.ranks = any(path.startswith("mpi4py") for path in found.paths.values())
+    if found.ranks:
+        functions = [one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)]
+        assigned = [one for one in ast.walk(tree) if isinstance(one, ast.Assign)]
+        found.talking, before = pure.TALKING, frozenset[str]()
+        while found.talking != before:
+            before = found.talking
+            found.talking |= {one.name for one in functions if found.talks(one)}
+        while found.unlike != before:
+            before = found.unlike
+            found.unlike |= {
+                name for one in assigned if found.differs(one.value) for name in assigned_names(one)
+            }
     return found
 
 

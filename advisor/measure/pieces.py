@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from advisor.measure.language import Sampled
-from costdb.launch.space import command
+from costdb.launch.processes import CannotRunError, run
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0
@@ -32,11 +31,12 @@ Arguments = Mapping[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Seconds for a launch, for the runs in it that are repeated, and how many launches."""
+    """Seconds for a launch, for the runs in it that are repeated; how many launches, and ranks."""
 
     budget_s: float = 60.0
     seconds: float = 0.3
     launches: int = 3
+    ranks: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class NoPiece:
 @dataclass(slots=True)
 class _Turns:
     program: Sampled
-    job: Mapping[str, Any]
+    job: dict[str, Any]
     runs: list[dict[str, Any]] = field(default_factory=list)
     spent_s: float = 0.0
     failure: NoPiece | None = None
@@ -95,14 +95,21 @@ def job_of(program: Sampled, arguments: Arguments, effort: Effort) -> dict[str, 
         "arguments": given,
         "budget_s": effort.budget_s,
         "seconds": effort.seconds,
-        "memory_bytes": int(_OF_MEMORY * _memory_bytes()),
+        "memory_bytes": int(_OF_MEMORY * _memory_bytes()) // max(_ranks(program, effort), 1),
+        "ranks": _ranks(program, effort),
+        "whole": False,
     }
 
 
-def key_of(program: Sampled, arguments: Arguments, circumstances: Sequence[str]) -> str:
+def _ranks(program: Sampled, effort: Effort) -> int:
+    return effort.ranks if program.of_ranks else 0
+
+
+def key_of(program: Sampled, arguments: Arguments, circumstances: Sequence[str], ranks: int) -> str:
     """Return what tells a piece from all others: its text, its arguments, what runs it."""
     given = {program.parameters[name]: dict(one) for name, one in arguments.items()}
     content = [program.text, program.entry, given, *circumstances]
+    content += [f"{ranks} ranks"] if program.of_ranks else []
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
 
@@ -138,49 +145,54 @@ def _is_long(one: _Turns) -> bool:
 
 def _launch(one: _Turns, folder: Path, budget_s: float) -> None:
     file, output = folder / "job.json", folder / "output.json"
+    ranks = one.job["ranks"]
     file.write_text(json.dumps({**one.job, "output": str(output)}), "utf-8")
-    first = one.program.lines[0] if one.program.lines else 1
+    lines = one.program.lines
     try:
-        ended = subprocess.run(
-            command("advisor.measure.worker", str(file)),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=budget_s + _PATIENCE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        one.failure = NoPiece(first, f"took more than {budget_s:g} s")
-        return
-    if ended.returncode or not output.exists():
-        said = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
-        why = said[-1] if said else f"ended with {ended.returncode}"
-        one.failure = NoPiece(first, why)
-        return
-    found = json.loads(output.read_text("utf-8"))
-    output.unlink()
-    if "unfinished" in found:
-        loop = found["unfinished"]
-        rate_ms = 1e3 * loop["seconds"] / max(loop["trips"], 1)
+        said = run("advisor.measure.worker", file, budget_s + _PATIENCE_S, ranks)
+    except CannotRunError as error:
+        said = str(error)
+    found = _found(folder)
+    failed = next((one["failure"] for one in found if "failure" in one), None)
+    endless = next((one["unfinished"] for one in found if "unfinished" in one), None)
+    if endless is not None:
+        rate_ms = 1e3 * endless["seconds"] / max(endless["trips"], 1)
         one.failure = NoPiece(
-            one.program.lines[loop["place"]],
+            lines[endless["place"]],
             "nothing says how often this loop runs: "
-            f"{loop['trips']} trips were not all, {rate_ms:.3g} ms each",
+            f"{endless['trips']} trips were not all, {rate_ms:.3g} ms each",
         )
-    elif "failure" in found:
-        told = found["failure"]
-        one.failure = NoPiece(one.program.lines[told["place"]], told["why"])
+    elif failed is not None and failed["skipped"] and ranks and not one.job["whole"]:
+        # iterations that were left out would have made data that what follows needs
+        one.job["whole"] = True
+        _launch(one, folder, budget_s)
+    elif failed is not None:
+        one.failure = NoPiece(lines[failed["place"]], failed["why"])
+    elif said or len(found) < max(ranks, 1):
+        one.failure = NoPiece(lines[0] if lines else 1, said or "a rank ended before the others")
     else:
-        # the first run of a process finds libraries and memory as no later one does
-        one.runs += found["runs"][1:] or found["runs"]
-        one.spent_s += sum(run["real_s"] for run in found["runs"])
+        # the slowest rank counts; and the first run of a process finds libraries and memory as no
+        # later one does
+        every = zip(*(rank["runs"] for rank in found), strict=True)
+        runs = [max(ranks, key=lambda run: run["times_s"][0]) for ranks in every]
+        one.runs += runs[1:] or runs
+        one.spent_s += sum(run["real_s"] for run in runs)
+
+
+def _found(folder: Path) -> list[dict[str, Any]]:
+    """Return what a process, or each of several ranks, has left; none of it stays."""
+    found = []
+    for output in sorted(folder.glob("output.json*")):
+        found.append(json.loads(output.read_text("utf-8")))
+        output.unlink()
+    return found
 
 
 def _judged(one: _Turns) -> Piece:
     lines = one.program.lines
-    run = min(one.runs, key=lambda run: run["times_s"][0])
+    fastest = min(one.runs, key=lambda run: run["times_s"][0])
     skipped: dict[int, int] = {}
-    for place, many in run["skipped"].items():
+    for place, many in fastest["skipped"].items():
         line = lines[int(place)]
         skipped[line] = skipped.get(line, 0) + many
     # few runs tell little of how far runs differ

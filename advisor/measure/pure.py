@@ -51,7 +51,7 @@ linalg.tensordot linalg.tensorinv linalg.tensorsolve linalg.trace linalg.vecdot 
 random.beta random.binomial random.choice random.default_rng random.exponential random.gamma
 random.normal random.permutation random.poisson random.rand random.randint random.randn
 random.random random.random_sample random.seed random.shuffle random.standard_normal random.uniform
-random.RandomState
+random.RandomState frombuffer
 """
 
 _OTHERS: Final = """
@@ -94,7 +94,26 @@ scipy.special.gammaln scipy.special.jv scipy.special.logsumexp scipy.special.sof
 scipy.special.xlogy
 """
 
-CALLS: Final = frozenset({f"numpy.{name}" for name in _NUMPY.split()} | set(_OTHERS.split()))
+_MPI: Final = """
+COMM_WORLD COMM_SELF COMM_NULL PROC_NULL ANY_SOURCE ANY_TAG IN_PLACE UNDEFINED BOTTOM ROOT
+REQUEST_NULL INFO_NULL COMM_TYPE_SHARED ORDER_C ORDER_F ORDER_FORTRAN LOCK_SHARED LOCK_EXCLUSIVE
+MODE_NOCHECK MODE_NOPUT MODE_NOPRECEDE MODE_NOSTORE MODE_NOSUCCEED
+SUM PROD MAX MIN LAND LOR LXOR BAND BOR BXOR MAXLOC MINLOC REPLACE NO_OP
+BYTE CHAR BOOL C_BOOL SHORT INT LONG LONG_LONG FLOAT DOUBLE LONG_DOUBLE UNSIGNED UNSIGNED_CHAR
+UNSIGNED_INT UNSIGNED_LONG INT8_T INT16_T INT32_T INT64_T UINT8_T UINT16_T UINT32_T UINT64_T
+REAL REAL4 REAL8 INTEGER INTEGER4 INTEGER8 COMPLEX DOUBLE_COMPLEX C_FLOAT_COMPLEX
+C_DOUBLE_COMPLEX COMPLEX8 COMPLEX16 DOUBLE_INT FLOAT_INT AINT
+Comm Intracomm Cartcomm Datatype Request Prequest Status Win Op Group
+Status Wtime Wtick Compute_dims Get_processor_name Is_initialized Is_finalized Query_thread
+Request.Waitall Request.waitall Request.Waitany Request.waitany Request.Testall Request.testall
+Prequest.Startall Win.Allocate Win.Create Win.Allocate_shared Datatype.Create_vector
+"""
+
+CALLS: Final = frozenset(
+    {f"numpy.{name}" for name in _NUMPY.split()}
+    | set(_OTHERS.split())
+    | {f"mpi4py.MPI.{name}" for name in _MPI.split()}
+)
 """Dotted names of functions; types of elements are among them."""
 
 WITH_FUNCTIONS: Final = frozenset(
@@ -120,6 +139,34 @@ get update add discard tocsr tocsc tocoo toarray todense data indices indptr row
 setdiag beta binomial choice exponential gamma integers normal permutation permuted poisson random
 rand randint randn random_sample shuffle standard_normal uniform
 """
+
+_WAITING: Final = """
+send recv sendrecv Send Recv Sendrecv Sendrecv_replace Ssend Bsend Rsend ssend bsend
+isend irecv Isend Irecv Issend issend Send_init Recv_init Start Startall
+bcast Bcast scatter Scatter Scatterv gather Gather Gatherv allgather Allgather Allgatherv
+reduce Reduce allreduce Allreduce scan Scan exscan Exscan Reduce_scatter Reduce_scatter_block
+alltoall Alltoall Alltoallv Alltoallw barrier Barrier Ibcast Iscatter Igather Iallgather Ireduce
+Iallreduce Ialltoall Ialltoallv Iallgatherv Ibarrier Neighbor_alltoall Neighbor_allgather
+Neighbor_alltoallv Neighbor_allgatherv neighbor_alltoall neighbor_allgather
+wait Wait waitall Waitall waitany Waitany test Test probe Probe iprobe Iprobe
+Put Get Accumulate Get_accumulate Fetch_and_op Fence Lock Unlock Lock_all Unlock_all Flush
+Flush_all Post Complete
+"""
+TALKING: Final = frozenset(_WAITING.split())
+"""Methods by which ranks send to each other or wait for each other."""
+
+OF_RANK: Final = frozenset({"Get_rank", "rank", "coords", "Get_coords", "Get_cart_rank"})
+"""What gives each rank another value."""
+
+_OF_RANKS: Final = """
+Get_rank Get_size rank Split Split_type Dup Clone Free Commit Create_cart Get_coords Get_cart_rank
+Get_topo Get_dim Shift Sub coords dims dim periods topo Create_vector Create_contiguous
+Create_subarray Create_indexed Create_indexed_block Create_hvector Create_struct Create_resized
+Get_extent Get_size Set_name Get_name Get_group Incl Excl Create Create_group Get_source Get_tag
+Get_count Get_elements source tag count tomemory Shared_query Cancel
+"""
+MPI_MEMBERS: Final = TALKING | frozenset(_OF_RANKS.split())
+"""What communicators, requests, datatypes and windows have; of files that import mpi4py."""
 
 VALUES: Final = frozenset(f"numpy.{name}" for name in _VALUES.split())
 """Names of NumPy that are no functions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from advisor.measure.pieces import NoPiece, Piece
 from advisor.measure.subjects import Subject
 from advisor.report.style import Style, duration, ratio, table
 from advisor.verify.keep import speed_up
-from advisor.verify.running import ORIGINAL, Case
+from advisor.verify.running import ORIGINAL
 
 _MOST_LINES = 12
 _SMALL = 0.01
@@ -20,35 +20,32 @@ _SMALL = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A kernel with its rewrites, or a whole file (no `case`), and what sampling showed of each."""
+    """A kernel or a whole file with its rewrites, and what sampling showed of each."""
 
-    case: Case | None
     subjects: tuple[Subject, ...]
     found: tuple[Piece | NoPiece, ...]
+    sizes: Mapping[str, int | float]
 
 
 def as_text(made: Sequence[Measurement], style: Style) -> str:
-    """Return tables: a line for each kernel and rewrite, or for each statement of a script."""
-    kernels = [one for one in made if one.case is not None]
-    text = "\n".join(_of_script(one, style) for one in made if one.case is None)
-    if kernels:
+    """Return a line for each statement of a script, and for each kernel and rewrite."""
+    text = "".join(_of_script(one, style) for one in made if not one.subjects[0].name)
+    compared = [one for one in made if one.subjects[0].name or len(one.subjects) > 1]
+    if compared:
         heads = ("kernel", "rule", "predicted", "measured", "from", "to", "faster")
-        rows = [row for one in kernels for row in _rows(one)]
-        notes = "".join(f"{line}\n" for one in kernels for line in _notes(one))
-        text = f"{table(heads, rows, 2, style)}{notes}{text}"
-    return text
+        text += table(heads, [row for one in compared for row in _rows(one)], 2, style)
+    return text + "".join(f"{line}\n" for one in compared for line in _notes(one))
 
 
 def _rows(one: Measurement) -> Iterator[tuple[str, ...]]:
-    assert one.case is not None
     before = one.found[0]
-    for variant, subject, piece in zip(one.case.variants, one.subjects, one.found, strict=True):
-        written = variant.title == ORIGINAL
-        predicted = variant.predicted
+    for subject, piece in zip(one.subjects, one.found, strict=True):
+        written = subject.title == ORIGINAL
+        name = f":{subject.name}" if subject.name else ""
         yield (
-            f"{one.case.path}:{one.case.kernel}" if written else "",
+            f"{subject.path}{name}" if written else "",
             subject.code or ORIGINAL,
-            "unknown" if predicted is None else duration(predicted.mid),
+            "unknown" if subject.predicted_s is None else duration(subject.predicted_s),
             *(
                 ("-", "-", "-")
                 if isinstance(piece, NoPiece)
@@ -67,6 +64,8 @@ def _faster(before: Piece | NoPiece, after: Piece | NoPiece) -> str:
 
 def _notes(one: Measurement) -> Iterator[str]:
     for subject, piece in zip(one.subjects, one.found, strict=True):
+        if not subject.name and subject.title == ORIGINAL:
+            continue
         name = f"{subject.path}: {subject.name or 'the file'}, {subject.code or subject.title}"
         if isinstance(piece, NoPiece):
             yield f"{name}: not measured: line {piece.line}: {piece.why}"
@@ -84,7 +83,7 @@ def _in_words(piece: Piece) -> str:
 
 
 def _of_script(one: Measurement, style: Style) -> str:
-    (subject,), (piece,) = one.subjects, one.found
+    subject, piece = one.subjects[0], one.found[0]
     if isinstance(piece, NoPiece):
         return f"{subject.path}: not measured: line {piece.line}: {piece.why}\n"
     lines = read_source(subject.path).text.splitlines()
@@ -115,16 +114,14 @@ def as_json(made: Sequence[Measurement]) -> str:
 
 
 def _entries(one: Measurement) -> Iterator[dict[str, Any]]:
-    variants = one.case.variants if one.case is not None else (None,)
-    for variant, subject, piece in zip(variants, one.subjects, one.found, strict=True):
-        predicted = None if variant is None else variant.predicted
+    for subject, piece in zip(one.subjects, one.found, strict=True):
         entry: dict[str, Any] = {
             "path": subject.path,
             "kernel": subject.name or None,
             "code": subject.code or None,
             "title": subject.title,
-            "sizes": {} if one.case is None else dict(one.case.sizes),
-            "predicted_s": None if predicted is None else predicted.mid,
+            "sizes": dict(one.sizes),
+            "predicted_s": subject.predicted_s,
         }
         if isinstance(piece, NoPiece):
             yield {**entry, "unknown": {"line": piece.line, "why": piece.why}}

@@ -1,4 +1,4 @@
-"""What of a file can be sampled: its kernels with their rewrites, or all of it as a script."""
+"""What of a file can be sampled: its kernels, or all of it as a script, with their rewrites."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 
 from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
 from advisor.measure.pieces import Arguments, Effort, NoPiece, Piece, sample
-from advisor.verify.running import Case
+from advisor.verify.ranks import ProgramCase
+from advisor.verify.running import ORIGINAL, Case
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class Subject:
     code, title : str
         The rewrite; empty and ``as written`` for none.
     found : (Sampled, Arguments) or NoPiece
+    predicted_s : float or None
     """
 
     path: str
@@ -28,6 +30,7 @@ class Subject:
     code: str
     title: str
     found: tuple[Sampled, Arguments] | NoPiece
+    predicted_s: float | None = None
 
     @property
     def complete(self) -> bool:
@@ -46,7 +49,8 @@ def of_case(case: Case) -> Iterator[Subject]:
             found = program, dict(_arguments(program, arrays, case.sizes))
         except Refused as refused:
             found = NoPiece(refused.line, refused.why)
-        yield Subject(case.path, case.kernel, variant.code, variant.title, found)
+        predicted_s = None if variant.predicted is None else variant.predicted.mid
+        yield Subject(case.path, case.kernel, variant.code, variant.title, found, predicted_s)
 
 
 def _arguments(
@@ -65,12 +69,29 @@ def _arguments(
 
 def of_script(path: str, source: str, sizes: Mapping[str, int | float]) -> Subject:
     """Return all of a file."""
-    found: tuple[Sampled, Arguments] | NoPiece
+    return Subject(path, "", "", ORIGINAL, _script(path, source, sizes))
+
+
+def _script(
+    path: str, source: str, sizes: Mapping[str, int | float]
+) -> tuple[Sampled, Arguments] | NoPiece:
     try:
-        found = sampled_file(path, source, sizes), {}
+        return sampled_file(path, source, sizes), {}
     except Refused as refused:
-        found = NoPiece(refused.line, refused.why)
-    return Subject(path, "", "", "as written", found)
+        return NoPiece(refused.line, refused.why)
+
+
+def of_program(case: ProgramCase, sizes: Mapping[str, int | float]) -> Iterator[Subject]:
+    """Yield a program of ranks and its rewrites, each of them as a whole."""
+    found = _script(case.path, case.source, sizes)
+    whole_s = None if case.whole is None else case.whole.mid
+    yield Subject(case.path, "", "", ORIGINAL, found, whole_s)
+    for one in case.rewrites:
+        after_s = None
+        if whole_s is not None and one.change is not None:
+            after_s = max(0.0, whole_s - one.change.before.mid + one.change.after.mid)
+        found = _script(case.path, one.source, sizes)
+        yield Subject(case.path, "", one.code, one.title, found, after_s)
 
 
 def sampled(

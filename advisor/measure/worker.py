@@ -1,7 +1,8 @@
 """The process that runs a sampled program: ``advisor.measure.worker JOB``.
 
 It runs only text that was written anew (:mod:`advisor.measure.language`), with the names that this
-text may use, on arrays made here, within limits of memory and time.
+text may use, on arrays made here, within limits of memory and time. Of a program of ranks, each of
+them is such a process.
 """
 
 from __future__ import annotations
@@ -39,8 +40,16 @@ class OutOfTimeError(Exception):
 def main(arguments: list[str]) -> int:
     """Run the job in the file that the only argument names."""
     job = json.loads(Path(arguments[0]).read_text("utf-8"))
+    if not job["ranks"]:
+        Path(job["output"]).write_text(json.dumps(_limited(job)), "utf-8")
+        return 0
+    from mpi4py import MPI
+
     found = _limited(job)
-    Path(job["output"]).write_text(json.dumps(found), "utf-8")
+    world = MPI.COMM_WORLD
+    Path(f"{job['output']}.{world.Get_rank()}").write_text(json.dumps(found), "utf-8")
+    if "failure" in found or "unfinished" in found:
+        world.Abort(1)  # the other ranks may wait for this one
     return 0
 
 
@@ -57,15 +66,16 @@ def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
     signal.signal(signal.SIGALRM, _ended)
     signal.setitimer(signal.ITIMER_REAL, job["budget_s"])
     # what else runs here holds up a thread, and is none of the program's; threads of numba, for
-    # which this one waits, are
-    timer = time.perf_counter if "numba" in job["modules"] else time.thread_time
-    clock = Clock(job["budget_s"] / 2, timer=timer)
+    # which this one waits, are, and so are other ranks
+    waits = job["ranks"] or "numba" in job["modules"]
+    timer = time.perf_counter if waits else time.thread_time
+    clock = Clock(job["budget_s"] / 2, whole=job["whole"], timer=timer)
     runs: list[dict[str, Any]] = []
     try:
         try:
             _run(job, clock, runs)
         except (ArithmeticError, LookupError, ValueError):
-            if not clock.skipped:
+            if not clock.skipped or job["ranks"]:
                 raise
             # iterations that were left out would have made data that what follows needs
             clock, runs = Clock(job["budget_s"] / 2, whole=True, timer=timer), []
@@ -85,10 +95,11 @@ def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
         failure = ""
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-    if runs or not failure:
+    if not failure or (runs and not job["ranks"]):
         return {"runs": runs}
     place = clock.marks[-1][0] if clock.marks else 0
-    return {"runs": runs, "failure": {"place": place, "why": failure}}
+    where = {"place": place, "why": failure, "skipped": bool(clock.skipped)}
+    return {"runs": runs, "failure": where}
 
 
 def _ended(*_: object) -> None:
@@ -126,6 +137,8 @@ def _run(job: Mapping[str, Any], clock: Clock, runs: list[dict[str, Any]]) -> No
 def _kept(clock: Clock, runs: list[dict[str, Any]], run: Any) -> None:
     clock.marks.clear()
     clock.skipped.clear()
+    if "mpi4py" in sys.modules:
+        sys.modules["mpi4py.MPI"].COMM_WORLD.Barrier()
     began, real = clock.now(), time.perf_counter()
     returned = run()
     ended = clock.now()

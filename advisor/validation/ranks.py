@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from threading import Timer
 
 from advisor.validation.results import CannotValidateError
-from advisor.verify.ranks import CannotRunError, environment, find_launcher
+from costdb.launch.processes import ONE_THREAD, CannotRunError, environment, find_launcher
 from costdb.launch.space import command
 from costdb.typical import typical
 
@@ -156,7 +156,7 @@ def run_jobs(jobs: Sequence[Job], ranks: int, seconds: float) -> Iterator[tuple[
             stderr=complaints,
             text=True,
             encoding="utf-8",
-            env=environment(),
+            env=environment(**ONE_THREAD),
             start_new_session=True,
         )
         timer = Timer(_PATIENCE_S, _end, (process,))

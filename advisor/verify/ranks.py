@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,11 +16,11 @@ from advisor.ir.spmd.program import MODULE, RANKS, Program
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ranking.compare import Costed
 from advisor.ranking.programs import bind_program, cost_steps
-from advisor.verify.running import THREADS, Effort, Measured
+from advisor.verify.running import NOT_CALIBRATED, Effort, Measured
 from costdb.estimate import Estimate, Missing, Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import ExprError
-from costdb.launch.space import command
+from costdb.launch.processes import ONE_THREAD, run
 from costdb.machines import Machine
 from costdb.typical import typical
 
@@ -100,12 +95,12 @@ def program_case(
     source: str,
     given: Mapping[str, Number],
     ranks: int,
-    machine: Machine,
+    machine: Machine | None,
     transforms: Sequence[ProgramTransform],
 ) -> ProgramCase | None:
     """Return an SPMD program with all rewrites that its rules have edits for.
 
-    None where the file is no such program.
+    None where the file is no such program; without a machine nothing is predicted.
 
     Raises
     ------
@@ -134,7 +129,7 @@ def _rewrite(
     proposal: ProgramProposal,
     source: str,
     sizes: Mapping[str, Number],
-    machine: Machine,
+    machine: Machine | None,
 ) -> Rewrite:
     change, unknown = _change(proposal, sizes, machine)
     exact = proposal.legality.applicability is Applicability.SAFE
@@ -143,8 +138,10 @@ def _rewrite(
 
 
 def _change(
-    proposal: ProgramProposal, sizes: Mapping[str, Number], machine: Machine
+    proposal: ProgramProposal, sizes: Mapping[str, Number], machine: Machine | None
 ) -> tuple[Change | None, str]:
+    if machine is None:
+        return None, NOT_CALIBRATED
     costed: list[Costed] = []
     try:
         for steps in (proposal.before, proposal.after):
@@ -161,9 +158,11 @@ def _change(
 
 
 def _whole(
-    program: Program, sizes: Mapping[str, Number], machine: Machine
+    program: Program, sizes: Mapping[str, Number], machine: Machine | None
 ) -> tuple[Estimate | None, str]:
     """Return what all that a file does takes, or why that has no price."""
+    if machine is None:
+        return None, NOT_CALIBRATED
     ran = program.function(MODULE) or program.function("main")
     if ran is None:
         return None, "it says of no function that it is run"
@@ -181,12 +180,7 @@ def _whole(
 
 
 _PATIENCE_S = 120.0
-_LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
 NOTHING_TO_COMPARE = "nothing that it prints, returns or leaves behind could be compared"
-
-
-class CannotRunError(Exception):
-    """There are no ranks to be had here; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,36 +208,11 @@ def measure_program(case: ProgramCase, effort: Effort) -> tuple[Turns, ...]:
     CannotRunError
         mpi4py or a launcher is missing.
     """
-    launcher = find_launcher()
     pairs = [(one.source, one.exact) for one in case.rewrites] or [(case.source, True)]
-    return tuple(_turns(launcher, case, source, exact, effort) for source, exact in pairs)
+    return tuple(_turns(case, source, exact, effort) for source, exact in pairs)
 
 
-def find_launcher() -> str:
-    """Return the command that starts ranks.
-
-    Raises
-    ------
-    CannotRunError
-        mpi4py or a launcher is missing.
-    """
-    from costdb.calibration.launch import mpiexec
-
-    found = mpiexec() if find_spec("mpi4py") is not None else None
-    if found is None:
-        raise CannotRunError(
-            "mpi4py or mpiexec is missing: pip install 'kernel-advisor[calibrate]'"
-        )
-    return found
-
-
-def environment() -> dict[str, str]:
-    """Return the environment of ranks: one thread each, and nothing of another launcher's."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(_LAUNCHERS_VARIABLES)}
-    return {**kept, **dict.fromkeys(THREADS, "1")}
-
-
-def _turns(launcher: str, case: ProgramCase, after: str, exact: bool, effort: Effort) -> Turns:
+def _turns(case: ProgramCase, after: str, exact: bool, effort: Effort) -> Turns:
     samples: list[list[list[float]]] = [[], []]
     equal = compared = True
     with TemporaryDirectory() as name:
@@ -264,7 +233,7 @@ def _turns(launcher: str, case: ProgramCase, after: str, exact: bool, effort: Ef
         stated = folder / "job.json"
         stated.write_text(json.dumps({**job, "files": files}), "utf-8")
         for _ in range(effort.launches):
-            said = _launch(launcher, case.ranks, stated)
+            said = run("advisor.verify.rank_worker", stated, _PATIENCE_S, case.ranks, ONE_THREAD)
             if said:
                 failed = Measured(failure=said)
                 return Turns(failed, failed, False)
@@ -281,31 +250,3 @@ def _measured(launches: Sequence[Sequence[float]], equal: bool) -> Measured:
     every = [sample for launch in launches for sample in launch]
     middle = typical(launches)
     return Measured(middle, min(every), max(every), equal)
-
-
-def _launch(launcher: str, ranks: int, job: Path) -> str:
-    """Run the ranks of one launch; return why that failed, if it did."""
-    process = subprocess.Popen(
-        [launcher, "-n", str(ranks), *command("advisor.verify.rank_worker", str(job))],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        _, complaints = process.communicate(timeout=_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        return f"took more than {_PATIENCE_S:g} s"
-    finally:
-        # ranks that wait for one that is gone must not outlive this
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.returncode == 0:
-        return ""
-    said = [line.strip() for line in complaints.splitlines() if line.strip()]
-    # a launcher adds a banner to the last line of the traceback
-    return next((one for one in reversed(said) if "Error" in one), " ".join(said[-1:]))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -24,13 +22,14 @@ from advisor.ranking.compare import Costed, cost
 from costdb.estimate import Estimate, Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import ExprError, evaluate
-from costdb.launch.space import command
+from costdb.launch.processes import ONE_THREAD, run
 from costdb.machines import Machine
 from costdb.typical import typical
 
 # What is run to verify a kernel: itself and its rewrites, on one process, with predictions.
 
 ORIGINAL = "as written"
+NOT_CALIBRATED = "this machine is not calibrated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def _prediction(
     kernel: Kernel, sizes: Mapping[str, int | float], machine: Machine | None
 ) -> tuple[Costed | None, Estimate | None, str]:
     if machine is None:
-        return None, None, "this machine is not calibrated"
+        return None, None, NOT_CALIBRATED
     try:
         found = cost(at_sizes(alone(kernel), sizes), machine)
     except Unpriced as unpriced:
@@ -185,7 +184,6 @@ def _places(
             return
 
 
-THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 _TOLERANCE = 1e-6
 _PATIENCE_S = 120.0
 
@@ -271,22 +269,9 @@ def _launch(
         "output": str(output),
     }
     job.write_text(json.dumps(stated), "utf-8")
-    environment = {**os.environ, **dict.fromkeys(THREADS, "1")}
-    try:
-        ended = subprocess.run(
-            command("advisor.verify.worker", str(job)),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_PATIENCE_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"took more than {_PATIENCE_S:g} s"
-    if ended.returncode:
-        said = [line.strip() for line in ended.stderr.splitlines() if line.strip()]
-        return said[-1] if said else f"ended with {ended.returncode}"
+    said = run("advisor.verify.worker", job, _PATIENCE_S, more=ONE_THREAD)
+    if said:
+        return said
     found = json.loads(output.read_text("utf-8"))
     return _Launch([float(sample) for sample in found["samples_s"]], median(found["pages"]))
 

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from pathlib import Path
 from threading import Timer
 from typing import IO, Any
 
 from costdb.calibration.section import CalibrationError
 from costdb.calibration.worker import OWNER, Job, work
+from costdb.launch.processes import environment, mpiexec
 from costdb.launch.space import command
 from costdb.store.records import Beside
 
 _GRACE_S = 20.0
-_LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
 
 
 def launch(job: Job, ranks: int) -> Iterator[dict[str, Any]]:
@@ -55,12 +52,6 @@ def launch(job: Job, ranks: int) -> Iterator[dict[str, Any]]:
             raise CalibrationError(f"{job.section}: the measuring process ended early: {reason}")
 
 
-def mpiexec() -> str | None:
-    """Return the launcher that was installed beside this Python, else the one on the path."""
-    beside = Path(sys.executable).parent / "mpiexec"
-    return str(beside) if beside.is_file() else shutil.which("mpiexec")
-
-
 def _command(job: Job, ranks: int) -> list[str]:
     worker = command("costdb.calibration.worker", json.dumps(asdict(job)))
     if not ranks:
@@ -73,12 +64,6 @@ def _command(job: Job, ranks: int) -> list[str]:
 
 @contextmanager
 def _running(started: list[str], limit_s: float, complaints: IO[str]) -> Iterator[IO[str]]:
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(_LAUNCHERS_VARIABLES)
-    }
-    environment[OWNER] = str(os.getpid())
     # A session of its own: an interrupt reaches this process alone, which then ends them all.
     process = subprocess.Popen(
         started,
@@ -87,7 +72,7 @@ def _running(started: list[str], limit_s: float, complaints: IO[str]) -> Iterato
         stderr=complaints,
         text=True,
         encoding="utf-8",
-        env=environment,
+        env=environment(**{OWNER: str(os.getpid())}),
         start_new_session=True,
     )
     timer = Timer(limit_s, _end, (process,))

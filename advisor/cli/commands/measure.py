@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -24,17 +24,22 @@ from advisor.cli.common import (
 from advisor.config.layer import CommandError, system_error, wrong_use
 
 HERE = "here"
+RANKS = 2
+STRETCHES = "in stretches, on made-up arrays"
+_Way = TypeVar("_Way")
 BUDGET_S = 60.0
 
 if TYPE_CHECKING:
     from advisor.measure.language import Sampled
-    from advisor.measure.pieces import Arguments, Piece
+    from advisor.measure.pieces import Arguments, Effort, Piece
     from advisor.measure.report import Measurement
     from advisor.measure.subjects import Subject
+    from advisor.verify.keep import Compared
+    from advisor.verify.ranks import ProgramCase
     from advisor.verify.running import Case
     from costdb.machines import Machine
 
-    _Group = tuple[Case | None, list[Subject]]
+    _Group = tuple[Case | ProgramCase | None, list[Subject]]
 
 
 def register(app: typer.Typer) -> None:
@@ -55,6 +60,7 @@ def _measure(
         list[str] | None,
         typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a size or an argument."),
     ] = None,
+    ranks: options.Ranks = RANKS,
     budget: Annotated[
         float, typer.Option("--budget", min=0.1, metavar="SECONDS", help="For each launch.")
     ] = BUDGET_S,
@@ -68,45 +74,58 @@ def _measure(
     require_format(output_format)
     check_output(output)
     given = parse_bindings(define or (), only_sizes=False)
+    from advisor.measure.pieces import Effort
     from advisor.measure.report import as_json, as_text
 
-    groups = _groups(files, kernel, given, scripts=True)
+    ranks = ranks or RANKS
+    groups = _groups(files, kernel, given, ranks)
     if not groups:
         raise wrong_use(f"there is no kernel `{kernel}`")
     if show:
         write_out("".join(_shown(one) for _, subjects in groups for one in subjects))
         return
-    made = _measured(groups, budget, again=again)
+    made = _measured(groups, Effort(budget_s=budget, ranks=ranks), again=again)
     style = text_style(output)
     write_result(as_json(made) if output_format == JSON else as_text(made, style), output)
 
 
 def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> None:
-    """Time the kernels of files and their rewrites, as far as that was not done before.
+    """Time kernels and programs with their rewrites, as far as that was not done before.
 
     What is found is kept as evidence; a file that cannot be read is left to who reads it next.
     """
     from contextlib import suppress
 
+    from advisor.measure.pieces import Effort
+
     groups: list[_Group] = []
     for path in files:
         with suppress(CommandError):
-            groups += _groups([path], None, sizes, scripts=False)
-    _measured(groups, BUDGET_S, again=False)
+            groups += _groups([path], None, sizes, RANKS)
+    compared = [group for group in groups if group[0] is not None]
+    _measured(compared, Effort(BUDGET_S), again=False)
 
 
 def _groups(
-    files: Sequence[str], kernel: str | None, given: Mapping[str, int | float], *, scripts: bool
+    files: Sequence[str], kernel: str | None, given: Mapping[str, int | float], ranks: int
 ) -> list[_Group]:
-    from advisor.measure.subjects import of_case, of_script
+    """Return kernels, and files without any as a whole, with their rewrites."""
+    from advisor.measure.subjects import of_case, of_program, of_script
+    from advisor.transform_registry import program_transforms
+    from advisor.verify.ranks import program_case
 
     machine = _calibrated()
     found: list[_Group] = []
     for path in files:
         text, cases = _read(path, kernel, given, machine)
         found += [(case, list(of_case(case))) for case in cases]
-        if scripts and not cases and kernel is None:
+        if cases or kernel is not None:
+            continue
+        program = program_case(path, text, given, ranks, machine, program_transforms())
+        if program is None:
             found.append((None, [of_script(path, text, given)]))
+        else:
+            found.append((program, list(of_program(program, given))))
     return found
 
 
@@ -120,8 +139,7 @@ def _shown(one: Subject) -> str:
     return f"{head}\n{one.found[0].text}\n"
 
 
-def _measured(groups: Sequence[_Group], budget_s: float, *, again: bool) -> list[Measurement]:
-    from advisor.measure.pieces import Effort
+def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[Measurement]:
     from advisor.measure.report import Measurement
     from advisor.measure.subjects import sampled
 
@@ -133,11 +151,12 @@ def _measured(groups: Sequence[_Group], budget_s: float, *, again: bool) -> list
         def told(one: Subject, share: float = number / len(groups)) -> None:
             bar.show(f"{one.path} {one.name} {one.code}".rstrip(), share)
 
-        pieces = _Kept(HERE if machine is None else machine.name, again=again)
-        found = sampled(subjects, Effort(budget_s=budget_s), pieces.known, told)
+        pieces = _Kept(HERE if machine is None else machine.name, effort.ranks, again=again)
+        found = sampled(subjects, effort, pieces.known, told)
         bar.clear()
         pieces.keep(subjects, found)
-        made.append(Measurement(case, tuple(subjects), tuple(found)))
+        sizes = {} if case is None else case.sizes
+        made.append(Measurement(tuple(subjects), tuple(found), sizes))
         if case is not None and machine is not None:
             _keep_evidence(case, made[-1], machine)
     return made
@@ -190,10 +209,10 @@ def _read(
 class _Kept:
     """Pieces in the store, under what tells them from all others."""
 
-    def __init__(self, machine: str, *, again: bool) -> None:
+    def __init__(self, machine: str, ranks: int, *, again: bool) -> None:
         from advisor.measure.circumstances import circumstances
 
-        self.machine, self.again = machine, again
+        self.machine, self.ranks, self.again = machine, ranks, again
         self.where = circumstances()
         self.found: set[str] = set()
 
@@ -204,7 +223,7 @@ class _Kept:
         from costdb.store.database import reading
         from costdb.store.results import stored_piece
 
-        key = key_of(program, arguments, self.where)
+        key = key_of(program, arguments, self.where, self.ranks)
         if self.again:
             return None
         with reading(store_path()) as connection:
@@ -224,7 +243,7 @@ class _Kept:
         new = {}
         for subject, piece in zip(subjects, found, strict=True):
             if isinstance(piece, Piece) and not isinstance(subject.found, NoPiece):
-                key = key_of(*subject.found, self.where)
+                key = key_of(*subject.found, self.where, self.ranks)
                 if key not in self.found:
                     new[key] = as_document(piece)
         if new:
@@ -233,30 +252,63 @@ class _Kept:
                     add_result(connection, Result(self.machine, PIECE, key, document))
 
 
-def _keep_evidence(case: Case, measured: Measurement, machine: Machine) -> None:
+def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Machine) -> None:
     """Store what rewrites were measured to gain, so that findings can refer to it."""
     from advisor.measure.pieces import Piece
-    from advisor.verify.keep import Compared, keep, speed_up
+    from advisor.verify.keep import keep
+    from advisor.verify.running import Case
+
+    if not isinstance(measured.found[0], Piece):
+        return
+    if isinstance(case, Case):
+        keep(machine, 1, _of_kernel(case, measured), clock=STRETCHES)
+    else:
+        keep(machine, case.ranks, _of_program(case, measured), clock=STRETCHES)
+
+
+def _of_kernel(case: Case, measured: Measurement) -> Iterator[Compared]:
+    from advisor.verify.keep import Compared, speed_up
     from costdb.evaluate import compare
 
-    original, before = case.variants[0], measured.found[0]
-    if original.costed is None or not isinstance(before, Piece):
-        return
-    found = [
-        Compared(
+    original, sizes = case.variants[0].costed, dict(case.sizes)
+    for variant, before, after in _compared(case.variants[1:], measured):
+        if original is None or variant.costed is None:
+            continue
+        yield Compared(
             Path(case.path).name,
             case.kernel,
             variant.code,
             variant.title,
-            dict(case.sizes),
-            compare(original.costed.priced, variant.costed.priced, case.sizes),
-            speed_up(before.times_s, piece.times_s),
-            times_s=(before.times_s, piece.times_s),
+            sizes,
+            compare(original.priced, variant.costed.priced, sizes),
+            speed_up(before.times_s, after.times_s),
+            times_s=(before.times_s, after.times_s),
         )
-        for variant, subject, piece in zip(
-            case.variants[1:], measured.subjects[1:], measured.found[1:], strict=True
-        )
+
+
+def _of_program(case: ProgramCase, measured: Measurement) -> Iterator[Compared]:
+    from advisor.verify.keep import Compared, speed_up
+
+    for rewrite, before, after in _compared(case.rewrites, measured):
+        if rewrite.change is not None:
+            yield Compared(
+                Path(case.path).name,
+                rewrite.function,
+                rewrite.code,
+                rewrite.title,
+                case.sizes,
+                rewrite.change.ratio,
+                speed_up(before.times_s, after.times_s),
+                "the whole program",
+            )
+
+
+def _compared(ways: Sequence[_Way], measured: Measurement) -> Iterator[tuple[_Way, Piece, Piece]]:
+    """Yield rewrites with what was measured of both sides."""
+    from advisor.measure.pieces import Piece
+
+    before = measured.found[0]
+    for way, subject, after in zip(ways, measured.subjects[1:], measured.found[1:], strict=True):
         # a speed-up of what is left of a kernel is none of the kernel
-        if variant.costed is not None and isinstance(piece, Piece) and subject.complete
-    ]
-    keep(machine, 1, found, clock="in stretches, on made-up arrays")
+        if isinstance(before, Piece) and isinstance(after, Piece) and subject.complete:
+            yield way, before, after

@@ -275,7 +275,8 @@ def verify_programs(
     Where there are no ranks to be had, none is run, which is said.
     """
     from advisor.verify.program_verdict import ProgramVerdict
-    from advisor.verify.ranks import CannotRunError, measure_program
+    from advisor.verify.ranks import measure_program
+    from costdb.launch.processes import CannotRunError
 
     groups: list[list[ProgramVerdict]] = []
     for case in cases:

@@ -7,10 +7,12 @@ import importlib
 import math
 import random
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from mpi4py import MPI
 
 from advisor.measure import pure
 from advisor.measure.clock import Clock
@@ -51,6 +53,15 @@ def f(a, n):
         if steps == 4:
             return -1
     return steps, i
+""",
+    "names of comprehensions, arrays that grow": """
+def f(a, n):
+    grown = np.zeros(0)
+    for i in range(n):
+        one, two = (a[i, (i + k) % n] for k in (-1, 1))
+        grown = np.append(grown, one - two)
+        total = sum(k * grown[-1] for k in range(3))
+    return grown, total
 """,
     "own functions": """
 SCALE = 2.5
@@ -282,9 +293,17 @@ def test_every_row_is_there_to_be_called() -> None:
     newer = {"numpy.unstack", "numpy.cumulative_sum", "numpy.cumulative_prod", "numpy.matvec"}
     for path in (pure.CALLS | pure.WITH_FUNCTIONS | pure.VALUES) - newer:
         module, _, name = path.rpartition(".")
-        if path not in ("numba.prange", "numpy.random.RandomState"):
+        if path.startswith("mpi4py.MPI."):
+            assert attrgetter(path.removeprefix("mpi4py.MPI."))(MPI) is not None, path
+        elif path not in ("numba.prange", "numpy.random.RandomState"):
             found = np if module == "numpy" else importlib.import_module(module)
             assert hasattr(found, name), path
+
+
+def test_every_method_of_ranks_is_one_of_mpi4py() -> None:
+    kinds = (MPI.Cartcomm, MPI.Prequest, MPI.Win, MPI.Status, MPI.Datatype, MPI.Group)
+    for name in pure.MPI_MEMBERS | pure.OF_RANK:
+        assert any(hasattr(kind, name) for kind in kinds), name
 
 
 @pytest.mark.parametrize(

@@ -20,10 +20,10 @@ from costdb.calibration import campaign
 from costdb.calibration.campaign import LAUNCHES, Request
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.host.neighbours import Bystanders
-from costdb.calibration.launch import mpiexec
 from costdb.calibration.profile import disturbances, document_of, timings_of
 from costdb.calibration.section import SECTIONS, CalibrationError, Effort, check_names, find_section
 from costdb.calibration.worker import PACES, launched_ranks
+from costdb.launch.processes import mpiexec
 from costdb.launch.space import command
 from costdb.machines import load_machine
 from costdb.profile_check import check_profile
