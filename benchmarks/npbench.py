@@ -46,6 +46,15 @@ class Row:
         """How far the sampled time is from the other, as a part of it."""
         return abs(self.mid_s / self.run_s - 1)
 
+    def line(self) -> str:
+        """Return it in a line."""
+        if self.why:
+            return f"{self.name:32} {self.run_s:9.4f} s  not priced: {self.why}"
+        interval = f"({self.low_s:.4f} to {self.high_s:.4f})"
+        inside = "" if self.low_s <= self.run_s <= self.high_s else "  outside"
+        times = f"{self.run_s:9.4f} s  sampled {self.mid_s:9.4f} s {interval}"
+        return f"{self.name:32} {times}  ratio {self.mid_s / self.run_s:5.2f}{inside}"
+
 
 def programs(folder: Path, kind: str, names: Sequence[str]) -> Iterator[tuple[Any, Path]]:
     """Yield what NPBench says of each program, and its file."""
@@ -165,16 +174,7 @@ def main(arguments: Any = None) -> None:
     for info, file in programs(given.folder, kind, given.names):
         one = row(info, file, given.size, given.launches)
         rows.append(one)
-        if one.why:
-            print(f"{one.name:32} {one.run_s:9.4f} s  not priced: {one.why}", flush=True)
-        else:
-            interval = f"({one.low_s:.4f} to {one.high_s:.4f})"
-            inside = "" if one.low_s <= one.run_s <= one.high_s else "  outside"
-            print(
-                f"{one.name:32} {one.run_s:9.4f} s  sampled {one.mid_s:9.4f} s {interval}"
-                f"  ratio {one.mid_s / one.run_s:5.2f}{inside}",
-                flush=True,
-            )
+        print(one.line(), flush=True)
     for line in summary(rows):
         print(line)
 

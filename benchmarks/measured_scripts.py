@@ -1,0 +1,148 @@
+"""Scripts and programs of ranks, run and measured in pieces side by side, in one go.
+
+``python -m benchmarks.measured_scripts [-P 2] [--launches 5] FILE-OR-FOLDER ...``: each file is
+run as it is, on so many ranks where it imports mpi4py, and sampled, in turn. Files of one folder
+whose names differ only behind their last underscore (``sum_loop.py``, ``sum_scan.py``) are
+alternatives: what sampling ranks first is held to what runs first. A program takes as long as its
+fastest run, from behind its imports of NumPy and mpi4py to its end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from advisor.measure.language import Refused, sampled_file
+from advisor.measure.pieces import Effort, NoPiece, Piece, sample
+from benchmarks.npbench import MARK, Row, summary
+from costdb.launch.processes import environment, find_launcher
+
+_APART = 1.1
+_AROUND = """
+import contextlib, io, os, runpy, sys, time, numpy
+ranks, file = int(sys.argv[1]), sys.argv[2]
+del sys.argv[1:]
+sys.path.insert(0, os.path.dirname(file))
+text = open(file).read()
+world = None
+if ranks:
+    from mpi4py import MPI
+    world = MPI.COMM_WORLD
+    world.Barrier()
+code = compile(text, file, "exec")
+began = time.perf_counter()
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    exec(code, {"__name__": "__main__"})
+spent = time.perf_counter() - began
+if world is not None:
+    spent = world.allreduce(spent, op=MPI.MAX)
+if world is None or world.rank == 0:
+    print(MARK + repr(spent))
+"""
+
+
+def run(file: Path, ranks: int) -> float:
+    """Run a file; return the seconds of its slowest rank."""
+    launch = [find_launcher(), "-n", str(ranks)] if ranks else []
+    text = _AROUND.replace("MARK", repr(MARK))
+    done = subprocess.run(
+        [*launch, sys.executable, "-W", "ignore", "-c", text, str(ranks), str(file.resolve())],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=environment(),
+        cwd=file.parent,
+    )
+    _, mark, found = done.stdout.partition(MARK)
+    if not mark:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["did not run"])[-1])
+    return float(json.loads(found.split()[0]))
+
+
+def row(file: Path, ranks: int, launches: int) -> Row:
+    """Run and sample one file, in turn."""
+    name = f"{file.parent.name}/{file.stem}"
+    try:
+        program = sampled_file(str(file), file.read_text("utf-8"), {})
+    except Refused as refused:
+        return Row(name, run(file, 2), why=str(refused))
+    of = ranks if program.of_ranks else 0
+    runs: list[float] = []
+    pieces: list[Piece] = []
+    for _ in range(launches):
+        try:
+            runs.append(run(file, of))
+        except (RuntimeError, subprocess.TimeoutExpired) as error:
+            return Row(name, 0.0, why=f"does not run here: {error}")
+        (found,) = sample([(program, {})], Effort(launches=1, ranks=ranks))
+        if isinstance(found, NoPiece):
+            return Row(name, min(runs), why=f"line {found.line}: {found.why}")
+        pieces.append(found)
+    return Row(
+        name,
+        min(runs),
+        min(one.low_s for one in pieces),
+        min(one.mid_s for one in pieces),
+        median(one.high_s for one in pieces),
+        median(runs),
+        median(one.spent_s for one in pieces),
+    )
+
+
+def ranked(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield how often alternatives over 10 % apart were ranked right, and what choosing costs."""
+    families: dict[str, list[Row]] = {}
+    for one in rows:
+        families.setdefault(one.name.rpartition("_")[0], []).append(one)
+    right = wrong = refused = 0
+    regrets, told = [], []
+    for some in families.values():
+        if len(some) < 2:
+            continue
+        for one, other in combinations(some, 2):
+            if max(one.run_s, other.run_s) < _APART * min(one.run_s, other.run_s):
+                continue
+            if one.why or other.why:
+                refused += 1
+            elif (one.run_s < other.run_s) == (one.mid_s < other.mid_s):
+                right += 1
+            else:
+                wrong += 1
+                told.append(f"{one.name} {other.name}")
+        known = [one for one in some if not one.why]
+        if known:
+            chosen = min(known, key=lambda one: one.mid_s)
+            regrets.append(chosen.run_s / min(one.run_s for one in some) - 1)
+    if regrets:
+        yield f"pairs over 10 % apart: {right} right, {wrong} wrong, {refused} refused"
+        yield f"regret of choosing by it: mean {sum(regrets) / len(regrets):.1%}"
+        yield from (f"wrong: {pair}" for pair in told)
+
+
+def main(arguments: Any = None) -> None:
+    """Print a line for each program, and what all of them say."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", type=Path, nargs="+")
+    parser.add_argument("-P", "--ranks", type=int, default=2)
+    parser.add_argument("--launches", type=int, default=5)
+    given = parser.parse_intermixed_args(arguments)
+    files = [file for one in given.files for file in (sorted(one.rglob("*.py")) or [one])]
+    rows = []
+    for file in files:
+        one = row(file, given.ranks, given.launches)
+        rows.append(one)
+        print(one.line(), flush=True)
+    for line in (*summary(rows), *ranked(rows)):
+        print(line)
+
+
+if __name__ == "__main__":
+    main()
