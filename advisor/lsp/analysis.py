@@ -9,7 +9,7 @@ from enum import StrEnum
 from advisor import engine
 from advisor.edits import apply_edits, split_lines
 from advisor.engine import Options, RankKernel
-from advisor.finding import Applicability, Finding, Remark
+from advisor.finding import ONE_PROCESS, Applicability, Finding, Remark
 from advisor.report.rows import headline
 from advisor.source import Edit, ParseProblem, SourceProblem, Span
 
@@ -21,6 +21,7 @@ class Purpose(StrEnum):
 
     REWRITE = "rewrite"
     IGNORE = "ignore"
+    MEASURE = "measure"
 
 
 QUICK_FIX = "quickfix"
@@ -49,8 +50,10 @@ class Offer:
     finding: Finding
 
 
-def offers(findings: Iterable[Finding], only: Sequence[str] | None) -> Iterator[Offer]:
-    """Yield the actions on findings, rewrites before suppressions.
+def offers(
+    findings: Iterable[Finding], only: Sequence[str] | None, here: Callable[[str], bool]
+) -> Iterator[Offer]:
+    """Yield the actions on findings: rewrites, a measurement of each kernel, suppressions.
 
     A safe rewrite is a quick fix. An unsafe one is a refactoring, which nobody applies without
     looking; an editor that asks for refactorings only gets the safe ones as such too.
@@ -60,6 +63,8 @@ def offers(findings: Iterable[Finding], only: Sequence[str] | None) -> Iterator[
     findings : iterable of Finding
     only : sequence of str or None
         The kinds that the editor asks for, each with those below it; None for all.
+    here : callable
+        Whether a machine may be the one that this runs on.
     """
     chosen = tuple(findings)
     quick, refactoring = _asked(QUICK_FIX, only), _asked(REWRITE, only)
@@ -73,6 +78,13 @@ def offers(findings: Iterable[Finding], only: Sequence[str] | None) -> Iterator[
             title = f"{headline(finding)} (unsafe: results may differ)"
             yield Offer(Purpose.REWRITE, title, REWRITE, False, finding)
     if quick:
+        kernels: dict[str, Finding] = {}
+        for finding in chosen:
+            if finding.priced_as.startswith(ONE_PROCESS) and here(finding.evidence.machine):
+                kernels.setdefault(finding.kernel, finding)
+        for name, finding in kernels.items():
+            title = f"Measure {name} and its rewrites on this machine"
+            yield Offer(Purpose.MEASURE, title, QUICK_FIX, False, finding)
         for finding in chosen:
             title = f"Ignore {finding.code} ({finding.name}) here"
             yield Offer(Purpose.IGNORE, title, QUICK_FIX, False, finding)

@@ -12,11 +12,14 @@ from lsprotocol import types
 from advisor.edits import newline_of
 from advisor.finding import Applicability, Finding, Prediction, Remark
 from advisor.lsp.analyses import Answer
-from advisor.lsp.analysis import Offer
+from advisor.lsp.analysis import Offer, Purpose
 from advisor.lsp.document import Change, Document, Position
 from advisor.report.rows import MAYBE_SLOWER, headline, is_gain, when
 from advisor.report.style import Column, column_for, duration, ratio
 from advisor.source import Edit, SourceProblem, Span
+
+MEASURE = "advise.measure"
+"""The command that times a kernel."""
 
 # Inlay hints: what a line costs, behind its end.
 
@@ -260,8 +263,11 @@ def overlapping(
 def code_action(
     document: Document, offer: Offer, pages: Mapping[str, str], preferable: bool
 ) -> types.CodeAction:
-    """Return an offer as an action whose edit is still to be resolved."""
+    """Return an offer as an action: a command, or an edit that is still to be resolved."""
     finding = offer.finding
+    if offer.purpose is Purpose.MEASURE:
+        command = types.Command(offer.title, MEASURE, arguments=[document.uri, finding.kernel])
+        return types.CodeAction(title=offer.title, kind=offer.kind, command=command)
     return types.CodeAction(
         title=offer.title,
         kind=offer.kind,

@@ -26,6 +26,7 @@ from pygls.uris import to_fs_path
 
 from advisor.config.find import FILE_NAME
 from advisor.engine import Options
+from advisor.files import read_source
 from advisor.finding import Finding
 from advisor.frontend.syntax.prefilter import forget
 from advisor.lsp.abilities import (
@@ -48,6 +49,7 @@ from advisor.lsp.analysis import (
     with_details,
 )
 from advisor.lsp.convert import (
+    MEASURE,
     asked_finding,
     changes_of,
     code_action,
@@ -72,6 +74,7 @@ from advisor.lsp.settings import (
     size,
 )
 from advisor.source import Edit
+from costdb.launch.space import command
 
 _SETTINGS_TIMEOUT_S = 3.0
 # Importing the front end and the rules takes a second; better before the first file is open.
@@ -130,13 +133,14 @@ class AdviseServer(LanguageServer):
         ):
             # the library marks what it registers, which a method does not allow
             self.feature(method, options)(partial(cast(Callable[..., Any], handler)))
-        for command, run in (
+        for name, run in (
             ("advise.setMachine", self._set_machine),
             ("advise.setSize", self._set_size),
             ("advise.recheck", self._recheck),
             ("advise.machines", self._machines),
+            (MEASURE, self._measure),
         ):
-            self.command(command)(partial(cast(Callable[..., Any], run)))
+            self.command(name)(partial(cast(Callable[..., Any], run)))
 
     # -- start and end
 
@@ -298,13 +302,15 @@ class AdviseServer(LanguageServer):
         if not answer.current:
             return []
         findings = overlapping(file.document, answer.findings, params.range)
-        offered = offers(findings, params.context.only)
+        offered = offers(findings, params.context.only, _may_be_here)
         actions = [
             code_action(file.document, offer, self._pages(), self.abilities.prefers)
             for offer in offered
         ]
         if not self.abilities.resolves_edits:
-            actions = [await self._resolve(action) for action in actions]
+            actions = [
+                action if action.command else await self._resolve(action) for action in actions
+            ]
         return actions
 
     async def _resolve(self, action: types.CodeAction) -> types.CodeAction:
@@ -431,6 +437,33 @@ class AdviseServer(LanguageServer):
         self._restart()
         return self._state()
 
+    async def _measure(self, *arguments: Any) -> dict[str, Any]:
+        """Time a kernel of a saved file with its rewrites; findings then say what that showed."""
+        uri, name = (*arguments, None, None)[:2]
+        file = self.analyses.files.get(str(uri))
+        if file is None or not isinstance(name, str):
+            raise JsonRpcInvalidParams("expected the URI of an open file and the name of a kernel")
+        document = file.document
+        try:
+            saved = read_source(file.path).text
+        except OSError:
+            saved = None
+        if saved != document.text:
+            raise JsonRpcInvalidParams("the file has changes that are not saved")
+        sizes = self.chosen.over(self.settings).sizes
+        given = [part for size, value in sizes.items() for part in ("-D", f"{size}={value}")]
+        process = await asyncio.create_subprocess_exec(
+            *command("advisor.cli.app", "measure", file.path, "--kernel", name, *given),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        told, complaints = await process.communicate()
+        if process.returncode:
+            said = complaints.decode("utf-8", "replace").strip().splitlines()
+            raise JsonRpcInvalidParams(said[-1] if said else "nothing was measured")
+        return {**self._recheck(), "measured": told.decode("utf-8", "replace")}
+
     def _machines(self, *arguments: Any) -> list[dict[str, str]]:
         """Return the machines that can be chosen."""
         from costdb.machines import load_machine, machine_names
@@ -459,6 +492,15 @@ async def _reply(asked: Any, what: str) -> Any:
     except (JsonRpcException, TimeoutError) as error:
         _log.warning("%s: %s", what, error or "no reply")
         return None
+
+
+def _may_be_here(machine: str) -> bool:
+    from costdb.machines import MachineError, load_machine
+
+    try:
+        return load_machine(machine).may_be_here
+    except MachineError:
+        return False
 
 
 def _warm_up() -> None:

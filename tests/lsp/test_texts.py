@@ -10,7 +10,7 @@ from lsp_session import KERNEL
 
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
-from advisor.finding import Applicability, Finding
+from advisor.finding import ONE_PROCESS, Applicability, Finding
 from advisor.lsp.abilities import write_pages
 from advisor.lsp.analysis import (
     KINDS,
@@ -142,8 +142,12 @@ def test_hints_name_the_time_and_its_largest_part(finding: Finding) -> None:
     assert "%" not in hints([timeless], 1, 100)[0].label
 
 
+def elsewhere(machine: str) -> bool:
+    return False
+
+
 def offered(finding: Finding, only: list[str] | None) -> list[tuple[str, str]]:
-    return [(str(offer.purpose), offer.kind) for offer in offers([finding], only)]
+    return [(str(offer.purpose), offer.kind) for offer in offers([finding], only, elsewhere)]
 
 
 def test_which_actions_are_offered(finding: Finding) -> None:
@@ -159,14 +163,18 @@ def test_which_actions_are_offered(finding: Finding) -> None:
     unsafe = replace(finding, fix=replace(finding.fix, applicability=Applicability.UNSAFE))
     assert offered(unsafe, None) == [("rewrite", rewrite), ignore]
     assert offered(unsafe, [quick]) == [ignore]
-    (title, *_) = (offer.title for offer in offers([unsafe], None))
+    (title, *_) = (offer.title for offer in offers([unsafe], None, elsewhere))
     assert title == f"{headline(finding)} (unsafe: results may differ)"
     display = replace(finding, fix=replace(finding.fix, applicability=Applicability.DISPLAY))
     assert offered(display, None) == [ignore]
     assert offered(replace(finding, fix=None), None) == [ignore]
-    preferred = [offer.preferred for offer in offers([finding], None)]
+    preferred = [offer.preferred for offer in offers([finding], None, elsewhere)]
     assert preferred == [True, False]
-    assert {offer.purpose for offer in offers([finding], None)} == set(Purpose)
+    assert set(offered(finding, None)) == {("rewrite", quick), ignore}
+    one_process = replace(finding, priced_as=f"{ONE_PROCESS} here")
+    purposes = [one.purpose for one in offers([one_process] * 2, None, lambda machine: True)]
+    assert purposes.count(Purpose.MEASURE) == 1
+    assert Purpose.MEASURE not in [one.purpose for one in offers([one_process], None, elsewhere)]
 
 
 SILENCED = {
