@@ -167,7 +167,9 @@ class _Bill:
 
     def total(self, domains: tuple[Domain, ...]) -> Priced | Missing:
         if self.absent:
-            return lacking(self.machine, ", ".join(dict.fromkeys(self.absent)))
+            known = self.machine.section(SECTION)
+            what = ", ".join(dict.fromkeys(self.absent)) if known else "prices of pickles"
+            return lacking(self.machine, what)
         total = sum((term.microseconds for term in self.terms), ZERO)
         return Priced(total, tuple(self.terms), self.coefficients, domains)
 

@@ -84,9 +84,10 @@ class WholeProgram:
                 text = lines[line - 1].strip()
                 unknown[NotUnderstood(self.program.path, line, text, gap.reason)] = None
                 without |= {f.name for f in self.program.functions if f.whole.contains(gap.span)}
-        analysed = tuple(f.name for f in self.program.functions if f.name not in without)
-        fine = tuple(name for name in analysed if name not in told)
-        left = tuple(f.name for f in self.program.functions if f.name in without)
+        known = [f.name for f in self.program.functions if f.name not in without]
+        analysed = tuple(map(self._shown, known))
+        fine = tuple(self._shown(name) for name in known if name not in told)
+        left = tuple(self._shown(f.name) for f in self.program.functions if f.name in without)
         return Coverage(analysed, fine, tuple(unknown), (), tuple(unpriced), left)
 
     @property
@@ -97,8 +98,12 @@ class WholeProgram:
         steps = [visit.step for visit in walk(function.body, into_calls=True)]
         loops = sum(isinstance(s, Loop) and s.kind is LoopKind.THREADS for s in steps)
         if loops and not any(isinstance(step, Communicate) for step in steps):
-            return f"{loops} parallel {'loop' if loops == 1 else 'loops'} in {function.name}"
-        return function.name
+            name = self._shown(function.name)
+            return f"{loops} parallel {'loop' if loops == 1 else 'loops'} in {name}"
+        return self._shown(function.name)
+
+    def _shown(self, name: str) -> str:
+        return self.program.path if name == MODULE else name
 
     def _entry_names(self) -> tuple[str, ...]:
         functions = self.program.functions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from os.path import commonpath
+from shlex import quote
 
 from advisor.edits import split_lines
 from advisor.finding import Finding, Remark, Verdict
@@ -214,7 +215,7 @@ def _closing(report: Report, style: Style) -> list[str]:
     lines += wrapped(f"{last}{_together(findings)}", style, "", "  ")
     first = next((one for one in findings if is_file_name(one.path)), None)
     if first is not None:
-        path = one_line(first.path)
+        path = quote(one_line(first.path))
         explain = f"More: advise explain {path}:{first.span.start_line}"
         verify = f"Time it here: advise verify {path}"
         fits = display_width(explain) + display_width(verify) + 3 <= style.width

@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from advisor.finding import (
     OBSERVED,
@@ -75,15 +76,20 @@ def _not_analysed(report: Report) -> Iterator[str]:
         path = one_line(path)
         yield (
             f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, as the"
-            f" sizes of {its} arrays are not known. They are remembered by: advise run {path}"
+            f" sizes of {its} arrays are not known. They are remembered by: advise run"
+            f" {quote(path)}"
         )
     if len(unsized) > _SHOWN:
         yield f"and {_counted(len(unsized) - _SHOWN, 'file')} more with arrays of unknown sizes"
     for used in coverage.unsupported:
         yield f"{one_line(used)}, which is not supported ({_SUPPORTED}): not analysed"
     if coverage.unpriced:
-        why = _some([one_line(text) for text in coverage.unpriced])
-        yield f"{why}. Choose another machine, or: advise calibrate"
+        reasons: dict[str, list[str]] = {}
+        for text in coverage.unpriced:
+            whose, comma, why = one_line(text).partition(", ")
+            reasons.setdefault(f"{comma}{why}", []).append(whose)
+        each = [f"{_some(whose)}{why}" for why, whose in reasons.items()]
+        yield f"{'; '.join(each)}. Choose another machine, or: advise calibrate"
 
 
 def _told(part: NotUnderstood) -> str:
