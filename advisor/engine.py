@@ -366,7 +366,7 @@ def tell(ranked: Ranked, source: str, options: Options) -> FileResult:
         remarks,
         not ranked.later,
         ranked.names,
-        replace(ranked.coverage, unsupported=unsupported(source)),
+        replace(ranked.coverage, unsupported=unsupported(ranked.path, source)),
     )
 
 

@@ -27,16 +27,16 @@ def may_use_arrays(data: bytes) -> bool:
     return _ANY.search(data) is not None
 
 
-def unsupported(source: str) -> tuple[str, ...]:
-    """Return the array libraries that a file imports and that are not supported."""
-    return tuple(dict.fromkeys(_IMPORTED.findall(source)))
+def unsupported(path: str, source: str) -> tuple[str, ...]:
+    """Return which array libraries a file uses that are not supported: ``a.py uses cupy``."""
+    return tuple(f"{path} uses {name}" for name in dict.fromkeys(_IMPORTED.findall(source)))
 
 
 def coverage_of(path: str, source: str) -> Coverage:
     """Return what is not analysed of a file that has neither marks nor messages nor threads."""
     if path.endswith(".ipynb"):
         return _whole(path, "a notebook, which is not read")
-    libraries = unsupported(source)
+    libraries = unsupported(path, source)
     if not libraries and _NUMPY.search(source) is None:
         return NOTHING_SEEN if _is_python(path, source) else _whole(path, "no Python file")
     try:
@@ -49,7 +49,7 @@ def coverage_of(path: str, source: str) -> Coverage:
         for node in tree.body
         if _NUMPY.search(source) is not None and _uses_arrays(node, _numpy_names(tree))
     )
-    return Coverage(not_understood=found, unsupported=tuple(f"{path} uses {n}" for n in libraries))
+    return Coverage(not_understood=found, unsupported=libraries)
 
 
 def _whole(path: str, reason: str) -> Coverage:

@@ -81,15 +81,21 @@ def _not_analysed(report: Report) -> Iterator[str]:
         )
     if len(unsized) > _SHOWN:
         yield f"and {_counted(len(unsized) - _SHOWN, 'file')} more with arrays of unknown sizes"
-    for used in coverage.unsupported:
-        yield f"{one_line(used)}, which is not supported ({_SUPPORTED}): not analysed"
+    for used, whose in _by_end(coverage.unsupported, " uses ").items():
+        use = used if len(whose) == 1 else used.replace(" uses ", " use ")
+        yield f"{_some(whose)}{use}, which is not supported ({_SUPPORTED}): not analysed"
     if coverage.unpriced:
-        reasons: dict[str, list[str]] = {}
-        for text in coverage.unpriced:
-            whose, comma, why = one_line(text).partition(", ")
-            reasons.setdefault(f"{comma}{why}", []).append(whose)
-        each = [f"{_some(whose)}{why}" for why, whose in reasons.items()]
+        each = [f"{_some(all_)}{why}" for why, all_ in _by_end(coverage.unpriced, ", ").items()]
         yield f"{'; '.join(each)}. Choose another machine, or: advise calibrate"
+
+
+def _by_end(texts: Sequence[str], between: str) -> dict[str, list[str]]:
+    """Return what stands before `between`, by what stands from there on."""
+    found: dict[str, list[str]] = {}
+    for text in texts:
+        whose, _, end = one_line(text).partition(between)
+        found.setdefault(f"{between}{end}" if end else "", []).append(whose)
+    return found
 
 
 def _told(part: NotUnderstood) -> str:
