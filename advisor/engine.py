@@ -176,9 +176,13 @@ def check_source(
 
     with deep_nesting_refused(path):
         kernels = read_kernels(path, source, seen_functions(path, source, options))
-        of_kernels = rank_kernels(path, kernels, options, rank or rank_kernel)
-        of_program = rank_program_in(path, source, options)
-        return tell(of_kernels.and_also(of_program), source, options)
+        ranked = rank_kernels(path, kernels, options, rank or rank_kernel)
+        ranked = ranked.and_also(rank_program_in(path, source, options))
+        if not needs_reading(source, path):
+            seen = {one.function.partition(".")[0] for one in options.observed}
+            unseen = coverage_of(path, source, seen)
+            ranked = replace(ranked, coverage=ranked.coverage.and_also(unseen))
+        return tell(ranked, source, options)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Container
 
 from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood
 
@@ -14,11 +15,13 @@ LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "pad
 """Array libraries that no model here describes."""
 
 SIZES = "the sizes of its NumPy arrays are not known"
+OUTSIDE = "statements outside of functions are not analysed"
 
 _IMPORTED = re.compile(
     rf"^[ \t]*(?:import|from)[ \t]+(?:[\w., \t]+,[ \t]*)?({'|'.join(LIBRARIES)})\b", re.MULTILINE
 )
 _NUMPY = re.compile(r"^[ \t]*(?:import|from)[ \t]+numpy\b", re.MULTILINE)
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _ANY = re.compile(rb"\b(?:numpy|" + "|".join(LIBRARIES).encode() + rb")\b")
 
 
@@ -32,8 +35,11 @@ def unsupported(path: str, source: str) -> tuple[str, ...]:
     return tuple(f"{path} uses {name}" for name in dict.fromkeys(_IMPORTED.findall(source)))
 
 
-def coverage_of(path: str, source: str) -> Coverage:
-    """Return what is not analysed of a file that has neither marks nor messages nor threads."""
+def coverage_of(path: str, source: str, seen: Container[str] = ()) -> Coverage:
+    """Return what is not analysed of a file that has neither marks nor messages nor threads.
+
+    Of its functions those are that runs have `seen`.
+    """
     if path.endswith(".ipynb"):
         return _whole(path, "a notebook, which is not read")
     libraries = unsupported(path, source)
@@ -43,11 +49,18 @@ def coverage_of(path: str, source: str) -> Coverage:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return _whole(path, "it does not parse as Python")
-    lines = source.splitlines()
+    if _NUMPY.search(source) is None:
+        return Coverage(unsupported=libraries)
+    lines, names = source.splitlines(), _numpy_names(tree)
     found = tuple(
-        NotUnderstood(path, node.lineno, lines[node.lineno - 1].strip(), SIZES)
+        NotUnderstood(
+            path,
+            node.lineno,
+            lines[node.lineno - 1].strip(),
+            SIZES if isinstance(node, _DEFINITIONS) else OUTSIDE,
+        )
         for node in tree.body
-        if _NUMPY.search(source) is not None and _uses_arrays(node, _numpy_names(tree))
+        if getattr(node, "name", None) not in seen and _uses_arrays(node, names)
     )
     return Coverage(not_understood=found, unsupported=libraries)
 

@@ -128,12 +128,13 @@ def _open_python(
         raise system_error(error, path) from error
     runs = Observations(complain)
     with deep_nesting_refused(path):
-        if may_hold_kernels(source):
+        observed = runs.of_file(path)
+        if observed or may_hold_kernels(source):
             from advisor.frontend.kernels import read_kernels
 
-            kernels = {kernel.name for kernel in read_kernels(path, source)}
+            kernels = {kernel.name for kernel in read_kernels(path, source, observed)}
             if kernels and (name is None or name in kernels):
-                found = load_kernel(path, name, runs.of_file(path))
+                found = load_kernel(path, name, observed)
                 return Opened(kernel_subject(path, found, machine), machine)
         loaded = load_function(path, source, name, runs.messages_of_file(path))
     if loaded is None:

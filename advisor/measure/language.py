@@ -354,8 +354,8 @@ class _Writer:
                 return [self.definition(node, self.name(name))]
             case ast.Global(names=names):
                 return [ast.Global([self.name(name) for name in names])]
-            case ast.Expr(value=ast.Call(func=ast.Name(id="print"))):
-                return []
+            case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=args)):
+                return self.printed(args)
             case ast.Assign() | ast.Expr() if self.known.given.is_setting_up(node):
                 return []
             case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit" | "Abort"))):
@@ -410,6 +410,16 @@ class _Writer:
                 return self.inner(body)
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is not sampled")
+
+    def printed(self, nodes: Iterable[ast.expr]) -> list[ast.stmt]:
+        """Return what is computed to be printed; printing itself is left out."""
+        values = (
+            part.value if isinstance(part, ast.FormattedValue) else part
+            for node in nodes
+            for part in (node.values if isinstance(node, ast.JoinedStr) else [node])
+        )
+        computed = [one for one in values if any(isinstance(p, ast.Call) for p in ast.walk(one))]
+        return [ast.Expr(self.expression(one)) for one in computed]
 
     def _is_given(self, name: str, node: ast.stmt) -> bool:
         return name in self.sizes and node in self.known.statements

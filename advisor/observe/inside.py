@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
 import runpy
 import sys
 import traceback
@@ -89,7 +90,8 @@ def main(arguments: list[str]) -> int:
     The records of the ranks meet on rank 0, before MPI is finalized; the others write null.
     """
     output, how, program, *given = arguments
-    counted, sent = messages.Calls(), messages.Messages()
+    folder = str(Path.cwd() if how == MODULE else Path(program).resolve().parent)
+    counted, sent = messages.Calls(os.path.realpath(folder)), messages.Messages()
     written: list[bool] = []
 
     def gather() -> None:
@@ -104,15 +106,15 @@ def main(arguments: list[str]) -> int:
             Path(output).write_text(text, "utf-8")
 
     take_over()
-    messages.install_calls(counted)
-    give_way(str(Path.cwd() if how == MODULE else Path(program).resolve().parent))
+    give_way(folder)
     after_import(
         {
             "numba": _observe_numba,
             "mpi4py.MPI": lambda mpi: _observe_messages(mpi, sent, gather),
         }
     )
-    code = _run(program, given, how == MODULE)
+    with counted.watching():
+        code = _run(program, given, how == MODULE)
     # a rank that failed comes here as well, or the others would wait for it
     gather()
     return code

@@ -8,17 +8,17 @@ communicator of a module that was just imported is replaced by one of a class th
 
 from __future__ import annotations
 
+import inspect
+import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from types import FunctionType
+from types import CodeType, FrameType
 from typing import Any
 
-import advisor
-import advisor.annotations as inert
-from advisor.compiler.record import PLAIN, guarded
+from advisor.compiler.record import guarded, is_of_interest
 from advisor.observed import Layout, Seen, SeenArray, SeenNumber
 
 # Arguments of a call as facts, without importing NumPy.
@@ -299,54 +299,103 @@ def _making(name: str, base: type, classes: dict[type, type]) -> Any:
     return method
 
 
-# Calls of functions that ``@kernel`` marks, with the sizes of their arguments.
+# Calls of the program's own functions, with the sizes of their arguments.
 
 MOST_SHAPES = 1000
 """Different sets of arguments that are kept of one program."""
+MOST_CALLS = 10_000
+"""After so many calls of a function nothing new is expected of it: they are only counted."""
+_FOREIGN = -1
+_OTHERWISE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 @dataclass(slots=True)
 class Calls:
-    """Counts calls by function and by the types and sizes of arguments."""
+    """Counts calls by function and by the types and sizes of arguments.
 
+    Attributes
+    ----------
+    folder : str
+        Where the program's own files are.
+    """
+
+    folder: str
     _seen: dict[tuple[str, Seen], int] = field(default_factory=dict)
+    _calls: dict[CodeType, int] = field(default_factory=dict)
+    _last: dict[CodeType, tuple[str, Seen]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def watch(self, function: Any) -> Any:
-        """Return a function that does the same and is counted; other callables as they are."""
-        if not isinstance(function, FunctionType):
-            return function  # compiled ones are seen by their compiler
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look at the calls of functions in this process within the block."""
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is None:
+            threading.setprofile(self._profiled)
+            sys.setprofile(self._profiled)
+            try:
+                yield
+            finally:
+                sys.setprofile(None)
+                threading.setprofile(None)
+            return
+        began, disable = monitoring.events.PY_START, monitoring.DISABLE
 
-        @wraps(function)
-        def watched(*args: Any, **named: Any) -> Any:
-            with guarded("looking at the arguments of a kernel"):
-                self.note(function, args, named)
-            return function(*args, **named)
+        def started(code: CodeType, offset: int) -> object:
+            return None if self._entered(sys._getframe(1)) else disable
 
-        setattr(watched, PLAIN, function)
-        return watched
+        monitoring.use_tool_id(monitoring.PROFILER_ID, "advise")
+        monitoring.register_callback(monitoring.PROFILER_ID, began, started)
+        monitoring.set_events(monitoring.PROFILER_ID, began)
+        try:
+            yield
+        finally:
+            monitoring.free_tool_id(monitoring.PROFILER_ID)
 
-    def note(self, function: FunctionType, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-        """Count one call."""
-        code = function.__code__
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        given = {**dict(zip(names, args, strict=False)), **named}
-        for name, value in zip(
-            reversed(names[: code.co_argcount]), _defaults(function), strict=False
-        ):
-            given.setdefault(name, value)
-        facts = [seen_argument(name, given[name]) for name in names if name in given]
-        seen = Seen(
-            function=function.__qualname__,
-            line=code.co_firstlineno,
-            source="call",
-            arrays=tuple(fact for fact in facts if isinstance(fact, SeenArray)),
-            numbers=tuple(fact for fact in facts if isinstance(fact, SeenNumber)),
+    def _profiled(self, frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            self._entered(frame)
+
+    def _entered(self, frame: FrameType) -> bool:
+        """Count a call; return whether its function is one of the program's."""
+        code = frame.f_code
+        calls = self._calls.get(code)
+        if calls is None:
+            calls = 0 if self._is_own(code) else _FOREIGN
+        if calls == _FOREIGN:
+            self._calls[code] = calls
+            return False
+        self._calls[code] = calls + 1
+        with guarded("looking at the arguments of a function"):
+            if calls < MOST_CALLS:
+                self._note(code, frame.f_locals)
+            elif code in self._last:
+                self._seen[self._last[code]] += 1
+        return True
+
+    def _is_own(self, code: CodeType) -> bool:
+        file = code.co_filename
+        return (
+            code.co_argcount + code.co_kwonlyargcount > 0
+            and not code.co_name.startswith("<")
+            and not code.co_flags & _OTHERWISE
+            and file.endswith(".py")
+            and is_of_interest(file)
+            and os.path.realpath(file).startswith(os.path.join(self.folder, ""))  # noqa: PTH118
         )
+
+    def _note(self, code: CodeType, given: Mapping[str, Any]) -> None:
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        facts = [seen_argument(name, given[name]) for name in names if name in given]
+        arrays = tuple(fact for fact in facts if isinstance(fact, SeenArray))
+        if not arrays:
+            return
+        numbers = tuple(fact for fact in facts if isinstance(fact, SeenNumber))
+        seen = Seen(code.co_qualname, code.co_firstlineno, "call", arrays, numbers)
         key = code.co_filename, seen
         with self._lock:
             if key in self._seen or len(self._seen) < MOST_SHAPES:
                 self._seen[key] = self._seen.get(key, 0) + 1
+                self._last[code] = key
 
     def gathered(self) -> tuple[tuple[str, Seen], ...]:
         """Return what was called, with its files and how often."""
@@ -354,22 +403,3 @@ class Calls:
             return tuple(
                 (file, replace(seen, calls=count)) for (file, seen), count in self._seen.items()
             )
-
-
-def _defaults(function: FunctionType) -> tuple[Any, ...]:
-    return tuple(reversed(function.__defaults__ or ()))
-
-
-def install_calls(calls: Calls) -> None:
-    """Let ``advisor.kernel`` mark functions that are counted, in this process from here on."""
-    plain = inert.kernel
-
-    @wraps(plain)
-    def kernel(function: Callable[..., object] | None = None, /, **sizes: int) -> Any:
-        if function is not None:
-            return calls.watch(plain(function))
-        mark = plain(**sizes)
-        return lambda marked: calls.watch(mark(marked))
-
-    for module in (advisor, inert):
-        setattr(module, "kernel", kernel)  # noqa: B010

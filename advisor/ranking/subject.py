@@ -39,7 +39,7 @@ def load_kernel(
     path : str
     name : str or None
     observed : sequence of Seen
-        What runs showed of it. Functions that are no kernels without that are none with it.
+        What runs showed of it: functions that were seen are kernels, whatever the file says.
     given : mapping of str to number
         Sizes that arrays are made of which the file passes to functions that numba compiles.
 
@@ -54,9 +54,11 @@ def load_kernel(
     """
     with deep_nesting_refused(path):
         source = read_source(path).text
-        kernels = read_kernels(path, source)
-        if observed and kernels:
-            kernels = read_kernels(path, source, _heaviest(observed, kernels))
+        kernels = read_kernels(path, source, heaviest(observed))
+        if name is None and len(kernels) > 1:
+            # of several those are meant that the file calls kernels, if it does
+            marked = {one.name for one in read_kernels(path, source)}
+            kernels = tuple(one for one in kernels if one.name in marked) or kernels
         if not kernels or (name is not None and name not in {one.name for one in kernels}):
             kernels = _with_compiled(path, source, kernels, given)
     names = tuple(kernel.name for kernel in kernels)
@@ -64,7 +66,7 @@ def load_kernel(
         why = (
             "mark a function with @kernel, or say in comments what arrays it is passed"
             if may_call_compiled(source)
-            else "mark a function with @kernel"
+            else "mark a function with @kernel, or let advise run see the program run"
         )
         raise SubjectError(f"{path}: there is no kernel: {why}")
     if name is None and len(kernels) > 1:
@@ -90,14 +92,12 @@ def _with_compiled(
     return (*kernels, *(kernel for kernel in compiled if kernel.name not in known))
 
 
-def _heaviest(observed: Sequence[Seen], kernels: Sequence[Kernel]) -> tuple[Seen, ...]:
-    """Return of each kernel the kind of call that weighed most."""
+def heaviest(observed: Sequence[Seen]) -> tuple[Seen, ...]:
+    """Return of each function the kind of call that weighed most."""
     found: dict[str, Seen] = {}
-    names = {kernel.name for kernel in kernels}
     for seen in by_signature(observed):
-        name = seen.function.rpartition(".")[2]
-        if name in names and (name not in found or seen.weight > found[name].weight):
-            found[name] = seen
+        if seen.function not in found or seen.weight > found[seen.function].weight:
+            found[seen.function] = seen
     return tuple(found.values())
 
 

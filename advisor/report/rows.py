@@ -20,7 +20,7 @@ from advisor.finding import (
 )
 from advisor.report.model import Report
 from advisor.report.style import change, duration, one_line, percent, ratio, shortened
-from advisor.unread import SIZES
+from advisor.unread import OUTSIDE, SIZES
 
 # What was analysed and what was not, as every format ends.
 
@@ -67,7 +67,7 @@ def not_analysed(part: NotUnderstood) -> str:
 
 def _not_analysed(report: Report) -> Iterator[str]:
     coverage = report.coverage
-    parts = [part for part in coverage.not_understood if part.reason != SIZES]
+    parts = [part for part in coverage.not_understood if part.reason not in (SIZES, OUTSIDE)]
     if parts:
         yield f"not understood: {_some([_told(part) for part in parts])}"
     unsized = Counter(part.path for part in coverage.not_understood if part.reason == SIZES)
@@ -81,6 +81,15 @@ def _not_analysed(report: Report) -> Iterator[str]:
         )
     if len(unsized) > _SHOWN:
         yield f"and {_counted(len(unsized) - _SHOWN, 'file')} more with arrays of unknown sizes"
+    outside = dict.fromkeys(p.path for p in coverage.not_understood if p.reason == OUTSIDE)
+    if outside:
+        (first, *others), more = outside, ""
+        if others:
+            more = f" and of {_counted(len(others), 'file')} more"
+        yield (
+            f"{one_line(first)}{more}: statements outside of functions use NumPy arrays; not"
+            f" analysed. They are timed by: advise measure {quote(one_line(first))}"
+        )
     for used, whose in _by_end(coverage.unsupported, " uses ").items():
         use = used if len(whose) == 1 else used.replace(" uses ", " use ")
         yield f"{_some(whose)}{use}, which is not supported ({_SUPPORTED}): not analysed"

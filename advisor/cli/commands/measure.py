@@ -110,6 +110,7 @@ def _groups(
     files: Sequence[str], kernel: str | None, given: Mapping[str, int | float], ranks: int
 ) -> list[_Group]:
     """Return kernels, and files without any as a whole, with their rewrites."""
+    from advisor.frontend.syntax.prefilter import may_hold_kernels
     from advisor.measure.subjects import of_case, of_program, of_script
     from advisor.transform_registry import program_transforms
     from advisor.verify.ranks import program_case
@@ -119,7 +120,7 @@ def _groups(
     for path in files:
         text, cases = _read(path, kernel, given, machine)
         found += [(case, list(of_case(case))) for case in cases]
-        if cases or kernel is not None:
+        if (cases and may_hold_kernels(text)) or kernel is not None:
             continue
         program = program_case(path, text, given, ranks, machine, program_transforms())
         if program is None:
@@ -182,7 +183,9 @@ def _read(
     from advisor.cli.subjects import problems_in_one_line, settings_of
     from advisor.files import read_source
     from advisor.frontend.kernels import read_kernels
+    from advisor.observations import Observations
     from advisor.ranking.sizes import checked_sizes
+    from advisor.ranking.subject import heaviest
     from advisor.transform_registry import transforms
     from advisor.verify.running import case_of
     from costdb.expr import ExprError
@@ -194,7 +197,7 @@ def _read(
     except OSError as error:
         raise system_error(error, path) from error
     with problems_in_one_line():
-        for one in read_kernels(path, text):
+        for one in read_kernels(path, text, heaviest(Observations(complain).of_file(path))):
             if kernel not in (None, one.name):
                 continue
             sizes = checked_sizes(path, one, {**configured, **given}).values

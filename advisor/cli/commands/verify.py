@@ -160,12 +160,15 @@ def _cases(
     from advisor.cli.subjects import problems_in_one_line, settings_of
     from advisor.files import read_source
     from advisor.frontend.kernels import read_kernels
+    from advisor.observations import Observations
     from advisor.ranking.sizes import checked_sizes
+    from advisor.ranking.subject import heaviest
     from advisor.transform_registry import transforms
     from advisor.verify.running import case_of
     from costdb.expr import ExprError
 
     found: list[Case] = []
+    runs = Observations(complain)
     for path in paths:
         try:
             source = read_source(path).text
@@ -173,7 +176,7 @@ def _cases(
         except OSError as error:
             raise system_error(error, path) from error
         with problems_in_one_line():
-            for kernel in read_kernels(path, source):
+            for kernel in read_kernels(path, source, heaviest(runs.of_file(path))):
                 if name in (None, kernel.name):
                     bound = {**configured, **given}
                     sizes = checked_sizes(path, kernel, bound).values
