@@ -8,7 +8,10 @@ import pytest
 from advisor.frontend.syntax import walking
 
 ROOT = Path(__file__).parents[3]
-SOURCES = [*sorted((ROOT / "examples").rglob("*.py")), *sorted((ROOT / "advisor").rglob("*.py"))]
+SOURCES = [
+    *sorted((ROOT / "examples").rglob("*.py")),
+    *sorted((ROOT / "advisor" / "frontend" / "spmd").rglob("*.py")),
+]
 
 EVERYTHING = '''\
 """All kinds of statements and expressions."""

@@ -96,6 +96,78 @@ def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: She
     assert "Sendrecv" in text.splitlines()[exchanged["line"] - 1]
 
 
+PLAIN = """\
+import threading
+import numpy as np
+from helpers import scaled
+
+
+class Field:
+    def __init__(self, data):
+        self.data = data
+
+    def total(self, other):
+        return (self.data * other).sum()
+
+
+def columns(a, times=1):
+    out = np.zeros(a.shape[1])
+    for j in range(a.shape[1]):
+        out[j] = times * a[:, j].sum()
+    return out
+
+
+def number(n):
+    return n + 1
+
+
+def each(a):
+    yield from a
+
+
+def once(a):
+    return a[1:] + 1
+
+
+def unseen(a):
+    return a[1:] + 1
+
+
+if __name__ == "__main__":
+    x = np.ones((30, 40))
+    for _ in range(3):
+        columns(x[:, ::2], 2)
+    threading.Thread(target=columns, args=(x[:, ::2], 2)).start()
+    print(Field(x).total(x), number(3), once(x).size, sum(each(x[0])), scaled(x).shape, end=" ")
+    print((lambda b: b)(x).size)
+"""
+
+
+def test_functions_that_nobody_marked_are_seen(advise: Shell) -> None:
+    file = advise.write("plain.py", PLAIN)
+    advise.write("helpers.py", "def scaled(b, *, by=2.0):\n    return by * b\n")
+    assert "definitions use NumPy arrays; not analysed" in flat(advise(file).stdout)
+    done = advise("run", file)
+    assert done.stdout == "1200.0 4 1160 40.0 (30, 40) 1200\n"
+    seen = advise.observed("function").values()
+    assert {one["function"] for one in seen} == {
+        "columns", "Field.__init__", "Field.total", "once", "scaled",
+    }  # fmt: skip
+    sizes = {
+        tuple(one["arrays"][0][4]): one["calls"] for one in seen if one["function"] == "columns"
+    }
+    assert sizes == {(30, 20): 4}
+
+    document = json.loads(advise(file, "--output-format", "json").stdout)
+    assert document["coverage"]["analysed"] == ["once"]
+    told = flat(advise(file).stdout)
+    # its columns come with a stride that no declaration says
+    assert "`columns`: `a` came with strides" in told
+    # what no run saw stays named, and what is in no function
+    assert "plain.py: 1 definition uses NumPy arrays" in told
+    assert "statements outside of functions use NumPy arrays" in told
+
+
 ROWS = """\
 import sys
 import numpy as np
