@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Choice, Loop, ScalarBind, Statement, Store, Unrolled
-from advisor.ir.values import Elementwise, Read, Value, operands
+from advisor.ir.values import Elementwise, Value, operands
 
 
 def content_of(kernel: Kernel) -> Hashable:
@@ -52,6 +52,4 @@ def _spellings(value: Value) -> tuple[Hashable, ...]:
     match value:
         case Elementwise(spelled=spelled):
             own = (spelled,)
-        case Read(written=written):
-            own = (written,)
     return own + tuple(one for part in operands(value) for one in _spellings(part))

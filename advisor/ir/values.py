@@ -71,15 +71,10 @@ def length(part: Range | Strided) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A region of a named array.
-
-    Of its subscripts the first so many are `written`, all of them where it is None; what follows
-    is whole either way, so that reads that differ in this only are equal.
-    """
+    """A region of a named array."""
 
     array: str
     region: tuple[Subscript, ...]
-    written: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +173,6 @@ class Reduction:
     """A reduction along `axis`, or over the whole array where it is None.
 
     Products that are `fused` with it are never stored: ``a @ x``, of a matrix and a vector.
-    `steps` functions of Python come before the library's own code: one in ``np.sum(x)``, none in
-    ``x.sum()``.
     """
 
     operand: Value
@@ -187,7 +180,6 @@ class Reduction:
     operation: str
     dtype: str
     fused: bool = False
-    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Memory that a call touches: runs, lines, and how they lie."""
+"""Memory that a call touches: runs, lines, how they lie, and which level still holds them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from costdb.expr import ONE, ZERO, Expr, minimum, num
+from costdb.expr import ONE, ZERO, Expr, gcd, less, maximum, minimum, num
+from costdb.expr.functions import Min
 from costdb.expr.nodes import Num
 from costdb.work import ArrayCall, Region, Visit
 
@@ -63,15 +64,12 @@ def shape_of(region: Region, line_bytes: int) -> Shape:
         inner = _closest(dims)
         return Shape(Lie.APART, elements, elements * minimum(1, inner[1] / line), inner[1])
     run, rest = inner[0] * item, [d for d in dims if d is not inner]
-    runs, joined = ONE, True
+    runs, inside = ONE, inner
     gap: Expr | None = None
     # dimensions that go on where the one inside them ends make longer runs
-    while joined and rest:
-        following = next((d for d in rest if d[1] == run), None)
-        joined = following is not None
-        if following is not None:
-            run = run * following[0]
-            rest.remove(following)
+    while following := next((d for d in rest if _goes_on((d[1],), inside[0], (inside[1],))), None):
+        run, inside = run * following[0], following
+        rest.remove(following)
     for count, _ in rest:
         runs = runs * count
     if rest:
@@ -127,31 +125,11 @@ def inner_runs(call: ArrayCall) -> Expr:
     """
     runs, inside = ONE, None
     for count, pitches in _dimensions(call):
-        if inside is not None and not _go_on(pitches, inside):
+        if inside is not None and not _goes_on(pitches, *inside):
             runs = runs * count
             continue
-        inside = (count, pitches) if inside is None else (inside[0] * count, inside[1])
+        inside = count, pitches
     return runs
-
-
-def visits_in_rows(call: ArrayCall) -> tuple[Visit, ...]:
-    """Return what a call that is no single loop does not go through as one by itself.
-
-    That are rows with gaps between them, and what is read again for each row or in each.
-    """
-    if inner_runs(call) == ONE:
-        return ()
-    dimensions = list(_dimensions(call))
-    found = []
-    for number, visit in enumerate(call.visits):
-        inside = None
-        for count, pitches in dimensions:
-            own = [pitches[number]]
-            if inside is not None and not _go_on(own, inside):
-                found.append(visit)
-                break
-            inside = (count, own) if inside is None else (inside[0] * count, inside[1])
-    return tuple(found)
 
 
 def _dimensions(call: ArrayCall) -> Iterator[tuple[Expr, list[Expr]]]:
@@ -165,9 +143,17 @@ def _dimensions(call: ArrayCall) -> Iterator[tuple[Expr, list[Expr]]]:
             yield count, [pitches[dimension] for _, pitches in regions]
 
 
-def _go_on(pitches: Sequence[Expr], inside: tuple[Expr, Sequence[Expr]]) -> bool:
-    """Return whether a dimension goes on, everywhere, where the one inside it ends."""
-    return all(p == inside[0] * q for p, q in zip(pitches, inside[1], strict=True))
+def _goes_on(pitches: Sequence[Expr], count: Expr, inside: Sequence[Expr]) -> bool:
+    """Return whether a dimension goes on, everywhere, where the one inside it ends.
+
+    Rows of a region that shrinks, cut to what a rank has, go on for as long as they are whole: they
+    count as if they always did.
+    """
+    ends = (count, *count.args) if isinstance(count, Min) else (count,)
+    return all(
+        any(pitch == end * inner for end in ends)
+        for pitch, inner in zip(pitches, inside, strict=True)
+    )
 
 
 def _padded(region: Region, ranks: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
@@ -181,3 +167,70 @@ def distinct(call: ArrayCall) -> tuple[Visit, ...]:
     for visit in call.visits:
         found.setdefault((visit.array or str(id(visit)), visit.region), visit)
     return tuple(found.values())
+
+
+BEYOND = "beyond"
+_PITCHES_BYTES = 4096
+"""Lines so far apart share a set of the first level: what a pitch says of sets ends at the page."""
+_STEPS = ((2, 3), (1, 1), (4, 3))
+"""A level has lost a third of its data at two thirds of its size, two at its size, and all at four
+thirds: in steps, which closed forms of loops bear better than slopes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """The caches of a machine, nearest first.
+
+    Attributes
+    ----------
+    levels : tuple of int
+        Bytes that each holds, ascending.
+    line_bytes : int
+    """
+
+    levels: tuple[int, ...]
+    line_bytes: int
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of what lies beyond the first level, nearest first."""
+        return (*(f"b{level}" for level in self.levels[1:]), BEYOND)
+
+    def crowding(self, pitch: Expr) -> Expr:
+        """Return by how much larger lines at a pitch seem to a cache than they are.
+
+        Those at a pitch that shares a large power of two with a page fit few of its sets.
+        """
+        return maximum(1, gcd(pitch, _PITCHES_BYTES) / self.line_bytes)
+
+    def shares(self, distance: Expr) -> Iterator[tuple[str, Expr]]:
+        """Yield, for each level, the share of data that comes from there.
+
+        Parameters
+        ----------
+        distance : Expr
+            Bytes touched since the data was last used.
+        """
+        yield from self._differences([_lost_of(distance, level) for level in self.levels])
+
+    def shares_anywhere(self, table_bytes: Expr) -> Iterator[tuple[str, Expr]]:
+        """Yield, for each level, the share of references to random places of a table.
+
+        A level holds a part of the table, whichever it is.
+        """
+        lost = [1 - level / maximum(level, table_bytes) for level in self.levels]
+        yield from self._differences(lost)
+
+    def _differences(self, lost: Sequence[Expr]) -> Iterator[tuple[str, Expr]]:
+        for number, key in enumerate(self.keys):
+            here = lost[number] - (lost[number + 1] if number + 1 < len(lost) else ZERO)
+            if here != ZERO:
+                yield key, here
+
+
+def _lost_of(used: Expr, size: int) -> Expr:
+    """Return the share that a store of some size has lost when so much was used since."""
+    total = ZERO
+    for times, parts in _STEPS:
+        total = total + less(times * size, parts * used)
+    return total / len(_STEPS)

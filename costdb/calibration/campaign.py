@@ -42,10 +42,10 @@ from costdb.store.records import (
 )
 
 # What all sections together may take, starting processes included; fitting comes on top.
-TOTAL_SECONDS = {Effort.QUICK: 46.0, Effort.FULL: 420.0}
+TOTAL_SECONDS = {Effort.QUICK: 20.0, Effort.FULL: 140.0}
 LAUNCHES = {Effort.QUICK: 2, Effort.FULL: 3}
-# Array operations have thousands of points, the others some hundreds.
-SHARES = {Effort.QUICK: {"arrays": 3}, Effort.FULL: {"arrays": 4}}
+# Array operations have more points than the others.
+SHARES = {Effort.QUICK: {"arrays": 3, "loops": 2}, Effort.FULL: {"arrays": 4}}
 RESUMED_WITHIN = timedelta(hours=12)
 
 _MOST_RANKS = 8

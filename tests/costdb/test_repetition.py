@@ -15,7 +15,6 @@ from costdb.calibration.section import Point, Timing
 from costdb.estimate import Priced, Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import num, sym
-from costdb.interpretation import Interpretation
 from costdb.machines import load_machine
 from costdb.machines.documents import to_float
 from costdb.machines.machine import machine_of
@@ -23,7 +22,7 @@ from costdb.pricing import price_process
 from costdb.process.terms import Leaf, Sequential
 from costdb.quantity import Provenance, Quantity
 from costdb.repetition import ALONE, RANKS, SECTION, THREADS, repeats_of, with_repetition
-from costdb.work import Fixed, Message, Region
+from costdb.work import Fixed, Interpretation, Message, Region
 
 ends = st.floats(1.0, 3.0)
 

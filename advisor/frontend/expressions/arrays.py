@@ -176,9 +176,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
                 raise refused
             return Gather(whole_read(name, scope), place)
         read = scope.select(name, part)
-        few = len(kept) < len(extents) == len(read.region)
-        selected: Value = replace(read, written=len(kept)) if few else read
-        return _expanded(selected, node.slice)
+        return _expanded(read, node.slice)
     entry = entry_of(node, scope)
     if entry is not None:
         return value_of(entry, scope)

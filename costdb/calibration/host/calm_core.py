@@ -15,8 +15,6 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from costdb.arrays.heap import HEAP_BYTES
-
 # NumPy with its matrix products on one thread, as a rank among others has it.
 
 _NAMES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -43,6 +41,8 @@ def numpy_on_one_thread() -> Any:
 # told which of the two it means. On other C libraries nothing is set.
 
 _TRIM, _MAPPED_FROM, _MAPPED_AT_MOST = -1, -3, -4  # the C library's names for its settings
+_HEAP_BYTES = 216_000
+"""What the C library keeps of a heap without large arrays."""
 _HEADER_BYTES = 8192
 """What an object has around its elements, and the rest of its last page, are less."""
 
@@ -56,7 +56,7 @@ def keep_freed_memory() -> None:
 
 def keep_as_with(largest_bytes: int) -> None:
     """Tell the C library to keep what it does in a program whose largest array is so large."""
-    largest = max(HEAP_BYTES, largest_bytes) + _HEADER_BYTES
+    largest = max(_HEAP_BYTES, largest_bytes) + _HEADER_BYTES
     _set(_MAPPED_FROM, largest)
     _set(_TRIM, 2 * largest)
 

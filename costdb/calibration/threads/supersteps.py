@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from costdb.calibration.array_calls.arrays import cache_levels
+from costdb.calibration.array_calls.fit import cache_levels
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.threads.superstep_points import GOOD, plan_of, superstep_points

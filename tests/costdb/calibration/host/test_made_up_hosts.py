@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.calibration.array_calls.arrays import caches
+from costdb.calibration.array_calls.fit import caches
 from costdb.calibration.host.hardware import (
     Host,
     hardware_facts,
