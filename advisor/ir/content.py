@@ -50,6 +50,6 @@ def _spellings(value: Value) -> tuple[Hashable, ...]:
     """Return how a value is written, where that makes no difference but of time."""
     own: tuple[Hashable, ...] = ()
     match value:
-        case Elementwise(spelled=spelled):
-            own = (spelled,)
+        case Elementwise(called=called):
+            own = (called,)
     return own + tuple(one for part in operands(value) for one in _spellings(part))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import lru_cache
 
 from advisor.ir.steps import ceil_steps
@@ -106,28 +105,17 @@ class Copy:
     dtype: str
 
 
-class Spelling(StrEnum):
-    """How a program calls for an operation on numbers, which takes different times."""
-
-    OPERATOR = "operator"
-    BUILTIN = "builtin"
-    """A function of the language: ``min(x, y)``, ``abs(x)``."""
-    MATH = "math"
-    """A function of the language's mathematical library: ``math.sqrt(x)``."""
-    LIBRARY = "library"
-    """A function of the array library: ``np.minimum(x, y)``."""
-
-
 @dataclass(frozen=True, slots=True)
 class Elementwise:
     """One arithmetic operation an element, over operands of one shape or scalars.
 
-    Operations that differ only in how they are `spelled` have one result, so they are equal.
+    One that is `called`, as by ``np.minimum(x, y)`` and not by ``min(x, y)`` or an operator, takes
+    longer on single numbers; the result is the same, so they are equal.
     """
 
     operation: str
     operands: tuple[Value, ...]
-    spelled: Spelling = field(default=Spelling.OPERATOR, compare=False)
+    called: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

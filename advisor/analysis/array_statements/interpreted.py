@@ -19,7 +19,6 @@ from advisor.ir.values import (
     Elementwise,
     Gather,
     Read,
-    Spelling,
     Value,
 )
 from costdb.expr import Expr, num
@@ -98,17 +97,13 @@ class _Steps:
             case Copy(operand, _):
                 self._value(operand)
                 self.counts[_OPERATION] += 1
-            case Elementwise(operation, parts, spelled) if (
-                spelled is Spelling.OPERATOR and operation == "where"
-            ):
+            case Elementwise("where", parts, called=False):
                 self._value(parts[0])
                 self._longer(parts[1:])
-            case Elementwise(operation, parts, spelled):
+            case Elementwise(_, parts, called):
                 for part in parts:
-                    # a function of the language converts by itself
-                    bare = spelled is Spelling.MATH and isinstance(part, Copy)
-                    self._value(part.operand if bare and isinstance(part, Copy) else part)
-                self.counts[_CALL if spelled is Spelling.LIBRARY else _OPERATION] += 1
+                    self._value(part)
+                self.counts[_CALL if called else _OPERATION] += 1
             case _:
                 # what makes an array on the way is work of the library
                 pass

@@ -48,7 +48,6 @@ class Cache:
 
     level: int
     size_bytes: int
-    way_bytes: int = 0
     line_bytes: int = 0
 
 
@@ -122,14 +121,11 @@ def _model(processor: Path) -> str:
 
 def _data_caches(folder: Path) -> Iterator[Cache]:
     for index in sorted(folder.glob("index*")):
-        kind, level, size, sets, line = (
-            _text(index / name)
-            for name in ("type", "level", "size", "number_of_sets", "coherency_line_size")
+        kind, level, size, line = (
+            _text(index / name) for name in ("type", "level", "size", "coherency_line_size")
         )
         if kind in ("Data", "Unified") and level.isdecimal() and _bytes(size):
-            line_bytes = int(line) if line.isdecimal() else 0
-            way_bytes = int(sets) * line_bytes if sets.isdecimal() else 0
-            yield Cache(int(level), _bytes(size), way_bytes, line_bytes)
+            yield Cache(int(level), _bytes(size), int(line) if line.isdecimal() else 0)
 
 
 def _text(path: Path) -> str:

@@ -72,6 +72,8 @@ class Number:
         return self.value > float(_plain(other))
 
     def __float__(self) -> float:
+        # converted, and computed with
+        self.counts["operations"] += 1
         self.counts["operations"] += 1
         return float(self.value)
 
