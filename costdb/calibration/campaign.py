@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from costdb.calibration.host.hardware import Host
-from costdb.calibration.host.neighbours import Bystanders
+from costdb.calibration.host.hardware import Bystanders, Host
 from costdb.calibration.launch import launch
 from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile, record
 from costdb.calibration.section import (
@@ -34,7 +33,6 @@ from costdb.store.records import (
     alone,
     begin_launch,
     begin_run,
-    beside_in,
     finish_launch,
     finish_run,
     launches_of,
@@ -247,10 +245,7 @@ def _launch(
             number = begin_launch(connection, run, section.name, message["setting"])
             place = Launch(run.id, section.name, number, message["setting"], finished=False)
         elif "visits" in message and place is not None:
-            visits = [
-                (points[index], taken, beside_in(beside))
-                for index, taken, beside in message["visits"]
-            ]
+            visits = [(points[index], taken) for index, taken in message["visits"]]
             record(connection, run, place, visits)
             done += len(visits)
             elapsed = (time.monotonic() - began) / max(job.seconds, 1e-9)

@@ -75,8 +75,6 @@ def _calibrate(
         return
     if report is not None:
         write_result(page_of(made), report)
-    for said in made.sharing:
-        complain(said)
     for section in made.sections:
         for said in disturbances(section):
             complain(f"{section.name}: {said}")

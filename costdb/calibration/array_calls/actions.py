@@ -8,7 +8,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from costdb.calibration.array_calls.points import UFUNCS, number_of
-from costdb.calibration.host.calm_core import keep_freed_memory, numpy_on_one_thread
+from costdb.calibration.host.process import keep_freed_memory, numpy_on_one_thread
 from costdb.calibration.section import Action, Point
 
 if TYPE_CHECKING:

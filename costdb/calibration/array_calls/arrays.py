@@ -46,9 +46,7 @@ class ArraySection:
         loops = [timing for timing in timings if INTERPRETED in timing.point.features]
         large = [timing for timing in timings if "memory" in timing.point.features]
         calls = [timing for timing in timings if "operation" in timing.point.features]
-        # what computes for itself repeats best on a core of its own
-        idle = [timing.on_idle_cores() for timing in calls]
-        made = [(call_of(timing.point), timing) for timing in idle]
+        made = [(call_of(timing.point), timing) for timing in calls]
         rates, qualities = fit_classes(made, memory)
         elements = [
             int(t.point.features.get("rows", 1)) * int(t.point.features.get("columns", 1))
@@ -65,16 +63,8 @@ class ArraySection:
         if python:
             parts["python"] = python
         parts |= repetition(ALONE, [*calls, *loops])
-        notes = [
-            "Array operations: steady state of a process that has run a while, one BLAS thread.",
-        ]
-        chosen = sum(one is not timing for one, timing in zip(idle, calls, strict=True))
-        if chosen:
-            notes.append(
-                f"Array operations: the rates of {chosen} of {len(calls)} points are of samples "
-                "during which no other guest used the core."
-            )
-        return Fitted(parts, tuple(qualities), tuple(notes))
+        note = "Array operations: steady state of a process that has run a while, one BLAS thread."
+        return Fitted(parts, tuple(qualities), (note,))
 
 
 def _fault(by_memory: dict[str, Timing]) -> dict[str, Json]:

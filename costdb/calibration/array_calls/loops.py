@@ -13,8 +13,8 @@ from costdb.calibration.array_calls.fit import (
     fit_classes,
     quantity_of_ratios,
 )
-from costdb.calibration.host.calm_core import numpy_on_one_thread
 from costdb.calibration.host.hardware import Host
+from costdb.calibration.host.process import numpy_on_one_thread
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.elements import STEPS
 from costdb.expr import ONE, num
@@ -207,7 +207,7 @@ class LoopSection:
 
     def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit the innermost loop, as often as it is entered."""
-        runs = [_innermost(timing.on_idle_cores()) for timing in timings if timing.launches_us]
+        runs = [_innermost(timing) for timing in timings if timing.launches_us]
         if not runs:
             return Fitted({}, (), ("Compiled loops: none was measured in the time given.",))
         memory = caches(host)

@@ -35,9 +35,9 @@ class SuperstepSection:
 
         plan = plan_of(point)
         if point.features["family"] == GOOD:
-            return Action(Near(plan.reads, plan.writes), threads=len(plan.reads))
+            return Action(Near(plan.reads, plan.writes))
         far = Far(plan.reads, plan.writes, cache_levels(world.host)[-1])
-        return Action(far, before=far.move, threads=len(plan.reads))
+        return Action(far, before=far.move)
 
     def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit both families for each number of processors."""

@@ -18,8 +18,7 @@ import pytest
 
 from costdb.calibration import campaign
 from costdb.calibration.campaign import LAUNCHES, Request
-from costdb.calibration.host.hardware import Host
-from costdb.calibration.host.neighbours import Bystanders
+from costdb.calibration.host.hardware import Bystanders, Host
 from costdb.calibration.profile import disturbances, document_of, timings_of
 from costdb.calibration.section import SECTIONS, CalibrationError, Effort, check_names, find_section
 from costdb.calibration.worker import PACES, launched_ranks
@@ -35,7 +34,6 @@ from costdb.store.records import (
     Sample,
     add_samples,
     alone,
-    beside_samples,
     launches_of,
     newest_run_of,
     recorded,
@@ -299,7 +297,6 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
     with reading(store_path()) as connection:
         assert recorded(connection) == (place,)
         assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
-        assert beside_samples(connection, "m", "d") == ()
     with writing(store_path()) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert newest_run_of(connection, "m", "s") is None

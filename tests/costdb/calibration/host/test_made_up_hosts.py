@@ -29,16 +29,11 @@ ASKING = frozenset(
     + ("getloadavg", "uname", "processor", "cpuinfo")
 )
 PLACES = ("/sys/devices", "/proc/cpuinfo", "/proc/meminfo", "getconf", "lscpu")
-# who moves a process among its cores, or tells what a launch ran beside, must know them
 PRODUCT = {
     "costdb/calibration/host/hardware.py": "reads them, and which cores a process may use",
-    "costdb/calibration/host/calm_core.py": "moves a process among its cores",
-    "costdb/calibration/host/neighbours.py": "moves a thread; times of /proc/stat have a unit",
     "costdb/calibration/worker.py": "names the nodes of the ranks",
 }
 TESTS = {
-    "tests/costdb/calibration/host/test_calm_core.py": "moves among whatever cores there are",
-    "tests/costdb/calibration/host/test_calibration_neighbours.py": "is left where it was",
     "tests/costdb/calibration/host/test_allocator.py": "counts real pages by their real size",
     "tests/costdb/calibration/host/test_made_up_hosts.py": "holds this",
 }
