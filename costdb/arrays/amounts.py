@@ -14,7 +14,6 @@ from math import log2 as log2_of
 
 from costdb.arrays.memory import (
     Hierarchy,
-    Lie,
     Shape,
     distinct,
     fastest,
@@ -88,12 +87,11 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
     yield Amount((RUN,), _runs(call))
     shapes = [(visit, shape_of(visit.region, memory.line_bytes)) for visit in distinct(call)]
     walks = {visit: walk for visit, _ in shapes if (walk := _walked_across(call, visit))}
-    apart = any(shape.lie is Lie.APART or visit in walks for visit, shape in shapes)
+    apart = any(shape.apart_bytes is not None or visit in walks for visit, shape in shapes)
     in_rows = call.operation in _BY_ELEMENT and inner_runs(call) != ONE
     element = APART_ELEMENT if apart else ROWS_ELEMENT if in_rows else ELEMENT
     yield Amount((element,), call.elements * _work_each(call))
     own = sum((shape.lines for _, shape in shapes), ZERO) * memory.line_bytes
-    # operations that gather the elements of a walk have them once more
     walked = sum(((length for _, length in walks.values())), ZERO) * memory.line_bytes
     for visit, shape in shapes:
         if _is_table(call, visit):
@@ -113,8 +111,9 @@ def _along(
 ) -> Iterator[Amount]:
     """Yield the lines of memory that a call goes through in its order."""
     # packing goes through a factor of a product in the order in which it lies
-    apart = shape.lie is Lie.APART and call.operation is not ArrayOperation.MATMUL
-    name, crowding = (APART_LINE, memory.crowding(shape.pitch_bytes)) if apart else (LINE, ONE)
+    name, crowding = LINE, ONE
+    if shape.apart_bytes is not None and call.operation is not ArrayOperation.MATMUL:
+        name, crowding = APART_LINE, memory.crowding(shape.apart_bytes)
     far = own if visit.distance_bytes is None else maximum(own, visit.distance_bytes)
     # a region that moves by less than a line with a loop brings a new one once in a while
     new = ONE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from costdb.expr import ONE, ZERO, Expr, gcd, less, maximum, minimum, num
 from costdb.expr.functions import Min
@@ -12,38 +11,20 @@ from costdb.expr.nodes import Num
 from costdb.work import ArrayCall, Region, Visit
 
 
-class Lie(StrEnum):
-    """How the elements of a region follow one another in memory.
-
-    Dense ones fill their lines; apart, each may have a line of its own.
-    """
-
-    DENSE = "dense"
-    APART = "apart"
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A region without dimensions that change nothing.
+    """How a region lies in memory.
 
     Attributes
     ----------
-    lie : Lie
-    elements : Expr
-        Distinct ones.
     lines : Expr
         Cache lines touched, as expected for any alignment.
-    pitch_bytes : Expr
-        Between neighbours of the innermost dimension.
-    runs : Expr
-        Parts without gaps; 1 where elements lie apart.
+    apart_bytes : Expr or None
+        Between neighbours, where each may have a line of its own; None where they fill lines.
     """
 
-    lie: Lie
-    elements: Expr
     lines: Expr
-    pitch_bytes: Expr
-    runs: Expr = ONE
+    apart_bytes: Expr | None = None
 
 
 def shape_of(region: Region, line_bytes: int) -> Shape:
@@ -55,28 +36,24 @@ def shape_of(region: Region, line_bytes: int) -> Shape:
         if count != ONE and pitch != ZERO
     ]
     if not dims:
-        return Shape(Lie.DENSE, ONE, ONE, item)
+        return Shape(ONE)
     inner = next((d for d in reversed(dims) if d[1] == item), None)
-    elements = ONE
-    for count, _ in dims:
-        elements = elements * count
     if inner is None:
-        inner = _closest(dims)
-        return Shape(Lie.APART, elements, elements * minimum(1, inner[1] / line), inner[1])
+        lines, pitch = ONE, _closest(dims)[1]
+        for count, _ in dims:
+            lines = lines * count
+        return Shape(lines * minimum(1, pitch / line), pitch)
     run, rest = inner[0] * item, [d for d in dims if d is not inner]
-    runs, inside = ONE, inner
-    gap: Expr | None = None
     # dimensions that go on where the one inside them ends make longer runs
-    while following := next((d for d in rest if _goes_on((d[1],), inside[0], (inside[1],))), None):
-        run, inside = run * following[0], following
+    while following := next((d for d in rest if _goes_on((d[1],), inner[0], (inner[1],))), None):
+        run, inner = run * following[0], following
         rest.remove(following)
-    for count, _ in rest:
-        runs = runs * count
+    lines = run / line + (1 - item / line)
     if rest:
-        gap = _closest(rest)[1]
-    own = run / line + (1 - item / line)
-    lines = own if gap is None else minimum(own, gap / line)
-    return Shape(Lie.DENSE, elements, runs * lines, item, runs)
+        lines = minimum(lines, _closest(rest)[1] / line)
+    for count, _ in rest:
+        lines = lines * count
+    return Shape(lines)
 
 
 def _closest(dims: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
