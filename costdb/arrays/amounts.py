@@ -34,8 +34,11 @@ LINE, APART_LINE = "line_us", "apart_line_us"
 LINES = (LINE, APART_LINE)
 FAULT = "fault_us"
 """Not of a class: memory that the system has to give is as dear for every operation."""
-FRESH_BYTES = 32 * 2**20
-"""Larger results get their memory from the system each time: the C library's constant."""
+GIVEN_BACK = "given_back"
+"""Whether the memory of results that are neither small nor large comes anew each time, too."""
+SMALL_BYTES, FRESH_BYTES = 256 * 2**10, 32 * 2**20
+"""The C library keeps what smaller results take, and gives back what larger ones do: what lies
+between goes by what else is in the heap when it is freed."""
 PAGE_BYTES = 4096
 RESIDUALS = RESIDUAL, f"apart_{RESIDUAL}"
 """What a fit leaves unexplained: where elements lie apart it is harder to know."""
@@ -103,7 +106,9 @@ def amounts(call: ArrayCall, memory: Hierarchy) -> Iterator[Amount]:
             yield from _along(call, visit, shape, own, memory)
     if call.fresh and call.result is not None:
         size = shape_of(call.result.region, memory.line_bytes).lines * memory.line_bytes
-        yield Amount((FAULT,), size / PAGE_BYTES * less(FRESH_BYTES, size))
+        large, some = less(FRESH_BYTES, size), less(SMALL_BYTES, size)
+        yield Amount((FAULT,), size / PAGE_BYTES * large)
+        yield Amount((FAULT, GIVEN_BACK), size / PAGE_BYTES * (some - large))
 
 
 def _along(
@@ -191,9 +196,27 @@ def _work_each(call: ArrayCall) -> Expr:
     match call.operation:
         case ArrayOperation.MATMUL:
             return length
+        case ArrayOperation.FFT if isinstance(length, Num):
+            return num(_passes(max(2, int(length.value))))
         case ArrayOperation.FFT | ArrayOperation.SORT:
             if isinstance(length, Num):
                 return num(log2_of(max(2, length.value)))
             return log2(maximum(2, length))
         case _:
             return ONE
+
+
+def _passes(length: int) -> float:
+    """Return what a transform does for each element: for powers of two, their logarithm.
+
+    A pass for each prime factor combines as many elements as the factor. A length with a large one
+    is a convolution instead (Bluestein's algorithm): three transforms of twice the length.
+    """
+    convolved, combined, rest, factor = 6 * (log2_of(length) + 1), 0, length, 2
+    while rest > 1 and combined / 2 < convolved:
+        while rest % factor == 0:
+            rest //= factor
+            combined += factor
+        # no factor is left below the root of what is
+        factor = factor + 1 if factor * factor <= rest else max(rest, 2)
+    return min(combined / 2, convolved)

@@ -11,6 +11,7 @@ from costdb.arrays.amounts import (
     APART_ELEMENT,
     ELEMENT,
     FAULT,
+    GIVEN_BACK,
     LINES,
     RESIDUALS,
     ROWS_ELEMENT,
@@ -26,7 +27,7 @@ from costdb.expr import Expr, conditional, less, num, sym
 from costdb.expr.nodes import ZERO, Num, add
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, lacking
-from costdb.quantity import Quantity
+from costdb.quantity import Provenance, Quantity
 from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
 
 # What lines cost more when several ranks of a node compute at the same time.
@@ -74,6 +75,10 @@ def slowed(line: Quantity, factor: Quantity) -> Quantity:
 
 
 MODEL = "arrays"
+_GIVEN_BACK = Quantity(
+    0.5, 0.0, 1.0, "1", Provenance.DERIVED,
+    "how much of the memory that results take is given back when it is freed, and comes anew",
+)  # fmt: skip
 
 
 def price_calls(
@@ -181,12 +186,16 @@ class _Pricing:
         return _Charge(label, total, self.coefficients)
 
     def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
-        if amount.place == (FAULT,):
+        if amount.place[0] == FAULT:
             stated = self.machine.quantity(SECTION, FAULT)
-            if stated is None:
+            if stated is None or amount.amount == ZERO:
                 return num(0)
             self.coefficients[f"{SECTION}.fault"] = stated
-            return sym(f"{SECTION}.fault")
+            fault = sym(f"{SECTION}.fault")
+            if amount.place == (FAULT,):
+                return fault
+            self.coefficients[f"{SECTION}.{GIVEN_BACK}"] = _GIVEN_BACK
+            return fault * sym(f"{SECTION}.{GIVEN_BACK}")
         found = self._note(rates, key, dtype, amount.place)
         if found is None and amount.place in ((APART_ELEMENT,), (ROWS_ELEMENT,)):
             found = self._note(rates, key, dtype, (ELEMENT,))

@@ -31,6 +31,8 @@ _ROUNDS = 8
 _NEAR_ERROR = 0.05
 """Relative errors below it count by their squares, larger ones by their size."""
 _QUANTILES = (0.05, 0.95)
+_FEW, _UNSURE = 6, (0.5, 2.0)
+"""So few points may agree by chance: these ends count with theirs."""
 _UNITS = {
     "call_us": "us",
     "run_us": "us",
@@ -115,6 +117,7 @@ def _fitted(
     else:
         # of points that differ in nothing that ends a range, the fit itself says what it misses
         tested, predicted = list(range(len(times))), matrix @ found
+    few = len(tested) < _FEW
     ratios: dict[str, list[float]] = {}
     for number, us in zip(tested, predicted.tolist(), strict=True):
         if us > 0:
@@ -129,7 +132,7 @@ def _fitted(
             inner = held
         inner[place[-1]] = measured(value, _UNITS.get(place[0], "us/line"))
     for kind, seen in ratios.items():
-        document[kind] = quantity_of_ratios(1.0, "1", seen)
+        document[kind] = quantity_of_ratios(1.0, "1", [*seen, *_UNSURE] if few else seen)
     return document, qualities
 
 
@@ -137,7 +140,7 @@ def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
     row: dict[Place, float] = {}
     for amount in amounts(call, memory):
         # processes that measure keep the memory they free
-        if amount.place != (FAULT,):
+        if amount.place[0] != FAULT:
             row[amount.place] = row.get(amount.place, 0.0) + float(evaluate(amount.amount, {}))
     return row
 

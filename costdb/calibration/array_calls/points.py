@@ -22,6 +22,8 @@ _BLOCKS = (
     (3, 400), (50, 100), (30, 1000), (300, 512), (20, 20_000), (900, 900), (2000, 64), (64, 2000),
     (500, 1500), (2048, 256), (997, 1009), (1500, 1400),
 )  # fmt: skip
+_ROWS = (1, 1000), (1, 16_384), (1, 20_011), (1, 400_000), (1, 421_937), (1, 1_048_576)
+"""Single rows, some as long as a prime number."""
 _SQUARES = (
     (3, 7), (12, 40), (64, 64), (100, 90), (300, 256), (512, 512), (700, 640), (1024, 1024),
     (128, 2000), (2000, 500), (2000, 1900),
@@ -116,6 +118,9 @@ def _shapes(operation: str) -> Iterator[dict[str, Feature]]:
         for axis in (1, 0):
             for rows, columns in _SQUARES if operation in ("roll", "pad") else _BLOCKS:
                 yield {"rows": rows, "columns": columns, "axis": axis}
+        if operation in ("fft", "sort"):
+            for rows, columns in _ROWS:
+                yield {"rows": rows, "columns": columns, "axis": 1}
         if operation in ("scan", "reduce"):
             for elements in _SIZES:
                 yield {"rows": 1, "columns": elements, "axis": 1}

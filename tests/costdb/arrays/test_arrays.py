@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import log2, prod
 from random import Random
 
 import numpy as np
@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from costdb.arrays.amounts import FAULT, FRESH_BYTES, PAGE_BYTES, _walked_across, amounts, rate_key
+from costdb.arrays.amounts import (
+    FAULT,
+    FRESH_BYTES,
+    GIVEN_BACK,
+    PAGE_BYTES,
+    SMALL_BYTES,
+    _passes,
+    _walked_across,
+    amounts,
+    rate_key,
+)
 from costdb.arrays.memory import Hierarchy, inner_runs, shape_of
 from costdb.calibration.array_calls.arrays import SECTION
 from costdb.calibration.array_calls.fit import cache_levels, caches, fit_classes
@@ -205,11 +215,44 @@ def test_random_places_of_larger_tables_are_farther(table: int, more: int) -> No
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_large_result_of_its_own_gets_its_pages_from_the_system(fresh: bool) -> None:
-    for count in (FRESH_BYTES // 16, FRESH_BYTES // 4):
-        made = Visit(dense(count))
-        call = ArrayCall(ArrayOperation.FILL, "float64", num(count), made, (), fresh)
-        pages = 8 * count / PAGE_BYTES * (fresh and 8 * count > FRESH_BYTES)
-        assert summed(call).get((FAULT,), 0.0) == pytest.approx(pages, rel=1e-3)
+    for size in (SMALL_BYTES // 2, SMALL_BYTES * 2, FRESH_BYTES // 2, FRESH_BYTES * 2):
+        made = Visit(dense(size // 8))
+        call = ArrayCall(ArrayOperation.FILL, "float64", num(size // 8), made, (), fresh)
+        pages, found = fresh * size / PAGE_BYTES, summed(call)
+        large, small = size > FRESH_BYTES, size < SMALL_BYTES
+        assert found.get((FAULT,), 0.0) == pytest.approx(pages * large, rel=1e-3)
+        maybe = found.get((FAULT, GIVEN_BACK), 0.0)
+        assert maybe == pytest.approx(pages * (not large and not small), rel=1e-3)
+
+
+def test_what_may_come_anew_is_in_the_interval() -> None:
+    def priced(size: int) -> tuple[float, float, float]:
+        made = Visit(dense(size // 8))
+        call = ArrayCall(ArrayOperation.FILL, "float64", num(size // 8), made, (), fresh=True)
+        price = price_work(Statement((), num(0), calls=(call,)), machine(fill={"call_us": 3.0}))
+        assert isinstance(price, Priced)
+        found = evaluate_price(price, {})
+        return tuple(1e6 * end for end in (found.low, found.mid, found.high))
+
+    assert priced(4096) == pytest.approx((3, 3, 3))
+    pages_us = 0.125 * 512
+    some = priced(512 * 4096)
+    assert some == pytest.approx((3, 3 + pages_us / 2, 3 + pages_us), rel=1e-3)
+    large = 3 + 0.125 * 16_384
+    assert priced(16_384 * 4096) == pytest.approx((large, large, large), rel=1e-3)
+
+
+@given(st.integers(2, 5000), st.integers(2, 5000))
+def test_transforms_take_passes_for_their_factors_and_no_more_than_a_convolution(
+    one: int, other: int
+) -> None:
+    both = _passes(one * other)
+    assert 0 < both <= 6 * (log2(one * other) + 1)
+    # factors' passes follow one another
+    assert both == pytest.approx(
+        min(_passes(one) + _passes(other), 6 * (log2(one * other) + 1))
+    ) or max(_passes(one) / (log2(one) + 1), _passes(other) / (log2(other) + 1)) == pytest.approx(6)
+    assert _passes(2**10) == 10
 
 
 def stored(order: str, counts: tuple[int, ...]) -> tuple[NDArray[np.float64], Visit]:
