@@ -16,7 +16,7 @@ from costdb.machines import Machine
 from costdb.omission import Omission
 from costdb.pgas.model import price_remote_group
 from costdb.quantity import Quantity
-from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup, Then
+from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup
 
 SECTION, KEY = "python", "element_us"
 STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us", "call_us")
@@ -40,7 +40,6 @@ def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Mi
             work.store,
             work.mixed,
             work.label,
-            then=Then.INTERPRETED,
         )
         return price_remote_group(group, machine)
     bill = Bill(machine)

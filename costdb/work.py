@@ -351,14 +351,6 @@ class Pattern(StrEnum):
     LOCAL = "local"
 
 
-class Then(StrEnum):
-    """What a program does when an operation on another's memory has returned."""
-
-    ANYTHING = "anything"
-    INTERPRETED = "interpreted"
-    LIBRARY = "library"
-
-
 @dataclass(frozen=True, slots=True)
 class RemoteGroup:
     """A group of references to shared data in a partitioned global address space. PGAS model.
@@ -378,9 +370,6 @@ class RemoteGroup:
     calls : Expr
         One-sided operations that bring the words, where a program calls them itself: a ``Get`` of
         a row is one call of as many words. 0 where references are single, or a compiler's.
-    then : Then
-        What comes after each of them: statements that the interpreter does by itself, calls of an
-        array library, or one cannot say.
     """
 
     count: Expr
@@ -390,7 +379,6 @@ class RemoteGroup:
     mixed: bool = False
     label: str = "remote references"
     calls: Expr = ZERO
-    then: Then = Then.ANYTHING
 
 
 @dataclass(frozen=True, slots=True)
