@@ -134,3 +134,14 @@ def test_a_comparison_owns_what_repeats_badly() -> None:
     one = Priced(num(2) * sym("m.x"), (), {"m.x": time}, (), (factor(1.2),))
     found = compare(one, one, {})
     assert (found.low, found.mid, found.high) == pytest.approx((1 / 1.2, 1.0, 1.2))
+
+
+def test_of_a_single_launch_its_visits_tell() -> None:
+    from costdb.calibration.fitting import repetition_of
+    from costdb.calibration.section import Point, Timing
+
+    point = Point("wait", {})
+    alone = repetition_of([Timing(point, (((1.0, 1.0), (1.5,)),))])
+    apart = repetition_of([Timing(point, (((1.0,),), ((1.5,),)))])
+    assert isinstance(alone, dict) and alone == apart and alone["high"] == 1.5
+    assert repetition_of([Timing(point, (((1.0,),),))]) is None
