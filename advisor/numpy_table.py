@@ -221,14 +221,10 @@ class Reducing:
     result : {"same", "sum", "mean", "spread", "truth", "place"}
         Its type: that of the elements; no integer narrower than the platform's; no integer at
         all; nor a complex number; a boolean; or an index.
-    steps : int
-        Functions of Python within the method. ``x.sum()`` is the library's own, a mean looks at
-        element types and divides, a variance does so between its sums: a microsecond each.
     """
 
     operation: str
     result: Accumulated
-    steps: int = 0
 
 
 REDUCTIONS: Final = {
@@ -236,15 +232,15 @@ REDUCTIONS: Final = {
     "prod": Reducing("multiply", "sum"),
     "max": Reducing("maximum", "same"),
     "min": Reducing("minimum", "same"),
-    "mean": Reducing("add", "mean", 1),
+    "mean": Reducing("add", "mean"),
     "any": Reducing("logical_or", "truth"),
     "all": Reducing("logical_and", "truth"),
     "argmax": Reducing("argmax", "place"),
     "argmin": Reducing("argmin", "place"),
     "count_nonzero": Reducing("add", "place"),
     "ptp": Reducing("subtract", "same"),
-    "var": Reducing("var", "spread", 3),
-    "std": Reducing("std", "spread", 3),
+    "var": Reducing("var", "spread"),
+    "std": Reducing("std", "spread"),
     "linalg.norm": Reducing("norm", "spread"),
     # they pass over the elements more often than once, which no model covers
     "median": Reducing("unpriced", "mean"),

@@ -165,25 +165,6 @@ def _efforts(runs: Sequence[Run]) -> Iterator[Figure]:
         ("others kept busy in the worst section of `advise validate`", map(_busiest, runs)),
     ):
         yield Figure(name, list(busy), lambda cores: f"{cores:.1f} cores")
-    for name, shared in (
-        ("meanwhile", map(_shared_calibrating, runs)),
-        ("during `advise verify`", map(_shared_verifying, runs)),
-        ("in the section of `advise validate` with most", map(_most_shared, runs)),
-    ):
-        yield Figure(f"cores shared with other guests {name}", list(shared), _percent)
-
-
-def _shared_calibrating(run: Run) -> float | None:
-    return None if run.calibrated is None else run.calibrated.get("cores_shared")
-
-
-def _shared_verifying(run: Run) -> float | None:
-    return None if run.verified is None else run.verified.get("cores_shared")
-
-
-def _most_shared(run: Run) -> float | None:
-    kept = [section.get("cores_shared") for section in _measuring(run)]
-    return max((share for share in kept if share is not None), default=None)
 
 
 def _busiest_launch(run: Run) -> float | None:

@@ -132,7 +132,6 @@ def run_in(folder: Path) -> Run:
         calibrated = {
             **calibrated,
             "others_busy_cores": busiest_launch(folder / STORE),
-            "cores_shared": shared_while_calibrated(folder / STORE),
         }
     sections = {
         section["name"]: section
@@ -151,18 +150,6 @@ def busiest_launch(store: Path) -> float | None:
         rows = connection.execute("SELECT setting FROM launches WHERE finished").fetchall()
     kept = [json.loads(setting).get("others_busy_cores") for (setting,) in rows]
     return max((cores for cores in kept if cores is not None), default=None)
-
-
-def shared_while_calibrated(store: Path) -> float | None:
-    """Return for which part of the time a core was shared with another guest of the host."""
-    if not store.exists():
-        return None
-    with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)) as connection:
-        rows = connection.execute("SELECT document FROM profiles WHERE name = 'here'").fetchall()
-    for (document,) in rows:
-        stated = json.loads(document)["hardware"].get("cores_shared")
-        return None if stated is None else float(stated["value"])
-    return None
 
 
 def _read(file: Path) -> Any:

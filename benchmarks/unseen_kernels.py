@@ -30,13 +30,13 @@ from advisor.transform_registry import transforms
 from advisor.verify.running import ORIGINAL, Case, Effort, Measured, case_of, measure
 from advisor.verify.verdict import Verdict, in_words
 from benchmarks.drawn_kernels import drawn
-from costdb.calibration.host.neighbours import Bystanders, NeighbourWatch
+from costdb.calibration.host.hardware import Bystanders
 from costdb.machines import Machine, load_machine
 
 _EFFORT = Effort(launches=2, repetitions=15, seconds=0.3)
 _MOST_VARIANTS = 3
 _COLUMNS = (
-    "kernel", "rule", "inside", "ratio", "measured", "predicted", "low", "high", "pages", "mostly",
+    "kernel", "rule", "inside", "ratio", "measured", "predicted", "low", "high", "mostly",
 )  # fmt: skip
 
 
@@ -78,20 +78,18 @@ def _cases(seed: int, numbers: Iterable[int], machine: Machine) -> Iterator[tupl
 def _measured(seed: int, count: int, machine: Machine) -> dict[str, Any]:
     others = Bystanders()
     kernels: dict[str, list[dict[str, Any]]] = {}
-    with NeighbourWatch(machine) as neighbours:
-        for number, case in _cases(seed, range(count), machine):
-            print(f"{number + 1} of {count}: {len(case.variants)} variants", file=sys.stderr)
-            if case.variants[0].predicted is not None:
-                found = measure(case, _EFFORT)
-                kernels[str(number)] = [
-                    {"rule": variant.code, "title": variant.title, **asdict(measured)}
-                    for variant, measured in zip(case.variants, found, strict=True)
-                ]
+    for number, case in _cases(seed, range(count), machine):
+        print(f"{number + 1} of {count}: {len(case.variants)} variants", file=sys.stderr)
+        if case.variants[0].predicted is not None:
+            found = measure(case, _EFFORT)
+            kernels[str(number)] = [
+                {"rule": variant.code, "title": variant.title, **asdict(measured)}
+                for variant, measured in zip(case.variants, found, strict=True)
+            ]
     return {
         "seed": seed,
         "count": count,
         "others_busy_cores": others.busy_cores(),
-        "cores_shared": neighbours.cores_shared,
         "kernels": kernels,
     }
 
@@ -124,8 +122,6 @@ def _print(kept: Mapping[str, Any], groups: Sequence[Sequence[Verdict]], *, sour
     print(f"kernels drawn: {kept['count']}, with seed {kept['seed']}; priced {len(groups)}")
     busy = kept["others_busy_cores"]
     print("others kept busy", "unknown" if busy is None else f"{busy:.1f} cores")
-    shared = kept.get("cores_shared")
-    print("cores were shared with other guests", "?" if shared is None else f"{shared:.0%}")
     for one in every if sources else ():
         if not one.inside and one.variant.title == ORIGINAL:
             print(f"\n# {one.ratio:.2f} predicted over measured\n{one.variant.source}")
@@ -142,7 +138,6 @@ def _row(one: Verdict) -> tuple[str, ...]:
         duration(one.measured.seconds),
         duration(predicted.mid),
         *(f"{end / predicted.mid:.2f}" for end in (predicted.low, predicted.high)),
-        f"{one.measured.pages:.0f}",
         *(f"{label} {share:.0%}" for label, share in _most(one)),
     )
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import ceil, conditional, less_equal, log2, num, sym
-from costdb.heap_work import FreshMemory
 from costdb.machines import Machine
 from costdb.omission import Omission
 from costdb.work import Barrier, Collective, CollectiveKind, Fixed, Region, Unknown
@@ -50,12 +49,3 @@ def price_fixed(work: Fixed, machine: Machine) -> Priced | Missing:
 def price_unknown(work: Unknown, machine: Machine) -> Priced | Missing:
     """Price what nobody can price: nothing, and it is told as omitted."""
     return Priced(num(0), omitted=(Omission(work.line, work.text, work.reason),))
-
-
-def price_fresh_memory(work: FreshMemory, machine: Machine) -> Priced | Missing:
-    """Price memory that the system gives: nothing where the profile has no array operations."""
-    if not machine.section("arrays"):
-        return Priced(num(0))
-    from costdb.arrays.fresh import price_fresh
-
-    return price_fresh(work, machine)

@@ -11,23 +11,17 @@ from collections.abc import Mapping
 
 from costdb.estimate import Missing, Priced, Term
 from costdb.expr import ONE, num, sym
-from costdb.interpretation import Interpretation, Step
 from costdb.lines.coefficients import Bill
 from costdb.machines import Machine
 from costdb.omission import Omission
 from costdb.pgas.model import price_remote_group
 from costdb.quantity import Quantity
-from costdb.work import Region, RemoteElements, RemoteGroup, Then
+from costdb.work import Interpretation, Region, RemoteElements, RemoteGroup
 
 SECTION, KEY = "python", "element_us"
-STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us")
-VECTOR_STEPS = {"vector_getitem_us": "getitem_us", "vector_setitem_us": "setitem_us"}
-"""Of arrays with one dimension, and what stands in where they were not measured."""
-_ALIKE = frozenset({
-    Step.NUMBER_ARITH, Step.MIXED_ARITH, Step.COMPARE, Step.UNARY, Step.EXTREME, Step.MATH,
-    Step.FUNCTION, Step.BINARY_FUNCTION,
-})  # fmt: skip
-"""Steps for which arithmetic stands in where they were not measured; others count as nothing."""
+STEPS = ("iteration_us", "getitem_us", "setitem_us", "arith_us", "call_us")
+"""An iteration of a loop, an element fetched and stored, an operator, and a call of the array
+library for one number."""
 
 
 def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Missing:
@@ -46,7 +40,6 @@ def price_remote_elements(work: RemoteElements, machine: Machine) -> Priced | Mi
             work.store,
             work.mixed,
             work.label,
-            then=Then.INTERPRETED,
         )
         return price_remote_group(group, machine)
     bill = Bill(machine)
@@ -62,10 +55,10 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
     Profiles of machines that the literature measured with compiled programs state none.
     """
     stated = {key: machine.quantity(SECTION, key) for key in STEPS}
-    if None not in stated.values():
-        own = {key: machine.quantity(SECTION, key) for key in VECTOR_STEPS}
-        known = {k: q for k, q in (stated | own).items() if q is not None}
-        return _by_steps(work, machine, known)
+    known = {key: quantity for key, quantity in stated.items() if quantity is not None}
+    if len(known) == len(STEPS):
+        in_each = int(work.loop), work.loads, work.stores, work.operations, work.calls
+        return _by_steps(work, dict(zip(STEPS, in_each, strict=True)), known)
     each = machine.quantity(SECTION, KEY)
     if each is None and machine.section("arrays"):
         # measured with an interpreter, but not what that takes by itself
@@ -78,29 +71,12 @@ def price_interpretation(work: Interpretation, machine: Machine) -> Priced | Mis
     return Priced(time_us, (Term(work.label, SECTION, time_us),), {symbol: each})
 
 
-def _by_steps(work: Interpretation, machine: Machine, stated: Mapping[str, Quantity]) -> Priced:
+def _by_steps(
+    work: Interpretation, counts: Mapping[str, int], stated: Mapping[str, Quantity]
+) -> Priced:
     """Price what an interpreter does in each iteration: the loop, elements, arithmetic."""
-    in_each = int(work.loop), work.loads, work.stores, work.operations
-    counts = dict(zip(STEPS, in_each, strict=True))
-    vectors = work.vector_loads, work.vector_stores
-    for (key, other), count in zip(VECTOR_STEPS.items(), vectors, strict=True):
-        used_for = key if key in stated else other
-        counts[used_for] = counts.get(used_for, 0) + count
-    known = dict(stated)
-    for step, count in work.others:
-        key, own = f"{step}_us", machine.quantity(SECTION, f"{step}_us")
-        if own is not None:
-            known[key] = own
-        elif step in _ALIKE:
-            key = "arith_us"
-        else:
-            continue
-        counts[key] = counts.get(key, 0) + count
-    each, used = num(0), dict[str, Quantity]()
-    for key, count in counts.items():
-        if count:
-            symbol = f"{SECTION}.{key.removesuffix('_us')}"
-            each = each + count * sym(symbol)
-            used[symbol] = known[key]
+    symbols = {key: f"{SECTION}.{key.removesuffix('_us')}" for key, n in counts.items() if n}
+    each = sum((counts[key] * sym(symbol) for key, symbol in symbols.items()), num(0))
     time_us = work.iterations * each
+    used = {symbol: stated[key] for key, symbol in symbols.items()}
     return Priced(time_us, (Term(work.label, SECTION, time_us),), used)

@@ -34,8 +34,6 @@ from costdb.expr import (
 from costdb.expr.functions import Sum
 from costdb.expr.nodes import Add, Mul, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
-from costdb.heap_work import FreshMemory
-from costdb.interpretation import Interpretation
 from costdb.machines import Machine
 from costdb.omission import Omission
 from costdb.process.terms import (
@@ -54,6 +52,7 @@ from costdb.work import (
     Barrier,
     Collective,
     Fixed,
+    Interpretation,
     Message,
     PickledCollective,
     PickledMessage,
@@ -249,7 +248,6 @@ _MODELS: dict[type, tuple[str, str]] = {
     RemoteElements: ("costdb.elements", "price_remote_elements"),
     Interpretation: ("costdb.elements", "price_interpretation"),
     Barrier: ("costdb.common", "price_barrier"),
-    FreshMemory: ("costdb.common", "price_fresh_memory"),
     Fixed: ("costdb.common", "price_fixed"),
     Unknown: ("costdb.common", "price_unknown"),
 }

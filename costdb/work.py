@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from costdb.expr import ZERO, Expr
-from costdb.heap_work import FreshMemory
-from costdb.interpretation import Interpretation
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,10 +214,6 @@ class ArrayOperation(StrEnum):
     LOOP = "loop"
 
 
-BY_MASKS = "choices by masks, by their pattern"
-"""What choices are called whose time hangs on data: whether masks can be foreseen."""
-
-
 @dataclass(frozen=True, slots=True)
 class Visit:
     """Memory that one call of an array library reads or writes.
@@ -245,29 +239,6 @@ class Visit:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """A subscript that shows part of an array, as it is written.
-
-    Attributes
-    ----------
-    indices, slices : int
-        How many of either: ``a[i]`` has one index, ``a[i, :]`` a slice, too.
-    bounds : int
-        How many ends of slices are written: ``a[1:]`` has one.
-    stored : bool
-        Whether a statement stores there, by a call that makes the view itself.
-    kept : bool
-        Whether what is stored lies there already, as after ``a[i] += b``.
-    """
-
-    indices: int = 0
-    slices: int = 0
-    bounds: int = 0
-    stored: bool = False
-    kept: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ArrayCall:
     """One call of an array library, as an interpreter makes it. Array model.
 
@@ -284,19 +255,10 @@ class ArrayCall:
         What it loads, scalars left out.
     fresh : bool
         Whether the result is an array that the call makes.
-    reuses : bool
-        Whether a large result may take the place of an operand that nobody else has.
     axis_from_last : int or None
         Along which axis it runs, counted from the last one (0); None: all, or none.
     length : Expr or None
         Elements along that axis; the inner extent of a matrix product; places of a table.
-    foreseen : bool or None
-        Of choices by a mask: whether a processor foresees from its pattern which of two values an
-        element gets; None where only the data know.
-    steps : int
-        Functions of an interpreted language around the call, which are no part of the class's own.
-    written : Written or None
-        Of views: the subscript; None where nothing is known of how it is written.
     """
 
     operation: ArrayOperation
@@ -305,12 +267,8 @@ class ArrayCall:
     result: Visit | None = None
     operands: tuple[Visit, ...] = ()
     fresh: bool = False
-    reuses: bool = False
     axis_from_last: int | None = None
     length: Expr | None = None
-    foreseen: bool | None = None
-    steps: int = 0
-    written: Written | None = None
 
     @property
     def visits(self) -> tuple[Visit, ...]:
@@ -393,14 +351,6 @@ class Pattern(StrEnum):
     LOCAL = "local"
 
 
-class Then(StrEnum):
-    """What a program does when an operation on another's memory has returned."""
-
-    ANYTHING = "anything"
-    INTERPRETED = "interpreted"
-    LIBRARY = "library"
-
-
 @dataclass(frozen=True, slots=True)
 class RemoteGroup:
     """A group of references to shared data in a partitioned global address space. PGAS model.
@@ -420,9 +370,6 @@ class RemoteGroup:
     calls : Expr
         One-sided operations that bring the words, where a program calls them itself: a ``Get`` of
         a row is one call of as many words. 0 where references are single, or a compiler's.
-    then : Then
-        What comes after each of them: statements that the interpreter does by itself, calls of an
-        array library, or one cannot say.
     """
 
     count: Expr
@@ -432,7 +379,6 @@ class RemoteGroup:
     mixed: bool = False
     label: str = "remote references"
     calls: Expr = ZERO
-    then: Then = Then.ANYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,6 +415,29 @@ class RemoteElements:
     mixed: bool = False
     label: str = "remote elements"
     store: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Interpretation:
+    """Iterations of a loop that an interpreter runs statement by statement. Element model.
+
+    Attributes
+    ----------
+    iterations : Expr
+    loads, stores, operations, calls : int
+        Elements loaded and stored, operators on single numbers, and calls of the array library
+        for single numbers, in each.
+    loop : bool
+        Whether an iteration of a loop begins with each.
+    """
+
+    iterations: Expr
+    label: str = "interpreted iterations"
+    loads: int = 0
+    stores: int = 0
+    operations: int = 0
+    calls: int = 0
+    loop: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -515,7 +484,6 @@ Work = (
     | RemoteElements
     | Interpretation
     | Barrier
-    | FreshMemory
     | Fixed
     | Unknown
 )

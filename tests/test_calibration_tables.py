@@ -24,7 +24,7 @@ if {broken!r} and {broken!r} in at:
 if "-o" in at:
     name = at[at.index("--only") + 1] if "--only" in at else ""
     rows = [dict(operation="Sobel", figure="f", verdict="holds", values=dict(error=-0.05))]
-    section = dict(name=name, rows=rows, others_busy_cores=0.25, cores_shared=0.5)
+    section = dict(name=name, rows=rows, others_busy_cores=0.25)
     summary = dict(median_error=0.1, judged=4, inside=3, median_half_width=0.2, unlike=0, right=0)
     document = dict(summary=summary, others_busy_cores=0.0, sections=[section])
     open(at[at.index("-o") + 1], "w").write(json.dumps(document))

@@ -22,7 +22,6 @@ from advisor.analysis.loops.turns import (
 from advisor.analysis.placed.owners import place
 from advisor.analysis.placed.together import in_turn, ranks_together, together
 from advisor.analysis.sizes.facts import Bounds, Facts, NotPriced, Turning, least_sizes
-from advisor.analysis.temporaries import Memory
 from advisor.analysis.transfers.halos import Fetch, Halos, common
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
@@ -73,8 +72,8 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     ----------
     kernel : Kernel
     reuse : bool
-        Whether to find the calls of the array library, how far back the data of each was used
-        last, and which memory is given anew; only a machine with rates of such calls prices that.
+        Whether to find the calls of the array library, and how far back the data of each was used
+        last; only a machine with rates of such calls prices that.
 
     Raises
     ------
@@ -85,21 +84,18 @@ def lower(kernel: Kernel, *, reuse: bool = True) -> Process:
     halos, facts = Halos(), Facts(Bounds(least_sizes(kernel.body), {}))
     placed = place(kernel)
     arrays = Arrays(kernel, placed, facts, halos, in_calls=reuse and not is_compiled(kernel))
-    memory = Memory(arrays.bytes_by_name()) if reuse else None
-    made: Process = Sequential(tuple(_Lowering(arrays, memory).block(kernel.body)))
-    if memory is None:
+    made: Process = Sequential(tuple(_Lowering(arrays).block(kernel.body)))
+    if not reuse:
         return made
     ranks = ranks_together(placed.values())
     if ranks != ONE:
         made = together(made, ranks)
-    footprint = sum(memory.arrays.values(), ZERO)
-    return memory.of_call(with_distances(made, footprint), kernel.locals)
+    return with_distances(made, sum(arrays.sizes_bytes(), ZERO))
 
 
 class _Lowering:
-    def __init__(self, arrays: Arrays, memory: Memory | None) -> None:
+    def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
-        self.memory = memory
         self.halos = arrays.halos
         self.facts = arrays.facts
 
@@ -127,9 +123,9 @@ class _Lowering:
                 return self._choice(probability, then, orelse)
             case Stated(microseconds, _, _):
                 made = [Leaf(Fixed(microseconds))]
-            case Rename(names, _, pairs):
+            case Rename(names):
                 self._rename(names)
-                return [] if self.memory is None else self.memory.of_renaming(pairs)
+                return []
             case Return():
                 return []
             case Scatter():
@@ -139,9 +135,6 @@ class _Lowering:
             case Unrolled(body, _):
                 return self.block(body)
         self.halos.forget(written(statement))
-        if self.memory is not None:
-            name = statement.name if isinstance(statement, Bind) else ""
-            made = self.memory.of_statement(made, name)
         return made
 
     def _rename(self, names: frozenset[str]) -> None:

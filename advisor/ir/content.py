@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Bind, Choice, Loop, ScalarBind, Statement, Store, Unrolled
-from advisor.ir.values import Elementwise, Read, Value, operands
+from advisor.ir.values import Elementwise, Value, operands
 
 
 def content_of(kernel: Kernel) -> Hashable:
@@ -50,8 +50,6 @@ def _spellings(value: Value) -> tuple[Hashable, ...]:
     """Return how a value is written, where that makes no difference but of time."""
     own: tuple[Hashable, ...] = ()
     match value:
-        case Elementwise(spelled=spelled):
-            own = (spelled,)
-        case Read(written=written):
-            own = (written,)
+        case Elementwise(called=called):
+            own = (called,)
     return own + tuple(one for part in operands(value) for one in _spellings(part))

@@ -118,14 +118,10 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """Names of equal arrays are exchanged (``u, v = v, u``); no element moves.
-
-    Of each of `pairs` the first name then denotes what the second one did.
-    """
+    """Names of equal arrays are exchanged (``u, v = v, u``); no element moves."""
 
     names: frozenset[str]
     span: Span
-    pairs: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,9 +53,9 @@ def in_arithmetic(value: Value, bindings: Bindings) -> Value:
             return value
         case Copy(operand, dtype):
             return Copy(in_arithmetic(operand, bindings), dtype)
-        case Elementwise(operation, parts, spelled):
+        case Elementwise(operation, parts, called):
             inner = tuple(in_arithmetic(part, bindings) for part in parts)
-            return Elementwise(operation, inner, spelled)
+            return Elementwise(operation, inner, called)
     raise TypeError(f"{type(value).__name__} is no arithmetic on elements")
 
 

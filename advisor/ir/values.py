@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import lru_cache
 
 from advisor.ir.steps import ceil_steps
@@ -71,15 +70,10 @@ def length(part: Range | Strided) -> Expr:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A region of a named array.
-
-    Of its subscripts the first so many are `written`, all of them where it is None; what follows
-    is whole either way, so that reads that differ in this only are equal.
-    """
+    """A region of a named array."""
 
     array: str
     region: tuple[Subscript, ...]
-    written: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,28 +105,17 @@ class Copy:
     dtype: str
 
 
-class Spelling(StrEnum):
-    """How a program calls for an operation on numbers, which takes different times."""
-
-    OPERATOR = "operator"
-    BUILTIN = "builtin"
-    """A function of the language: ``min(x, y)``, ``abs(x)``."""
-    MATH = "math"
-    """A function of the language's mathematical library: ``math.sqrt(x)``."""
-    LIBRARY = "library"
-    """A function of the array library: ``np.minimum(x, y)``."""
-
-
 @dataclass(frozen=True, slots=True)
 class Elementwise:
     """One arithmetic operation an element, over operands of one shape or scalars.
 
-    Operations that differ only in how they are `spelled` have one result, so they are equal.
+    One that is `called`, as by ``np.minimum(x, y)`` and not by ``min(x, y)`` or an operator, takes
+    longer on single numbers; the result is the same, so they are equal.
     """
 
     operation: str
     operands: tuple[Value, ...]
-    spelled: Spelling = field(default=Spelling.OPERATOR, compare=False)
+    called: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +161,6 @@ class Reduction:
     """A reduction along `axis`, or over the whole array where it is None.
 
     Products that are `fused` with it are never stored: ``a @ x``, of a matrix and a vector.
-    `steps` functions of Python come before the library's own code: one in ``np.sum(x)``, none in
-    ``x.sum()``.
     """
 
     operand: Value
@@ -187,7 +168,6 @@ class Reduction:
     operation: str
     dtype: str
     fused: bool = False
-    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

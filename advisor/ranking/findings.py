@@ -26,11 +26,9 @@ from advisor.ranking.own_cores import about_cores
 from advisor.ranking.sizes import Sizes
 from advisor.source import Edit, Span
 from costdb.expr import Expr, ExprError, sym
-from costdb.heap_work import IF_GIVEN_BACK
 from costdb.machines import Machine
 from costdb.omission import Omission
 from costdb.quantity import Provenance, Quantity
-from costdb.work import BY_MASKS
 
 _NOTED = 0.1
 """From this part of a time on it is said what it depends on that no text tells: whether memory is
@@ -272,42 +270,11 @@ def _evidence(
                 (
                     *found.before.remarks,
                     *found.after.remarks,
-                    *_given_back(found),
-                    *_by_masks(found),
                     *about_cores(machine, place.ranks, sizes.values),
                 )
             )
         ),
     )
-
-
-def _given_back(found: Compared) -> Iterator[str]:
-    """Yield where one property of a process, which no text tells, makes the interval wide."""
-    for side, estimate in (("as written", found.before), ("as proposed", found.after)):
-        fresh = [term for term in estimate.terms if term.label == IF_GIVEN_BACK]
-        share, kept = (
-            sum(seconds) / estimate.mid if estimate.mid else 0.0
-            for seconds in ([term.mid for term in fresh], [term.low for term in fresh])
-        )
-        if share - kept > _NOTED:
-            yield (
-                f"{side}, memory that is given back and comes anew is {share:.0%} of the time, but"
-                f" something small that lies above it in the heap can keep it: down to {kept:.0%}"
-            )
-
-
-def _by_masks(found: Compared) -> Iterator[str]:
-    """Yield where the interval is wide as only the data know which values masks choose."""
-    for side, estimate in (("as written", found.before), ("as proposed", found.after)):
-        chosen = [term for term in estimate.terms if term.label == BY_MASKS]
-        spread = sum(term.high - term.low for term in chosen)
-        if estimate.mid and spread / estimate.mid > _NOTED:
-            low, high = (sum(ends) for ends in zip(*((t.low, t.high) for t in chosen), strict=True))
-            yield (
-                f"{side}, choices by masks take {low / estimate.mid:.0%} of the time where masks"
-                f" have a pattern, up to {high / estimate.mid:.0%} where the processor cannot"
-                " foresee their elements: only the data tell"
-            )
 
 
 def _terms(found: Compared) -> Iterator[EvidenceTerm]:

@@ -21,7 +21,7 @@ from advisor.validation.results import CannotValidateError
 from costdb.expr import Expr, num
 from costdb.phases.application import ApplicationError
 from costdb.phases.document import Node, read_content
-from costdb.work import Pattern, RemoteGroup, Then
+from costdb.work import Pattern, RemoteGroup
 
 SECTIONS: Final = ("lines", "smp", "sorts", "crossover", "pgas", "choices")
 """The documents that come with the package, in the order of a report."""
@@ -238,7 +238,7 @@ def _change(node: Node) -> tuple[str, str]:
 
 
 def _group(node: Node) -> RemoteGroup:
-    keys = node.known(("count", "threads", "pattern"), ("store", "calls", "then"))
+    keys = node.known(("count", "threads", "pattern"), ("store", "calls"))
     nothing: Expr = num(0)
     return RemoteGroup(
         keys["count"].expression(),
@@ -246,7 +246,6 @@ def _group(node: Node) -> RemoteGroup:
         Pattern(keys["pattern"].text()),
         store=_or(keys, "store", Node.flag, False),
         calls=_or(keys, "calls", Node.expression, nothing),
-        then=Then(keys["then"].text()) if "then" in keys else Then.ANYTHING,
     )
 
 

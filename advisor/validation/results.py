@@ -78,8 +78,6 @@ class Section:
         Why there are no rows, or fewer than there could be; empty where nothing is missing.
     busy_cores : float or None
         How many cores other processes kept busy meanwhile; None where the system does not tell.
-    cores_shared : float or None
-        For which part of the time other guests of the host computed on the same cores.
     """
 
     name: str
@@ -88,7 +86,6 @@ class Section:
     notes: tuple[str, ...] = ()
     skipped: str = ""
     busy_cores: float | None = None
-    cores_shared: float | None = None
 
 
 class CannotValidateError(ValueError):
@@ -173,7 +170,6 @@ def section_document(section: Section) -> dict[str, Any]:
         "skipped": section.skipped,
         "notes": list(section.notes),
         "others_busy_cores": section.busy_cores,
-        "cores_shared": section.cores_shared,
         "rows": [_row_document(row) for row in section.rows],
     }
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from advisor.validation.experiments import SECTIONS, load_experiment
 from advisor.validation.results import CannotValidateError, Row, Section
-from costdb.calibration.host.hardware import usable_cores
-from costdb.calibration.host.neighbours import Bystanders
+from costdb.calibration.host.hardware import Bystanders, usable_cores
 from costdb.machines import Machine
 
 _NOTICEABLE_CORES = 0.15
@@ -32,19 +31,14 @@ class Context:
 
 def make_sections(names: Sequence[str], context: Context) -> Iterator[Section]:
     """Yield the sections; one that cannot be made is skipped, with the reason."""
-    # it needs NumPy, which those who only ask for names of sections do not
-    from costdb.calibration.host.neighbours import NeighbourWatch
-
     for name in names or SECTIONS:
         others = Bystanders()
-        with NeighbourWatch(context.machine) as neighbours:
-            made = _made(name, context)
+        made = _made(name, context)
         busy = others.busy_cores()
         yield replace(
             made,
-            notes=(*made.notes, *_disturbed(busy), *neighbours.told()),
+            notes=(*made.notes, *_disturbed(busy)),
             busy_cores=busy,
-            cores_shared=neighbours.cores_shared,
         )
 
 

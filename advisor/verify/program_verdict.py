@@ -184,15 +184,12 @@ class Circumstances:
     machine, calibration, made_at : str
     busy_cores : float or None
         How many cores others kept busy meanwhile; None where the system does not tell.
-    cores_shared : float or None
-        For which part of the time other guests of the host computed on the same cores.
     """
 
     machine: str
     calibration: str
     made_at: str
     busy_cores: float | None
-    cores_shared: float | None
 
 
 def document_of(
@@ -208,7 +205,6 @@ def document_of(
         "calibration": where.calibration,
         "made_at": where.made_at,
         "others_busy_cores": where.busy_cores,
-        "cores_shared": where.cores_shared,
         "summary": None if summary is None else asdict(summary),
         "kernels": [_kernel(group) for group in groups],
         "programs": [program_document(group) for group in programs],

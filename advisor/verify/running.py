@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 
 from advisor.analysis.lower import Unpriced
@@ -208,8 +207,6 @@ class Measured:
     equal : bool
     failure : str
         Why it did not run; empty where it did.
-    pages : float
-        What a call gets anew from the system: the median of its page faults.
     """
 
     seconds: float = 0.0
@@ -217,7 +214,6 @@ class Measured:
     high_s: float = 0.0
     equal: bool = False
     failure: str = ""
-    pages: float = 0.0
 
     @property
     def times_s(self) -> tuple[float, float, float]:
@@ -225,16 +221,10 @@ class Measured:
         return self.low_s, self.seconds, self.high_s
 
 
-@dataclass(frozen=True, slots=True)
-class _Launch:
-    samples_s: list[float]
-    pages: float
-
-
 def measure(case: Case, effort: Effort) -> list[Measured]:
     """Run every variant of a case, taking turns, so that drift falls on all alike."""
     with TemporaryDirectory() as folder:
-        samples: list[list[_Launch]] = [[] for _ in case.variants]
+        samples: list[list[list[float]]] = [[] for _ in case.variants]
         failures = [""] * len(case.variants)
         for _ in range(effort.launches):
             for number, variant in enumerate(case.variants):
@@ -253,7 +243,7 @@ def measure(case: Case, effort: Effort) -> list[Measured]:
 
 def _launch(
     case: Case, variant: Variant, number: int, folder: Path, effort: Effort
-) -> _Launch | str:
+) -> list[float] | str:
     file, job = folder / f"variant{number}.py", folder / f"job{number}.json"
     output = folder / f"output{number}.json"
     file.write_text(variant.source, "utf-8")
@@ -273,23 +263,21 @@ def _launch(
     if said:
         return said
     found = json.loads(output.read_text("utf-8"))
-    return _Launch([float(sample) for sample in found["samples_s"]], median(found["pages"]))
+    return [float(sample) for sample in found["samples_s"]]
 
 
 def _judged(
     folder: Path,
     number: int,
     variant: Variant,
-    launches: Sequence[_Launch],
+    launches: Sequence[list[float]],
     failures: Sequence[str],
 ) -> Measured:
     if failures[number] or failures[0]:
         return Measured(failure=failures[number] or failures[0])
-    every = [sample for launch in launches for sample in launch.samples_s]
+    every = [sample for launch in launches for sample in launch]
     equal = _equal(folder / "results0.npz", folder / f"results{number}.npz", variant.exact)
-    middle = typical(launch.samples_s for launch in launches)
-    pages = median(launch.pages for launch in launches)
-    return Measured(middle, min(every), max(every), equal, pages=pages)
+    return Measured(typical(launches), min(every), max(every), equal)
 
 
 def _equal(one: Path, other: Path, exact: bool) -> bool:

@@ -12,24 +12,15 @@ import json
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from math import prod
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from advisor import made_up
-from costdb.calibration.host.calm_core import on_calm_cores
 from costdb.launch.space import give_way, ours
 
-try:
-    import resource
-except ImportError:
-    resource = None  # type: ignore[assignment]  # a system that counts no pages
-
 _SEED = 20_261_121
-_LARGE = 33_000
-"""Elements of an expression that is large to NumPy: from 256 KiB on it looks who has an operand."""
 _PIECE_BYTES = 2**14
 
 
@@ -45,10 +36,7 @@ def main(arguments: list[str]) -> int:
         with ours():
             np.savez(job["results"], *results)
 
-    # compiled kernels have threads of their own, which need all cores
-    with on_calm_cores() if "numba" not in sys.modules else nullcontext(_nothing) as stay:
-        samples, pages = run(function, job, keep, stay)
-    found = {"samples_s": samples, "pages": pages}
+    found = {"samples_s": run(function, job, keep)}
     Path(job["output"]).write_text(json.dumps(found), "utf-8")
     return 0
 
@@ -62,20 +50,14 @@ def _load(path: Path) -> ModuleType:
     return module
 
 
-def _nothing() -> None:
-    pass
-
-
 def run(
     function: Callable[..., Any],
     job: Mapping[str, Any],
     keep: Callable[[list[Any]], object],
-    stay: Callable[[], None] = _nothing,
-) -> tuple[list[float], list[int]]:
-    """Return the seconds and the page faults of each repetition.
+) -> list[float]:
+    """Return the seconds of each repetition.
 
-    `keep` gets what a last one, which is not timed, returns and leaves; `stay` is called before
-    each.
+    `keep` gets what a last one, which is not timed, returns and leaves.
 
     Seconds are those that the process ran, on one thread: what else a shared machine does in the
     meantime is not the kernel's.
@@ -85,20 +67,14 @@ def run(
     """
     import numpy as np
 
-    if max(_sizes(job), default=0) >= 8 * _LARGE:
-        # what the library loads for its first one so large, and keeps, is to lie below all arrays
-        np.ones(_LARGE) + 1.0 + 1.0
     given = _arguments(function, job)
     fresh = {name: _copied(value) for name, value in given.items()}
     changes = [name for name, value in given.items() if _is_array(value)]
     samples: list[float] = []
-    pages: list[int] = []
     deadline = time.perf_counter() + float(job["seconds"])
     for number in range(int(job["repetitions"]) + 1):
-        stay()
         for name in changes:
             np.copyto(fresh[name], given[name])
-        before = _pages()
         begin = time.process_time()
         returned = function(**fresh)
         spent = time.process_time() - begin
@@ -107,7 +83,6 @@ def run(
             changes = [name for name in changes if not _same(given[name], fresh[name])]
         else:
             samples.append(spent)
-            pages.append(_pages() - before)
         del returned
         if samples and time.perf_counter() > deadline:
             break
@@ -117,14 +92,7 @@ def run(
     returned = returned if isinstance(returned, tuple) else (returned,)
     # last, as writing takes memory, and what it frees and keeps lies in the kernel's own heap
     keep([value for value in (*returned, *fresh.values()) if _is_array(value)])
-    return samples, pages
-
-
-def _pages() -> int:
-    """Return how many pages the process has got from the system; 0 where none is counted."""
-    if resource is None:
-        return 0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    return samples
 
 
 def _arguments(function: Callable[..., Any], job: Mapping[str, Any]) -> dict[str, Any]:

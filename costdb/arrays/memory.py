@@ -1,48 +1,30 @@
-"""Memory that a call touches: runs, lines, and how they lie."""
+"""Memory that a call touches: runs, lines, how they lie, and which level still holds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
-from costdb.expr import ONE, ZERO, Expr, minimum, num
+from costdb.expr import ONE, ZERO, Expr, gcd, less, maximum, minimum, num
+from costdb.expr.functions import Min
 from costdb.expr.nodes import Num
 from costdb.work import ArrayCall, Region, Visit
 
 
-class Lie(StrEnum):
-    """How the elements of a region follow one another in memory.
-
-    Dense ones fill their lines; apart, each may have a line of its own.
-    """
-
-    DENSE = "dense"
-    APART = "apart"
-
-
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A region without dimensions that change nothing.
+    """How a region lies in memory.
 
     Attributes
     ----------
-    lie : Lie
-    elements : Expr
-        Distinct ones.
     lines : Expr
         Cache lines touched, as expected for any alignment.
-    pitch_bytes : Expr
-        Between neighbours of the innermost dimension.
-    runs : Expr
-        Parts without gaps; 1 where elements lie apart.
+    apart_bytes : Expr or None
+        Between neighbours, where each may have a line of its own; None where they fill lines.
     """
 
-    lie: Lie
-    elements: Expr
     lines: Expr
-    pitch_bytes: Expr
-    runs: Expr = ONE
+    apart_bytes: Expr | None = None
 
 
 def shape_of(region: Region, line_bytes: int) -> Shape:
@@ -54,31 +36,24 @@ def shape_of(region: Region, line_bytes: int) -> Shape:
         if count != ONE and pitch != ZERO
     ]
     if not dims:
-        return Shape(Lie.DENSE, ONE, ONE, item)
+        return Shape(ONE)
     inner = next((d for d in reversed(dims) if d[1] == item), None)
-    elements = ONE
-    for count, _ in dims:
-        elements = elements * count
     if inner is None:
-        inner = _closest(dims)
-        return Shape(Lie.APART, elements, elements * minimum(1, inner[1] / line), inner[1])
+        lines, pitch = ONE, _closest(dims)[1]
+        for count, _ in dims:
+            lines = lines * count
+        return Shape(lines * minimum(1, pitch / line), pitch)
     run, rest = inner[0] * item, [d for d in dims if d is not inner]
-    runs, joined = ONE, True
-    gap: Expr | None = None
     # dimensions that go on where the one inside them ends make longer runs
-    while joined and rest:
-        following = next((d for d in rest if d[1] == run), None)
-        joined = following is not None
-        if following is not None:
-            run = run * following[0]
-            rest.remove(following)
-    for count, _ in rest:
-        runs = runs * count
+    while following := next((d for d in rest if _goes_on((d[1],), inner[0], (inner[1],))), None):
+        run, inner = run * following[0], following
+        rest.remove(following)
+    lines = run / line + (1 - item / line)
     if rest:
-        gap = _closest(rest)[1]
-    own = run / line + (1 - item / line)
-    lines = own if gap is None else minimum(own, gap / line)
-    return Shape(Lie.DENSE, elements, runs * lines, item, runs)
+        lines = minimum(lines, _closest(rest)[1] / line)
+    for count, _ in rest:
+        lines = lines * count
+    return Shape(lines)
 
 
 def _closest(dims: list[tuple[Expr, Expr]]) -> tuple[Expr, Expr]:
@@ -127,31 +102,11 @@ def inner_runs(call: ArrayCall) -> Expr:
     """
     runs, inside = ONE, None
     for count, pitches in _dimensions(call):
-        if inside is not None and not _go_on(pitches, inside):
+        if inside is not None and not _goes_on(pitches, *inside):
             runs = runs * count
             continue
-        inside = (count, pitches) if inside is None else (inside[0] * count, inside[1])
+        inside = count, pitches
     return runs
-
-
-def visits_in_rows(call: ArrayCall) -> tuple[Visit, ...]:
-    """Return what a call that is no single loop does not go through as one by itself.
-
-    That are rows with gaps between them, and what is read again for each row or in each.
-    """
-    if inner_runs(call) == ONE:
-        return ()
-    dimensions = list(_dimensions(call))
-    found = []
-    for number, visit in enumerate(call.visits):
-        inside = None
-        for count, pitches in dimensions:
-            own = [pitches[number]]
-            if inside is not None and not _go_on(own, inside):
-                found.append(visit)
-                break
-            inside = (count, own) if inside is None else (inside[0] * count, inside[1])
-    return tuple(found)
 
 
 def _dimensions(call: ArrayCall) -> Iterator[tuple[Expr, list[Expr]]]:
@@ -165,9 +120,17 @@ def _dimensions(call: ArrayCall) -> Iterator[tuple[Expr, list[Expr]]]:
             yield count, [pitches[dimension] for _, pitches in regions]
 
 
-def _go_on(pitches: Sequence[Expr], inside: tuple[Expr, Sequence[Expr]]) -> bool:
-    """Return whether a dimension goes on, everywhere, where the one inside it ends."""
-    return all(p == inside[0] * q for p, q in zip(pitches, inside[1], strict=True))
+def _goes_on(pitches: Sequence[Expr], count: Expr, inside: Sequence[Expr]) -> bool:
+    """Return whether a dimension goes on, everywhere, where the one inside it ends.
+
+    Rows of a region that shrinks, cut to what a rank has, go on for as long as they are whole: they
+    count as if they always did.
+    """
+    ends = (count, *count.args) if isinstance(count, Min) else (count,)
+    return all(
+        any(pitch == end * inner for end in ends)
+        for pitch, inner in zip(pitches, inside, strict=True)
+    )
 
 
 def _padded(region: Region, ranks: int) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
@@ -181,3 +144,70 @@ def distinct(call: ArrayCall) -> tuple[Visit, ...]:
     for visit in call.visits:
         found.setdefault((visit.array or str(id(visit)), visit.region), visit)
     return tuple(found.values())
+
+
+BEYOND = "beyond"
+_PITCHES_BYTES = 4096
+"""Lines so far apart share a set of the first level: what a pitch says of sets ends at the page."""
+_STEPS = ((2, 3), (1, 1), (4, 3))
+"""A level has lost a third of its data at two thirds of its size, two at its size, and all at four
+thirds: in steps, which closed forms of loops bear better than slopes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """The caches of a machine, nearest first.
+
+    Attributes
+    ----------
+    levels : tuple of int
+        Bytes that each holds, ascending.
+    line_bytes : int
+    """
+
+    levels: tuple[int, ...]
+    line_bytes: int
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of what lies beyond the first level, nearest first."""
+        return (*(f"b{level}" for level in self.levels[1:]), BEYOND)
+
+    def crowding(self, pitch: Expr) -> Expr:
+        """Return by how much larger lines at a pitch seem to a cache than they are.
+
+        Those at a pitch that shares a large power of two with a page fit few of its sets.
+        """
+        return maximum(1, gcd(pitch, _PITCHES_BYTES) / self.line_bytes)
+
+    def shares(self, distance: Expr) -> Iterator[tuple[str, Expr]]:
+        """Yield, for each level, the share of data that comes from there.
+
+        Parameters
+        ----------
+        distance : Expr
+            Bytes touched since the data was last used.
+        """
+        yield from self._differences([_lost_of(distance, level) for level in self.levels])
+
+    def shares_anywhere(self, table_bytes: Expr) -> Iterator[tuple[str, Expr]]:
+        """Yield, for each level, the share of references to random places of a table.
+
+        A level holds a part of the table, whichever it is.
+        """
+        lost = [1 - level / maximum(level, table_bytes) for level in self.levels]
+        yield from self._differences(lost)
+
+    def _differences(self, lost: Sequence[Expr]) -> Iterator[tuple[str, Expr]]:
+        for number, key in enumerate(self.keys):
+            here = lost[number] - (lost[number + 1] if number + 1 < len(lost) else ZERO)
+            if here != ZERO:
+                yield key, here
+
+
+def _lost_of(used: Expr, size: int) -> Expr:
+    """Return the share that a store of some size has lost when so much was used since."""
+    total = ZERO
+    for times, parts in _STEPS:
+        total = total + less(times * size, parts * used)
+    return total / len(_STEPS)

@@ -3,104 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from costdb.arrays.amounts import (
     APART_ELEMENT,
     ELEMENT,
-    FRESH,
+    FAULT,
+    GIVEN_BACK,
     LINES,
-    NEAR_PAGE,
-    PAGE,
-    UNFORESEEN,
+    RESIDUALS,
+    ROWS_ELEMENT,
     Amount,
     amounts,
     rate_key,
     residual_key,
 )
-from costdb.arrays.hierarchy import NEAR, Hierarchy, hierarchy
-from costdb.arrays.rates import (
-    KEPT,
-    LEARNED,
-    PAGES,
-    SECTION,
-    SPREAD,
-    WHOLE,
-    Rates,
-    quantity_at,
-    rates_of,
-)
-from costdb.arrays.reuse import taking_over, with_copies
+from costdb.arrays.memory import Hierarchy
+from costdb.arrays.rates import SECTION, Rates, quantity_at, rates_of
 from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import ONE, Expr, conditional, less, less_equal, minimum, num, sym
-from costdb.expr.functions import Min
-from costdb.expr.names import replace_part
-from costdb.expr.nodes import ZERO, Num, Sym, add
-from costdb.machines import RESIDUAL, Machine
+from costdb.expr import Expr, conditional, less, num, sym
+from costdb.expr.nodes import ZERO, Num, add
+from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, lacking
 from costdb.quantity import Provenance, Quantity
-from costdb.work import BY_MASKS, ArrayCall, ArrayOperation, Region, Statement, Visit
-
-# Rows that are whole for a while: regions cut to what a rank has.
-#
-# A region that shrinks, such as what elimination has still to do, covers all columns of a rank as
-# long as it begins before them. Its rows then have no gaps between them, and a call goes through
-# them as through one; only later it goes row by row.
-
-
-def in_whole_rows(call: ArrayCall) -> Iterator[tuple[Expr, ArrayCall]]:
-    """Yield a call as it is with whole rows and without, each with when it is so, as 1 or 0.
-
-    A call whose rows are always or never whole comes alone.
-    """
-    found = next((cut for visit in call.visits for cut in _cuts(visit.region)), None)
-    if found is None:
-        yield ONE, call
-        return
-    cut, whole = found
-    rest = minimum(*(one for one in cut.args if one != whole))
-    is_whole = less_equal(whole, rest)
-    yield is_whole, _with(call, cut, whole)
-    yield 1 - is_whole, _with(call, cut, rest)
-
-
-def _cuts(region: Region) -> Iterator[tuple[Min, Expr]]:
-    """Yield extents of rows that are at most the distance of neighbouring rows, and that."""
-    item = num(region.itemsize_bytes)
-    for count, pitch in zip(region.counts, region.pitches_bytes, strict=True):
-        if isinstance(count, Min) and pitch == item:
-            for whole in count.args:
-                if whole * item in region.pitches_bytes:
-                    yield count, whole
-
-
-def _with(call: ArrayCall, cut: Expr, new: Expr) -> ArrayCall:
-    def replaced(expr: Expr | None) -> Expr | None:
-        return None if expr is None else replace_part(expr, cut, new)
-
-    def moved(visit: Visit) -> Visit:
-        region = visit.region
-        return replace(
-            visit,
-            region=replace(
-                region,
-                counts=tuple(replace_part(one, cut, new) for one in region.counts),
-                pitches_bytes=tuple(replace_part(one, cut, new) for one in region.pitches_bytes),
-            ),
-            distance_bytes=replaced(visit.distance_bytes),
-            advance_bytes=replaced(visit.advance_bytes),
-        )
-
-    return replace(
-        call,
-        elements=replace_part(call.elements, cut, new),
-        result=None if call.result is None else moved(call.result),
-        operands=tuple(moved(visit) for visit in call.operands),
-        length=replaced(call.length),
-    )
-
+from costdb.work import ArrayCall, ArrayOperation, Statement, Visit
 
 # What lines cost more when several ranks of a node compute at the same time.
 #
@@ -147,27 +75,10 @@ def slowed(line: Quantity, factor: Quantity) -> Quantity:
 
 
 MODEL = "arrays"
-_UNFORESEEN = f"{SECTION}.unforeseen"
-_PAGES = (NEAR_PAGE, PAGE)
-_UNTIMED = f"{SECTION}.function.untimed"
-_AS_EXP = Quantity(
-    4.0, 1.0, 20.0, "1", Provenance.ESTIMATED,
-    "how many times as long as exp, the one function that was timed, another one takes",
-    independent=True,
+_GIVEN_BACK = Quantity(
+    0.5, 0.0, 1.0, "1", Provenance.DERIVED,
+    "how much of the memory that results take is given back when it is freed, and comes anew",
 )  # fmt: skip
-_LEARNED = 32_768
-"""So many elements of a mask processors of today remember when it comes again and again."""
-_OF_DATA = "whether the processor foresees which value each element gets, which only the data know"
-_CHANCES = {
-    f"{_UNFORESEEN}.long": Quantity(
-        0.5, 0.0, 1.0, "1", Provenance.DERIVED, _OF_DATA, independent=True
-    ),
-    f"{_UNFORESEEN}.short": Quantity(
-        0.0, 0.0, 1.0, "1", Provenance.DERIVED,
-        f"{_OF_DATA}, unless the same mask comes again", independent=True,
-    ),
-}  # fmt: skip
-"""0 where masks have a pattern, 1 where their elements are as if drawn."""
 
 
 def price_calls(
@@ -187,8 +98,7 @@ def price_calls(
     MachineError
         The profile's section is malformed.
     """
-    done = (part for call in calls for part in with_copies(call))
-    return _total(machine, [_charge_of(part, machine, together) for part in done])
+    return _total(machine, [_charge_of(call, machine, together) for call in calls])
 
 
 def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
@@ -203,11 +113,12 @@ def price_loop(work: Statement, machine: Machine) -> Priced | Missing:
 @lru_cache(maxsize=64)
 def _memory(machine: Machine) -> Hierarchy:
     levels = counts_in_keys(machine, "b", SECTION, "levels")
-    stated = (machine.quantity(SECTION, "way_bytes", f"b{level}") for level in levels)
-    ways = tuple(int(way.value) for way in stated if way is not None)
-    kept = machine.quantity(SECTION, KEPT)
-    found = hierarchy(levels, machine.cache_line_bytes, ways)
-    return found if kept is None else replace(found, kept=kept.value)
+    if machine.section(SECTION, "way_bytes"):
+        raise MachineError(
+            f"{machine.origin}: calibrated for an earlier model of array calls; make it anew: "
+            f"advise calibrate --name {machine.name}"
+        )
+    return Hierarchy(tuple(levels), machine.cache_line_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,21 +172,12 @@ class _Pricing:
         rates = rates_of(self.machine, key, call.dtype)
         if rates is None or not self.memory.levels:
             return _Charge(label, absent=f"{SECTION}.rates.{key}.{call.dtype}")
-        total, memory = num(0), self._memory_of(rates)
-        for share, one in in_ways(call):
-            taken = list(amounts(one, memory))
-            each = add(
-                amount.amount
-                * self._by_data(call, amount, self._coefficient(rates, key, call.dtype, amount))
-                for amount in taken
-            )
-            total = total + share * each * self._residual(rates, key, call.dtype, taken)
-        if call.operation is ArrayOperation.FUNCTION and rates.place[0] != key:
-            self.coefficients[_UNTIMED] = _AS_EXP
-            total = total * sym(_UNTIMED)
-        total = total * self._of_the_whole(call)
-        if not self.coefficients.keys().isdisjoint(_CHANCES):
-            label = BY_MASKS
+        parts = list(amounts(call, self.memory))
+        taken = [one.amount * self._coefficient(rates, key, call.dtype, one) for one in parts]
+        kinds = dict.fromkeys((residual_key([one.place for one in parts]), *RESIDUALS))
+        stated = (self._note(rates, key, call.dtype, (kind,)) for kind in kinds)
+        residual = next((one for one in stated if one is not None), num(1))
+        total = add(taken) * residual
         limits = self.machine.section(SECTION, "range").get("elements")
         if isinstance(limits, list) and call.operation is not ArrayOperation.VIEW:
             low, high = (float(limit) for limit in limits if isinstance(limit, int | float))
@@ -283,78 +185,22 @@ class _Pricing:
             return _Charge(label, total, self.coefficients, domain)
         return _Charge(label, total, self.coefficients)
 
-    def _memory_of(self, rates: Rates) -> Hierarchy:
-        """Return the caches as the rates of a class were found with them."""
-        found = self.memory
-        spread, pages, learned = (
-            quantity_at(self.machine, rates, (key,)) for key in (SPREAD, PAGES, LEARNED)
-        )
-        if spread is not None:
-            found = replace(found, spread=int(spread.value))
-        if pages is not None:
-            found = replace(found, pages=int(pages.value))
-        return found if learned is None else replace(found, learned=int(learned.value))
-
     def _coefficient(self, rates: Rates, key: str, dtype: str, amount: Amount) -> Expr:
-        if amount.place[0] == FRESH:
-            stated = self.machine.quantity(SECTION, FRESH, "line_us", amount.place[1])
-            if stated is None:
+        if amount.place[0] == FAULT:
+            stated = self.machine.quantity(SECTION, FAULT)
+            if stated is None or amount.amount == ZERO:
                 return num(0)
-            name = f"{SECTION}.{FRESH}.line.{amount.place[1]}"
-            self.coefficients[name] = stated
-            return sym(name)
+            self.coefficients[f"{SECTION}.fault"] = stated
+            fault = sym(f"{SECTION}.fault")
+            if amount.place == (FAULT,):
+                return fault
+            self.coefficients[f"{SECTION}.{GIVEN_BACK}"] = _GIVEN_BACK
+            return fault * sym(f"{SECTION}.{GIVEN_BACK}")
         found = self._note(rates, key, dtype, amount.place)
-        if found is not None:
-            return found
-        for other in self._stand_ins(amount):
-            found = self._note(other, key, dtype, amount.place)
-            if found is not None:
-                return found
-        if amount.place == (APART_ELEMENT,):
-            contiguous = self._note(rates, key, dtype, (ELEMENT,))
-            return num(0) if contiguous is None else contiguous
+        if found is None and amount.place in ((APART_ELEMENT,), (ROWS_ELEMENT,)):
+            found = self._note(rates, key, dtype, (ELEMENT,))
         # the fit found no cost of its own for it
-        return num(0)
-
-    def _by_data(self, call: ArrayCall, amount: Amount, coefficient: Expr) -> Expr:
-        """Return a coefficient; where only the data know whether it counts, with that unknown."""
-        if amount.place != (UNFORESEEN,) or call.foreseen is not None or coefficient == ZERO:
-            return coefficient
-        long = less(_LEARNED, call.elements)
-        chance = conditional(long, *map(sym, _CHANCES))
-        used = {chance.name} if isinstance(chance, Sym) else set(_CHANCES)
-        self.coefficients |= {name: _CHANCES[name] for name in used}
-        return coefficient * chance
-
-    def _residual(self, rates: Rates, key: str, dtype: str, taken: Sequence[Amount]) -> Expr:
-        """Return the factor whose interval holds what the fit left unexplained of such calls."""
-        own = residual_key(amount.place for amount in taken)
-        for name in dict.fromkeys((own, RESIDUAL)):
-            found = self._note(rates, key, dtype, (name,))
-            if found is not None:
-                return found
-        return num(1)
-
-    def _of_the_whole(self, call: ArrayCall) -> Expr:
-        """Return the factor that all calls of a program have in common."""
-        stated = self.machine.quantity(SECTION, WHOLE)
-        if stated is None or call.operation is ArrayOperation.LOOP:
-            return num(1)
-        name = f"{SECTION}.{WHOLE}"
-        self.coefficients[name] = stated
-        return sym(name)
-
-    def _stand_ins(self, amount: Amount) -> list[Rates]:
-        # what memory does to one class it does to others
-        key = amount.place[0]
-        if key not in (*LINES, *_PAGES) or amount.place[-1] == NEAR:
-            return []
-        found: list[Rates] = []
-        for key in ("binary", "copy"):
-            for dtype, section in self.machine.section(SECTION, "rates", key).items():
-                if isinstance(section, dict):
-                    found.append(Rates((key, dtype), section, True))
-        return found
+        return num(0) if found is None else found
 
     def _note(self, rates: Rates, key: str, dtype: str, path: tuple[str, ...]) -> Expr | None:
         quantity = quantity_at(self.machine, rates, path)
@@ -382,14 +228,6 @@ class _Pricing:
         self.coefficients[together] = slowed(quantity, factor)
         self.coefficients[name] = quantity
         return conditional(less(1, self.together), sym(together), sym(name))
-
-
-def in_ways(call: ArrayCall) -> Iterator[tuple[Expr, ArrayCall]]:
-    """Yield the ways in which a call may go by its sizes, each with when it is so, as 1 or 0."""
-    for share, one in in_whole_rows(call):
-        for when, way in taking_over(one):
-            if share * when != ZERO:
-                yield share * when, way
 
 
 def _label(operation: ArrayOperation) -> str:

@@ -10,21 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from costdb.machines import RESIDUAL, Json, Machine, MachineError, is_residual, quantity_of
+from costdb.machines import Json, Machine, is_residual, quantity_of
 from costdb.quantity import Provenance, Quantity
 
 SECTION = "arrays"
-WHOLE = f"sequence_{RESIDUAL}"
-"""What calls one after another take beside what each of them takes by itself: one factor."""
-SPREAD = "set_spread"
-"""Over how many times as many sets of farther caches lines spread as their pitch says."""
-PAGES = "pages_at_hand"
-"""Of about how many pages the processor soon knows the place, as the rates were found with it."""
-LEARNED = "steps_to_learn"
-"""After how many steps of a walk the processor hands on at once what the one before stored."""
-KEPT = "kept_of_crowded"
-"""Lines that crowd seem so many times as large as the second cache when it has lost half of them:
-of the machine, whatever the class."""
 WIDENED = 1.5
 """A stand-in's interval reaches so many times further up and down."""
 
@@ -51,8 +40,6 @@ _CLASSES: Mapping[str, tuple[str, ...]] = {
     "fft_across": ("fft",),
     "sort_across": ("sort",),
 }
-_GONE = ("rows_element_us",)
-"""Coefficients that only earlier models had."""
 _NAME = re.compile(r"([a-z]+?)(\d+)?$")
 
 
@@ -76,22 +63,11 @@ class Rates:
 
 
 def rates_of(machine: Machine, key: str, dtype: str) -> Rates | None:
-    """Return the rates of a class on an element type, or the nearest ones; None for none.
-
-    Raises
-    ------
-    MachineError
-        They are of an earlier model, whose other coefficients meant something else.
-    """
+    """Return the rates of a class on an element type, or the nearest ones; None for none."""
     for candidate in (key, *_CLASSES.get(key, ())):
         measured = machine.section(SECTION, "rates", candidate)
         for name in _nearest(dtype, measured):
             section = machine.section(SECTION, "rates", candidate, name)
-            if any(key in section for key in _GONE):
-                raise MachineError(
-                    f"{machine.origin}: calibrated for an earlier model of array calls; make it "
-                    f"anew: advise calibrate --name {machine.name}"
-                )
             exact = candidate == key and name in (dtype, "any")
             return Rates((candidate, name), section, not exact)
     return None

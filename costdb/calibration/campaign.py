@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from costdb.calibration.host.hardware import Host
-from costdb.calibration.host.neighbours import Bystanders
+from costdb.calibration.host.hardware import Bystanders, Host
 from costdb.calibration.launch import launch
 from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile, record
 from costdb.calibration.section import (
@@ -34,7 +33,6 @@ from costdb.store.records import (
     alone,
     begin_launch,
     begin_run,
-    beside_in,
     finish_launch,
     finish_run,
     launches_of,
@@ -42,10 +40,10 @@ from costdb.store.records import (
 )
 
 # What all sections together may take, starting processes included; fitting comes on top.
-TOTAL_SECONDS = {Effort.QUICK: 46.0, Effort.FULL: 420.0}
-LAUNCHES = {Effort.QUICK: 2, Effort.FULL: 3}
-# Array operations have thousands of points, the others some hundreds.
-SHARES = {Effort.QUICK: {"arrays": 3}, Effort.FULL: {"arrays": 4}}
+TOTAL_SECONDS = {Effort.QUICK: 23.0, Effort.FULL: 140.0}
+LAUNCHES = {Effort.QUICK: 1, Effort.FULL: 3}
+# Array operations have more points than the others.
+SHARES = {Effort.QUICK: {"arrays": 3, "loops": 2}, Effort.FULL: {"arrays": 4}}
 RESUMED_WITHIN = timedelta(hours=12)
 
 _MOST_RANKS = 8
@@ -247,10 +245,7 @@ def _launch(
             number = begin_launch(connection, run, section.name, message["setting"])
             place = Launch(run.id, section.name, number, message["setting"], finished=False)
         elif "visits" in message and place is not None:
-            visits = [
-                (points[index], taken, beside_in(beside))
-                for index, taken, beside in message["visits"]
-            ]
+            visits = [(points[index], taken) for index, taken in message["visits"]]
             record(connection, run, place, visits)
             done += len(visits)
             elapsed = (time.monotonic() - began) / max(job.seconds, 1e-9)

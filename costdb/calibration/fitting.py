@@ -13,6 +13,7 @@ from costdb.graded import grades_of
 from costdb.lines.regression import unexplained
 from costdb.machines.documents import Json, measured
 from costdb.repetition import SECTION
+from costdb.typical import typical
 
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -132,15 +133,21 @@ def residual_of(timings: Sequence[Timing], predicted_us: Vector) -> Json:
     return measured(1.0, "1", min(low, 1.0), max(high, 1.0), note)
 
 
+def _said_apart(timing: Timing) -> Sequence[float]:
+    """Return what each launch says; of a single one, what each of its visits does."""
+    launches = timing.launches_us
+    return timing.each_launch_us if len(launches) > 1 else [typical([v]) for v in sum(launches, ())]
+
+
 def repetition_of(timings: Sequence[Timing]) -> Json:
     """Return the factor that holds nine in ten ratios of two launches of the same point.
 
-    None where no point has two launches.
+    Where there was one, that of its visits; None where no point was visited twice.
     """
     ratios = [
         max(one, other) / min(one, other)
         for timing in timings
-        for one, other in combinations(timing.each_launch_us, 2)
+        for one, other in combinations(_said_apart(timing), 2)
     ]
     if not ratios:
         return None

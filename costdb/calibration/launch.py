@@ -19,7 +19,6 @@ from costdb.calibration.section import CalibrationError
 from costdb.calibration.worker import OWNER, Job, work
 from costdb.launch.processes import environment, mpiexec
 from costdb.launch.space import command
-from costdb.store.records import Beside
 
 _GRACE_S = 20.0
 
@@ -170,8 +169,8 @@ class _Kept:
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
 
-    def visit(self, index: int, taken: tuple[float, ...], beside: Beside) -> None:
-        self.messages.append({"visits": [(index, taken, asdict(beside))]})
+    def visit(self, index: int, taken: tuple[float, ...]) -> None:
+        self.messages.append({"visits": [(index, taken)]})
 
     def write(self, **message: object) -> None:
         self.messages.append(message)

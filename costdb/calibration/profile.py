@@ -13,14 +13,6 @@ from costdb.calibration.host.hardware import (
     Host,
     hardware_facts,
 )
-from costdb.calibration.host.neighbours import (
-    UNTOLD,
-    Sharing,
-    State,
-    sharing_facts,
-    sharing_of,
-    sharing_told,
-)
 from costdb.calibration.section import (
     SECTIONS,
     CalibrationError,
@@ -39,13 +31,11 @@ from costdb.machines.machine import LEFT_OUT
 from costdb.machines.stored import store_profile
 from costdb.profile_check import check_profile
 from costdb.store.records import (
-    Beside,
     Circumstances,
     Launch,
     Run,
     Sample,
     add_samples,
-    beside_samples,
     launches_of,
     newest_run_of,
     recorded,
@@ -61,21 +51,18 @@ _UNSTATED = "-"
 _Key = tuple[str, tuple[tuple[str, Feature], ...], bool]
 _Launches = dict[int, list[Sample]]
 
-_MOSTLY = 0.5
-"""Of the samples: a state that is rarer does not tell of enough points."""
-
 
 def record(
     connection: sqlite3.Connection,
     run: Run,
     launch: Launch,
-    visits: Iterable[tuple[Point, Sequence[float], Beside | None]],
+    visits: Iterable[tuple[Point, Sequence[float]]],
 ) -> None:
     """Append visits to the records of their circumstances."""
     batches: dict[Circumstances, list[Sample]] = {}
-    for point, taken, beside in visits:
+    for point, taken in visits:
         stated = {**point.features, _HELD_OUT: int(point.held_out), _SECTION: launch.section}
-        sample = Sample(launch.number, stated, tuple(taken), beside)
+        sample = Sample(launch.number, stated, tuple(taken))
         batches.setdefault(circumstances(run, launch.setting, point), []).append(sample)
     for place, samples in batches.items():
         add_samples(connection, place, samples)
@@ -101,7 +88,6 @@ def circumstances(run: Run, setting: Mapping[str, Any], point: Point) -> Circums
 def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[Timing, ...]:
     """Return what a run has of a section, in a fixed order, unfinished launches included."""
     found: dict[_Key, _Launches] = {}
-    every: list[Beside] = []
     for place in recorded(connection, machine=run.machine, date=run.id):
         for sample in samples_of(connection, place):
             stated = dict(sample.point)
@@ -111,43 +97,16 @@ def timings_of(connection: sqlite3.Connection, run: Run, section: str) -> tuple[
             key = (place.operation, tuple(sorted(stated.items())), held_out)
             launches = found.setdefault(key, {})
             launches.setdefault(sample.launch, []).append(sample)
-            if sample.beside is not None:
-                every.append(sample.beside)
-    sharing = sharing_of(every)
     return tuple(
-        Timing(Point(operation, dict(features), held_out), *_by_visit(launches, sharing))
+        Timing(Point(operation, dict(features), held_out), _by_visit(launches))
         for (operation, features, held_out), launches in found.items()
     )
 
 
-_ByVisit = tuple[tuple[tuple[float, ...], ...], ...]
-
-
-def _by_visit(launches: _Launches, sharing: Sharing) -> tuple[_ByVisit, _ByVisit]:
-    """Return all samples of a point, and those on idle cores if they are most."""
+def _by_visit(launches: _Launches) -> tuple[tuple[tuple[float, ...], ...], ...]:
+    """Return all samples of a point."""
     ordered = [visits for _, visits in sorted(launches.items())]
-    every = tuple(tuple(visit.microseconds for visit in visits) for visits in ordered)
-    if sharing.share(State.ALONE) < _MOSTLY:
-        return every, ()
-    idle = tuple(
-        tuple(kept for visit in visits if (kept := _idle(visit, sharing))) for visits in ordered
-    )
-    return every, idle
-
-
-def _idle(visit: Sample, sharing: Sharing) -> tuple[float, ...]:
-    groups = None if visit.beside is None else sharing.groups.get(visit.beside.threads)
-    if groups is None or visit.beside is None:
-        return ()
-    beside = zip(visit.microseconds, visit.beside.us, strict=True)
-    return tuple(us for us, ends in beside if groups.state(*ends) is State.ALONE)
-
-
-def sharing_in(connection: sqlite3.Connection, machine: str, sections: Iterable[str]) -> Sharing:
-    """Return how cores were shared in the newest runs of a machine's sections, all together."""
-    runs = (newest_run_of(connection, machine, section) for section in sections)
-    dates = sorted({run.id for run in runs if run is not None})
-    return sharing_of(one for date in dates for one in beside_samples(connection, machine, date))
+    return tuple(tuple(visit.microseconds for visit in visits) for visits in ordered)
 
 
 OTHERS_BUSY = "others_busy_cores"
@@ -183,14 +142,11 @@ class Made:
     sections : tuple of FittedSection
     skipped : tuple of Skipped
         What could not be measured or fitted, and why.
-    sharing : tuple of str
-        What is to be said of other guests on the same cores.
     """
 
     document: Mapping[str, Json]
     sections: tuple[FittedSection, ...]
     skipped: tuple[Skipped, ...]
-    sharing: tuple[str, ...] = ()
 
 
 def make_profile(
@@ -204,7 +160,6 @@ def make_profile(
         Nothing was measured, or the profile contradicts its schema, physics, or itself.
     """
     names = tuple(dict.fromkeys((*SECTIONS, *newest.sections)))
-    sharing = sharing_in(connection, newest.machine, names)
     sections, failed = fit_sections(connection, newest, names, host)
     left_out = (*skipped, *failed)
     if not sections:
@@ -212,12 +167,12 @@ def make_profile(
         raise CalibrationError(
             f"no section was measured to its end{': ' if reasons else ''}{reasons}"
         )
-    document = document_of(newest, sections, left_out, host, sharing)
+    document = document_of(newest, sections, left_out, host)
     problems = check_profile(document, f"calibration of {newest.machine}")
     if problems:
         raise CalibrationError(problems[0])
     store_profile(document, f"calibration {newest.id}", replace=True)
-    return Made(document, sections, left_out, sharing_told(sharing))
+    return Made(document, sections, left_out)
 
 
 def fit_sections(
@@ -252,14 +207,11 @@ def document_of(
     sections: Sequence[FittedSection],
     skipped: Sequence[Skipped],
     host: Host,
-    sharing: Sharing = UNTOLD,
 ) -> dict[str, Json]:
     """Return the profile, not yet checked."""
     sources: dict[str, Json] = {SYSTEM_SOURCE: SYSTEM_CITATION}
-    parts: dict[str, Json] = {"hardware": {**hardware_facts(host), **sharing_facts(sharing)}}
-    if sharing != UNTOLD:
-        sources[SOURCE] = _citation(newest)
-    notes: list[Json] = [_STEADY, *sharing_told(sharing)]
+    parts: dict[str, Json] = {"hardware": hardware_facts(host)}
+    notes: list[Json] = [_STEADY]
     for one in sections:
         source = SOURCE if one.run.id == newest.id else f"{SOURCE}.{one.name.replace(':', '.')}"
         sources[source] = _citation(one.run)

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 Feature = int | float | str
 
-_LEAST_IDLE = 4
-"""Samples on idle cores: fewer say less than all samples do."""
-
 
 class Need(StrEnum):
     """What a section cannot be measured without, besides NumPy."""
@@ -68,20 +65,10 @@ class Timing:
     point : Point
     launches_us : tuple of tuple of tuple of float
         Raw samples in measured order, by launch of a fresh process and by visit.
-    idle_us : tuple of tuple of tuple of float
-        Those of them during which no other guest of the host used the core; empty where nobody
-        can tell, or where that was seldom.
     """
 
     point: Point
     launches_us: tuple[tuple[tuple[float, ...], ...], ...]
-    idle_us: tuple[tuple[tuple[float, ...], ...], ...] = ()
-
-    def on_idle_cores(self) -> Timing:
-        """Return what was taken on cores that no other guest used, if that is enough."""
-        kept = tuple(launch for launch in self.idle_us if launch)
-        enough = sum(len(visit) for launch in kept for visit in launch) >= _LEAST_IDLE
-        return Timing(self.point, kept) if enough else self
 
     @property
     def typical_us(self) -> float:
@@ -127,8 +114,6 @@ class Action:
         Whether this thread does all of it and waits for nobody: then the time that the process
         ran is what counts, which leaves out what others on a shared machine took of its core.
         On a machine at rest it is the time that passed.
-    threads : int
-        How many threads of this process compute in it, for the sentinel to watch the cores of.
     """
 
     run: Callable[[], object]
@@ -136,7 +121,6 @@ class Action:
     close: Callable[[], object] = field(default=lambda: None)
     before: Callable[[], object] = field(default=lambda: None)
     alone: bool = False
-    threads: int = 1
 
 
 @dataclass(frozen=True, slots=True)

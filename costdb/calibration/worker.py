@@ -23,12 +23,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from costdb.calibration.host.calm_core import on_calm_cores, sentinel_of
 from costdb.calibration.host.hardware import Host, cores_in_words, host_of
 from costdb.calibration.section import Action, Effort, Need, Point, Section, World, find_section
-from costdb.store.records import Beside
 
 # What is measured with: libraries, versions, ranks, nodes, and where ranks may run.
 
@@ -102,7 +100,7 @@ def launched_ranks(environment: Mapping[str, str] = os.environ) -> int:
 
 # Timing the points of a section: shuffled, warmed up, the slowest rank counting.
 
-Emit = Callable[[int, tuple[float, ...], Beside], object]
+Emit = Callable[[int, tuple[float, ...]], object]
 
 _WARM_UPS = 2
 _NANOSECONDS_PER_US = 1000
@@ -186,8 +184,7 @@ def measure(
     seed : int
         Of the order; the same on every rank.
     emit : callable
-        Takes the index of a point, the microseconds of a visit, and what the sentinel took beside
-        them; called on rank 0 only.
+        Takes the index of a point and the microseconds of a visit; called on rank 0 only.
     """
     deadline = time.monotonic() + seconds
     source = random.Random(seed)
@@ -196,7 +193,7 @@ def measure(
     taken_s: dict[int, float] = {}
     slow: set[int] = set()
     number = 0
-    with _no_collections(), on_calm_cores() as stay:
+    with _no_collections():
         while number < pace.rounds:
             every = source.sample(range(len(points)), len(points))
             order = [index for index in every if pace.visited(number, slow=index in slow)]
@@ -208,16 +205,14 @@ def measure(
                     return
                 samples = range(pace.least, pace.samples_of(slow=index in slow) + 1)
                 action = section.action(points[index], world)
-                if world.communicator is None and action.threads == 1:
-                    stay()
                 try:
-                    taken, beside = _visit(action, world, samples, share)
+                    taken = _visit(action, world, samples, share)
                 finally:
                     action.close()
                 if number == 0:
                     taken_s[index] = _agreed(world, time.monotonic() - begun)
                 if world.rank == 0:
-                    emit(index, taken, beside)
+                    emit(index, taken)
             if number == 0:
                 slow = {index for index, passed_s in taken_s.items() if passed_s > even_s}
                 slow_s = sum(taken_s[index] for index in slow)
@@ -226,34 +221,19 @@ def measure(
             number += 1
 
 
-def _visit(
-    action: Action, world: World, samples: range, share_s: float
-) -> tuple[tuple[float, ...], Beside]:
+def _visit(action: Action, world: World, samples: range, share_s: float) -> tuple[float, ...]:
     # The last warm-up tells how many samples the time allows; all ranks find the same number.
-    sentinel = sentinel_of(action.threads)
     passed_s = 0.0
     for _ in range(_WARM_UPS):
         begin = time.perf_counter()
         _once(action, world)
-        sentinel()
         passed_s = max(_everyones(world, time.perf_counter() - begin))
         if passed_s > share_s:
             break
     fitting = int(share_s / max(passed_s, 1e-9)) - _WARM_UPS
     count = min(max(fitting, samples[0]), samples[-1])
-    taken, beside = [], [sentinel()]
-    for _ in range(count):
-        taken.append(_once(action, world))
-        beside.append(sentinel())
-    ranks = _everyones(world, (taken, beside))
-    slowest = tuple(max(samples) for samples in zip(*(mine for mine, _ in ranks), strict=True))
-    least, most = (
-        [choose(one) for one in zip(*(found for _, found in ranks), strict=True)]
-        for choose in (min, max)
-    )
-    # one reading is after a sample and before the next
-    ends = zip(map(min, least, least[1:]), map(max, most, most[1:]), strict=True)
-    return slowest, Beside(action.threads, tuple(ends))
+    taken = [_once(action, world) for _ in range(count)]
+    return tuple(max(samples) for samples in zip(*_everyones(world, taken), strict=True))
 
 
 def _once(action: Action, world: World) -> float:
@@ -337,8 +317,8 @@ def _is_there(process: int) -> bool:
 _BATCH_S = 1.0
 _RANK_VARIABLES = ("PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "MV2_COMM_WORLD_RANK")
 
-Visit = tuple[int, tuple[float, ...], dict[str, Any]]
-"""A visit in a message: the index of the point, the samples, and what was beside them."""
+Visit = tuple[int, tuple[float, ...]]
+"""A visit in a message: the index of the point, and the samples."""
 
 OWNER = "ADVISE_CALIBRATION_OWNER"
 """The variable that names the process, on this machine, without which ranks end."""
@@ -362,8 +342,8 @@ class Output(Protocol):
         """Say something at once."""
         ...
 
-    def visit(self, index: int, taken: tuple[float, ...], beside: Beside) -> None:
-        """Say the samples of a visit, and what was beside them, now or later."""
+    def visit(self, index: int, taken: tuple[float, ...]) -> None:
+        """Say the samples of a visit, now or later."""
         ...
 
     def end(self) -> None:
@@ -379,8 +359,8 @@ class _Lines:
         self._visits: list[Visit] = []
         self._due = time.monotonic() + _BATCH_S
 
-    def visit(self, index: int, taken: tuple[float, ...], beside: Beside) -> None:
-        self._visits.append((index, taken, asdict(beside)))
+    def visit(self, index: int, taken: tuple[float, ...]) -> None:
+        self._visits.append((index, taken))
         if time.monotonic() >= self._due:
             self.write(visits=self._visits)
             self._visits = []

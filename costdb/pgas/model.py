@@ -11,7 +11,7 @@ from costdb.interpolation import piecewise_linear
 from costdb.machines import Machine, MachineError
 from costdb.profile_parts import counts_in_keys, interval_of, lacking
 from costdb.quantity import Quantity
-from costdb.work import Pattern, RemoteGroup, Then
+from costdb.work import Pattern, RemoteGroup
 
 # What one reference to shared data takes, by pattern, thread count, read or write.
 
@@ -20,11 +20,7 @@ SECTION = "pgas"
 _BEST_FIRST = (Pattern.VECTOR, Pattern.COALESCE, Pattern.BASELINE)
 _KINDS = {False: "read", True: "write"}
 _MICROSECONDS_PER_SECOND = 1e6
-RESUME_US = {
-    Then.ANYTHING: "resume_us",
-    Then.INTERPRETED: "resume_interpreted_us",
-    Then.LIBRARY: "resume_library_us",
-}
+RESUME_US = "resume_us"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +76,20 @@ def call(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap:
     return Gap(num(0), {}, (0, 0)) if measured is None else measured
 
 
-def resume(machine: Machine, then: Then) -> Gap:
+def resume(machine: Machine) -> Gap:
     """Return what a program's own work takes longer after each remote operation than without.
 
-    Where the profile does not tell what comes then apart from other things, that of anything; 0
-    where it does not state any.
+    0 where the profile does not state any.
 
     Raises
     ------
     MachineError
         The profile's section is malformed.
     """
-    for kind in (then, Then.ANYTHING):
-        stated = machine.quantity(SECTION, RESUME_US[kind])
-        if stated is not None:
-            symbol = f"{SECTION}.{RESUME_US[kind].removesuffix('_us')}"
-            return Gap(sym(symbol), {symbol: stated}, (0, 0))
-    return Gap(num(0), {}, (0, 0))
+    stated, symbol = machine.quantity(SECTION, RESUME_US), f"{SECTION}.resume"
+    if stated is None:
+        return Gap(num(0), {}, (0, 0))
+    return Gap(sym(symbol), {symbol: stated}, (0, 0))
 
 
 def _measured(
@@ -226,7 +219,7 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
     label = f"{group.label}: {_described(group, pattern)}"
     terms = [Term(label, MODEL, time_us)]
     share = 1 - num(1) / group.threads if group.mixed else num(1)
-    each_return, operations = resume(machine, group.then), _operations(group, pattern)
+    each_return, operations = resume(machine), _operations(group, pattern)
     returns_us = operations * share * each_return.microseconds
     if returns_us != num(0):
         coefficients |= each_return.coefficients

@@ -54,33 +54,12 @@ class Circumstances:
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What a sentinel took beside each sample of a visit.
-
-    Attributes
-    ----------
-    threads : int
-        On how many cores of a process it ran, the slowest counting.
-    us : tuple of (float, float)
-        For each sample the least and the greatest of what it took right before and right after,
-        on any rank.
-    """
-
-    threads: int
-    us: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Sample:
-    """Raw repetitions at one point: sizes by name, times in microseconds in measured order.
-
-    `beside` says what a sentinel took meanwhile; stores of older versions have none.
-    """
+    """Raw repetitions at one point: sizes by name, times in microseconds in measured order."""
 
     launch: int
     point: Mapping[str, float | str]
     microseconds: tuple[float, ...]
-    beside: Beside | None = None
 
 
 _KEYS = tuple(field.name for field in fields(Circumstances))
@@ -104,15 +83,13 @@ def add_samples(
             sample.launch,
             to_text(dict(sample.point)),
             to_text(list(sample.microseconds)),
-            None if sample.beside is None else to_text(asdict(sample.beside)),
         )
         for sample in samples
     ]
     with transaction(connection):
         record = _record(connection, circumstances)
         connection.executemany(
-            "INSERT INTO samples (record, launch, point, microseconds, beside) "
-            "VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO samples (record, launch, point, microseconds) VALUES (?, ?, ?, ?)",
             [(record, *row) for row in rows],
         )
     return len(rows)
@@ -121,34 +98,14 @@ def add_samples(
 def samples_of(connection: sqlite3.Connection, circumstances: Circumstances) -> tuple[Sample, ...]:
     """Return the raw samples of exactly these circumstances, in the order they were added."""
     rows = connection.execute(
-        f"SELECT launch, point, microseconds, {_beside(connection)} FROM samples "
+        "SELECT launch, point, microseconds FROM samples "
         f"WHERE record = (SELECT id FROM records WHERE {_MATCH}) ORDER BY id",
         asdict(circumstances),
     )
     return tuple(
-        Sample(
-            launch,
-            from_text(point),
-            tuple(from_text(microseconds)),
-            None if beside is None else beside_in(from_text(beside)),
-        )
-        for launch, point, microseconds, beside in rows
+        Sample(launch, from_text(point), tuple(from_text(microseconds)))
+        for launch, point, microseconds in rows
     )
-
-
-def beside_samples(connection: sqlite3.Connection, machine: str, date: str) -> tuple[Beside, ...]:
-    """Return what sentinels took beside all samples of a machine and date, in a fixed order."""
-    rows = connection.execute(
-        f"SELECT {_beside(connection)} AS found FROM samples WHERE found IS NOT NULL AND record IN "
-        "(SELECT id FROM records WHERE machine = ? AND date = ?) ORDER BY id",
-        (machine, date),
-    )
-    return tuple(beside_in(from_text(found)) for (found,) in rows)
-
-
-def beside_in(stated: Mapping[str, Any]) -> Beside:
-    """Return what `asdict` made of it, also after it was JSON."""
-    return Beside(stated["threads"], tuple((low, high) for low, high in stated["us"]))
 
 
 def recorded(connection: sqlite3.Connection, **asked: str | int) -> tuple[Circumstances, ...]:
@@ -179,12 +136,6 @@ def _record(connection: sqlite3.Connection, circumstances: Circumstances) -> int
     )
     row = connection.execute(f"SELECT id FROM records WHERE {_MATCH}", values).fetchone()
     return int(row[0])
-
-
-def _beside(connection: sqlite3.Connection) -> str:
-    """Return the column, which a store of an older version that is only read does not have."""
-    columns = connection.execute("SELECT name FROM pragma_table_info('samples')")
-    return "beside" if ("beside",) in columns.fetchall() else "NULL"
 
 
 # Runs of the calibration: what was begun, which launches are done, and one at a time.

@@ -9,18 +9,15 @@ from costdb.calibration.host.hardware import Cache, Host
 KIB, MIB = 2**10, 2**20
 
 
-def made_up(name: str, cores: int, *sizes: int, ways: tuple[int, ...] = (8, 8, 16)) -> Host:
+def made_up(name: str, cores: int, *sizes: int) -> Host:
     """Return a host with caches of so many bytes, in lines of 64."""
-    caches = tuple(
-        Cache(level, size, size // many, 64)
-        for level, (size, many) in enumerate(zip(sizes, ways, strict=False), 1)
-    )
+    caches = tuple(Cache(level, size, 64) for level, size in enumerate(sizes, 1))
     return Host(cores, caches, 64, name, "Linux")
 
 
-LAPTOP = made_up("A laptop", 2, 32 * KIB, 256 * KIB, 6 * MIB, ways=(8, 4, 12))
+LAPTOP = made_up("A laptop", 2, 32 * KIB, 256 * KIB, 6 * MIB)
 EPYC = made_up("AMD EPYC", 8, 32 * KIB, 512 * KIB, 32 * MIB)
-SERVER = made_up("A large server", 64, 48 * KIB, 2 * MIB, 105 * MIB, ways=(12, 16, 15))
+SERVER = made_up("A large server", 64, 48 * KIB, 2 * MIB, 105 * MIB)
 UNTOLD = Host(1, (), 0, "Something", "An unusual system")
 """A system that says nothing of itself."""
 HOSTS: Mapping[str, Host] = {"laptop": LAPTOP, "epyc": EPYC, "server": SERVER}

@@ -6,8 +6,6 @@ from costdb import pricing
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import equal, evaluate, less, num, parse, sym
-from costdb.heap_work import Drain, FreshMemory
-from costdb.interpretation import Interpretation
 from costdb.machines import MachineError, built_in_names, load_machine, machine_of
 from costdb.pricing import price_process, price_work
 from costdb.process.terms import (
@@ -28,6 +26,7 @@ from costdb.work import (
     Collective,
     CollectiveKind,
     Fixed,
+    Interpretation,
     Message,
     Pattern,
     PickledCollective,
@@ -56,13 +55,12 @@ WORK = {
     "remote": RemoteGroup(N, num(4), Pattern.BASELINE),
     "elements": RemoteElements(N, 8, num(4), Pattern.BASELINE),
     "interpretation": Interpretation(N),
-    "fresh memory": FreshMemory((Drain((N, N)),)),
     "barrier": Barrier(num(8)),
     "unknown": Unknown(3, "everything.sort()", "nobody timed it"),
     "fixed": Fixed(N * 3),
 }
 # what only a calibrated profile knows the cost of, and costs nothing elsewhere
-UNSTATED = ("interpretation", "fresh memory", "unknown")
+UNSTATED = ("interpretation", "unknown")
 
 
 def bare_machine(**sections):

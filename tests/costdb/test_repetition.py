@@ -15,7 +15,6 @@ from costdb.calibration.section import Point, Timing
 from costdb.estimate import Priced, Ratio
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import num, sym
-from costdb.interpretation import Interpretation
 from costdb.machines import load_machine
 from costdb.machines.documents import to_float
 from costdb.machines.machine import machine_of
@@ -23,7 +22,7 @@ from costdb.pricing import price_process
 from costdb.process.terms import Leaf, Sequential
 from costdb.quantity import Provenance, Quantity
 from costdb.repetition import ALONE, RANKS, SECTION, THREADS, repeats_of, with_repetition
-from costdb.work import Fixed, Message, Region
+from costdb.work import Fixed, Interpretation, Message, Region
 
 ends = st.floats(1.0, 3.0)
 
@@ -135,3 +134,14 @@ def test_a_comparison_owns_what_repeats_badly() -> None:
     one = Priced(num(2) * sym("m.x"), (), {"m.x": time}, (), (factor(1.2),))
     found = compare(one, one, {})
     assert (found.low, found.mid, found.high) == pytest.approx((1 / 1.2, 1.0, 1.2))
+
+
+def test_of_a_single_launch_its_visits_tell() -> None:
+    from costdb.calibration.fitting import repetition_of
+    from costdb.calibration.section import Point, Timing
+
+    point = Point("wait", {})
+    alone = repetition_of([Timing(point, (((1.0, 1.0), (1.5,)),))])
+    apart = repetition_of([Timing(point, (((1.0,),), ((1.5,),)))])
+    assert isinstance(alone, dict) and alone == apart and alone["high"] == 1.5
+    assert repetition_of([Timing(point, (((1.0,),),))]) is None

@@ -7,8 +7,8 @@ from reading import loops, program
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.ir.spmd.steps import Compute, Unknown, walk
-from costdb.interpretation import Interpretation
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
+from costdb.work import Interpretation
 
 
 def interpretations(process: Process) -> list[Interpretation]:

@@ -93,14 +93,6 @@ def test_views_cost_where_they_are_written_out(statement: str, views: int) -> No
     assert calls.count(ArrayOperation.VIEW) == views
 
 
-@pytest.mark.parametrize(
-    ("statement", "steps"), [("u.sum()", 0), ("np.sum(u)", 1), ("np.mean(u, axis=0)", 2)]
-)
-def test_functions_around_reductions_cost_apart(statement: str, steps: int) -> None:
-    made = work(f"u = np.ones((90, 90))\ns = {statement}\ncomm.Barrier()\n")
-    assert sum(call.steps for each in made for call in each.calls) == steps
-
-
 def test_what_is_replaced_is_sent_from_a_copy() -> None:
     text = "x, y = np.ones(90), np.ones(90)\ncomm.{}, dest=rank ^ 1, source=rank ^ 1)\n"
     replaced, apart = (

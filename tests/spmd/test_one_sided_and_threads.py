@@ -10,7 +10,7 @@ from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.steps import LoopKind, Op, Wait
 from costdb.expr import evaluate, to_text
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
-from costdb.work import Barrier, Message, Pattern, RemoteGroup, Superstep, Then
+from costdb.work import Barrier, Message, Pattern, RemoteGroup, Superstep
 
 
 def leaves_within(process: Process, times: int = 1) -> list[tuple[str, int]]:
@@ -61,31 +61,6 @@ def test_a_window_moves_double_words_between_fences() -> None:
     ]
     assert sum(isinstance(work, Barrier) for work in leaves(lowered.process)) == 2
     assert [gap.span.start_line for gap in lowered.gaps] == [15, 17]
-
-
-@pytest.mark.parametrize(
-    ("after", "then"),
-    [
-        ("got[0] += 1.0", Then.INTERPRETED),
-        ("win.Flush(0)\nsum(range(3))\ngot[0] = 2.0", Then.INTERPRETED),
-        ("win.Flush(0)\nmine += got", Then.LIBRARY),
-        ("mine[0] = mine @ got", Then.LIBRARY),
-        ("win.Flush(0)\nmine[:] = got", Then.LIBRARY),
-        ("win.Fence()\nmine += got", Then.ANYTHING),
-        ("win.Flush(0)", Then.ANYTHING),
-    ],
-)
-def test_what_follows_a_remote_reference_is_told(after: str, then: Then) -> None:
-    text = (
-        "mine = np.zeros(64)\n"
-        "got = np.empty(64)\n"
-        "win = MPI.Win.Create(mine, comm=comm)\n"
-        "win.Get(got, (rank + 1) % size)\n"
-    )
-    (function,) = program(text + after + "\n").functions
-    lowered = lower_steps(function.body)
-    (group,) = (work for work in leaves(lowered.process) if isinstance(work, RemoteGroup))
-    assert group.then is then
 
 
 def test_a_shared_window_is_memory_of_all() -> None:

@@ -190,8 +190,7 @@ def _reduction(found: Summed, kernel: Kernel) -> Value:
         dtype = "int64" if is_count(found.term) else _summing(dtype)
     value = found.sliced
     if found.axes is None:
-        # counts are written as a function, all else as a method
-        return Reduction(value, None, operation, dtype, steps=int(is_count(found.term)))
+        return Reduction(value, None, operation, dtype)
     for axis in reversed(found.axes):
         value = Reduction(value, axis, operation, dtype)
     return value

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
 from advisor.analysis.array_statements import calls, operations
 from advisor.analysis.array_statements.interpreted import is_compiled, single
 from advisor.analysis.array_statements.operations import PRODUCTS, STATEMENTS
-from advisor.analysis.array_statements.products import (
-    half_product_calls,
-    is_of_itself,
-    product_calls,
-)
 from advisor.analysis.array_statements.traversals import advance, traversed
 from advisor.analysis.placed.operands import (
     Operand,
@@ -66,9 +61,16 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import strong
 from costdb.expr import ONE, ZERO, Expr
-from costdb.interpretation import Interpretation, Step
 from costdb.process.terms import Leaf, Process
-from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Interpretation,
+    Region,
+    Statement,
+    Visit,
+)
 
 
 @dataclass(slots=True)
@@ -116,16 +118,12 @@ class Arrays:
             raise NotPriced(f"nothing says how `{name}` is distributed")
         return self.placed[name]
 
-    def bytes_by_name(self) -> dict[str, Expr]:
-        """Return the bytes of every array that the busiest rank holds."""
-        sizes: dict[str, Expr] = {}
+    def sizes_bytes(self) -> Iterator[Expr]:
+        """Yield the bytes that the busiest rank holds of every array."""
         for name, placement in self.placed.items():
             found = self.type_of(name)
-            size = ONE * itemsize_of(found.dtype)
-            for extent in local_extents(placement, found.extents, self.facts):
-                size = size * extent
-            sizes[name] = size
-        return sizes
+            extents = local_extents(placement, found.extents, self.facts)
+            yield calls.product(extents) * itemsize_of(found.dtype)
 
     def bound(self, name: str, value: Value) -> list[Process]:
         """Return the work of binding a name to a fresh array."""
@@ -146,7 +144,7 @@ class Arrays:
             store.value, store.region, found, placement, store.array, in_place=store.in_place
         )
         if self.in_calls and _is_single(store.region):
-            made.append(Leaf(single(store, self.type_of)))
+            made.append(Leaf(single(store)))
         return made
 
     def number(self, value: Value) -> list[Process]:
@@ -340,10 +338,16 @@ class Arrays:
             Visit(access.region, operand.name or "")
             for access, operand in zip(accesses, (left, right), strict=False)
         )
-        made_by = product_calls(found.dtype, (rows, columns), depth, factors)
-        if is_of_itself(left, right):
-            made_by = half_product_calls(found.dtype, rows, depth, factors)
-        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, made_by)))
+        call = ArrayCall(
+            ArrayOperation.MATMUL,
+            found.dtype,
+            rows * columns,
+            Visit(calls.dense((rows, columns), found.dtype)),
+            factors,
+            fresh=True,
+            length=depth,
+        )
+        made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, (call,))))
         return made, Operand(None, found, inner, whole(found.extents))
 
     def _made(self, value: Value) -> tuple[list[Process], Operand]:
@@ -360,7 +364,7 @@ class Arrays:
                 whole_array = is_whole(region, self.kernel.extents(array))
                 name = array if whole_array else None
                 memory = None if whole_array else self._part_of(value)
-                return self._shown_part(value, whole_array=whole_array), Operand(
+                return self._shown_part(whole_array=whole_array), Operand(
                     name, part, inner, whole(part.extents), part=memory
                 )
             case Scalar() | Fill() | Copy() | Elementwise() | Expand() | Transpose() | MatMul():
@@ -409,12 +413,11 @@ class Arrays:
                 made.append(operations.sorting(axis, source, found, placement, self.facts))
         return made, Operand(None, found, placement, whole(found.extents))
 
-    def _shown_part(self, value: Read, *, whole_array: bool) -> list[Process]:
+    def _shown_part(self, *, whole_array: bool) -> list[Process]:
         """Return the making of the view that an operation other than arithmetic is given."""
         if whole_array or not self.in_calls:
             return []
-        written = calls.subscript(value.region, self.kernel.extents(value.array), value.written)
-        return [Leaf(Statement((), ZERO, STATEMENTS, (calls.view(written),)))]
+        return [Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))]
 
     def _reduced_in_steps(self, value: Reduction, read: Read) -> tuple[list[Process], Operand]:
         """Return the reduction of a slice with a step."""
@@ -486,10 +489,9 @@ class Arrays:
                 Leaf(
                     Interpretation(
                         calls.product(counts),
-                        vector_loads=2 + len(reads(statement.value)),
-                        vector_stores=1,
+                        loads=2 + len(reads(statement.value)),
+                        stores=1,
                         operations=1,
-                        others=((Step.SUBSCRIPT, 2),),
                     )
                 )
             )

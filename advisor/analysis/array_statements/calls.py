@@ -8,7 +8,7 @@ subscript copies. Views move nothing, but making one takes the interpreter time.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from advisor.analysis.placed.placement import pitches_bytes
 from advisor.distribution import StorageOrder
@@ -26,21 +26,16 @@ from advisor.ir.values import (
     Fill,
     Flip,
     Point,
-    Range,
     Read,
     Scalar,
-    Strided,
     Subscript,
     Transpose,
     Value,
 )
-from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS, promote, strong
+from advisor.numpy_table import ROWS, promote, strong
 from costdb.arrays.memory import is_turned
-from costdb.expr import ONE, ZERO, Expr
-from costdb.work import ArrayCall, ArrayOperation, Region, Visit, Written
-
-_OPERATORS = frozenset({"add", "subtract", "multiply", "divide", "bitwise_and", "bitwise_or"})
-_COMMUTE = frozenset({"add", "multiply", "bitwise_and", "bitwise_or"})
+from costdb.expr import ONE, Expr
+from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
 
 def operation_class(name: str, dtype: str, operands: int, *, by_one: bool) -> ArrayOperation:
@@ -92,26 +87,9 @@ def dense(counts: tuple[Expr, ...], dtype: str, order: StorageOrder = "C") -> Re
     return Region(itemsize, counts, pitches_bytes(counts, order, itemsize))
 
 
-def view(written: Written | None = None) -> ArrayCall:
-    """Return the making of a view; where nothing is told of its subscript, of one with slices."""
-    return ArrayCall(ArrayOperation.VIEW, "any", ONE, written=written)
-
-
-def subscript(
-    region: tuple[Subscript, ...], extents: tuple[Expr, ...], written: int | None = None
-) -> Written:
-    """Return how the subscript of a region is written, of which the first so many are."""
-    if is_whole(region, extents):
-        return Written()
-    pairs = list(zip(region, extents, strict=True))[:written]
-    indices = sum(isinstance(part, Point) for part, _ in pairs)
-    ends = 0
-    for part, extent in pairs:
-        if isinstance(part, Range):
-            ends += (part.low != ZERO) + (part.high != extent)
-        elif isinstance(part, Strided):
-            ends += 2
-    return Written(indices, len(pairs) - indices, ends)
+def view() -> ArrayCall:
+    """Return the making of a view."""
+    return ArrayCall(ArrayOperation.VIEW, "any", ONE)
 
 
 def copied(source: Visit, target: Visit, dtypes: tuple[str, str], *, fresh: bool) -> ArrayCall:
@@ -203,14 +181,13 @@ class Evaluation:
         target = self.target
         if target.fresh or is_whole(target.region, target.found.extents):
             return self._run(value)
-        written = subscript(target.region, target.found.extents)
         if target.in_place:
             if not self._reads_place(value):
-                self.calls.append(view(written))
+                self.calls.append(view())
             # what an operation in place gives is stored where it lies already
-            return (*self._run(value), view(replace(written, kept=True)))
+            return (*self._run(value), view())
         *before, storing = self._run(value)
-        return (*before, view(replace(written, stored=True)), storing)
+        return (*before, view(), storing)
 
     def _run(self, value: Value) -> tuple[ArrayCall, ...]:
         target = self.target
@@ -284,9 +261,8 @@ class Evaluation:
         """Return where the elements of a value are, after the calls that compute them."""
         known = self.leaves.get(id(value))
         if known is not None:
-            written = _view(value, self.types)
-            if written is not None:
-                self.calls.append(view(written))
+            if _is_view(value, self.types):
+                self.calls.append(view())
             return Visit(self._kept(known.memory), known.array, advance_bytes=known.advance_bytes)
         match value:
             case Scalar() | Fill():
@@ -304,7 +280,7 @@ class Evaluation:
                 return self._elementwise(value, None)
             case Read():
                 # one element, of which the view is part of fetching it
-                self.calls.append(view(Written(indices=1)))
+                self.calls.append(view())
                 return None
             case _:
                 return None
@@ -329,24 +305,9 @@ class Evaluation:
                 result,
                 operands,
                 fresh=place is None,
-                reuses=place is None and self._takes_over(value, dtype),
             )
         )
         return result
-
-    def _takes_over(self, value: Elementwise, dtype: str) -> bool:
-        """Return whether an operator may store into an operand that nothing else refers to."""
-        if value.operation not in _OPERATORS:
-            return False
-        shape = self._type(value).extents
-        if any(_is_wider(self._type(part).dtype, dtype) for part in value.operands):
-            return False
-        candidates = value.operands if value.operation in _COMMUTE else value.operands[:1]
-        return any(
-            (isinstance(part, Elementwise) or self._is_own(part))
-            and self._type(part) == ArrayType(dtype, shape)
-            for part in candidates
-        )
 
     def _made(self, value: Value, dtype: str) -> Visit:
         """Return the memory of an array that a part of the statement makes."""
@@ -364,23 +325,12 @@ class Evaluation:
         return Visit(dense(counts, dtype, self.target.order if last else "C"))
 
 
-def _is_wider(dtype: str, than: str) -> bool:
-    """Return whether a number of Python is no element of a type: its own are of 64 bits."""
-    if dtype == PYTHON_FLOAT:
-        return than not in ("float64", "complex128")
-    return dtype == PYTHON_INTEGER and than not in ("int64", "float64", "complex128")
-
-
-def _view(value: Value, types: Callable[[str], ArrayType]) -> Written | None:
-    """Return how a view is written, None where a value is none."""
+def _is_view(value: Value, types: Callable[[str], ArrayType]) -> bool:
+    """Return whether a value is shown of an array's memory, and not the whole array."""
     match value:
-        case Read(array, region, written):
-            extents = types(array).extents
-            return None if is_whole(region, extents) else subscript(region, extents, written)
-        case Expand(operand, _):
-            inner = _view(operand, types)
-            return Written(indices=1, slices=1) if inner is None else inner
-        case Transpose() | Flip():
-            return Written()
+        case Read(array, region):
+            return not is_whole(region, types(array).extents)
+        case Expand() | Transpose() | Flip():
+            return True
         case _:
-            return None
+            return False

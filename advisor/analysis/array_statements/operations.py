@@ -207,7 +207,6 @@ def reduction_of(
     if not factors and value.operation in _SUMMED:
         call = replace(call, dtype=strong(found.dtype))
         casts = _casts(call, part.dtype)
-    call = replace(call, steps=value.steps)
     if casts and casts[0].result:
         # from the buffer, not from memory
         call = replace(call, operands=(casts[0].result,))

@@ -25,7 +25,6 @@ from advisor.ir.signs import least_index
 from advisor.ir.statements import Loop
 from advisor.ir.values import Elementwise, Range, Read, Value, operands
 from costdb.expr import ONE, ZERO, Expr, ceil_div, free_symbols, maximum
-from costdb.interpretation import Interpretation, Step
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import (
     Access,
@@ -33,6 +32,7 @@ from costdb.work import (
     ArrayOperation,
     Collective,
     CollectiveKind,
+    Interpretation,
     Region,
     Statement,
     Visit,
@@ -50,7 +50,7 @@ def element_loops(nest: Nest, arrays: Arrays) -> list[Process]:
         Where the distribution and the subscripts go together in a way that has no closed form.
     """
     made: list[Process] = []
-    steps = interpretations(nest.body, ONE, arrays.type_of)
+    steps = interpretations(nest.body, ONE)
     for store, each in zip(nest.body, steps, strict=True):
         made += _Traversal(Shares(nest, store, arrays), each).work()
     return made
@@ -141,11 +141,8 @@ class _Traversal:
             )
             return Leaf(replace(work, calls=(compiled,)))
         # what it computes is done one element at a time, not by an array library
-        parts = [Leaf(replace(work, calls=())), Leaf(replace(self.each, iterations=count))]
-        if self.each.loop:
-            entered = Interpretation(ONE, others=((Step.ENTRY, 1),), loop=False)
-            parts.append(Leaf(entered))
-        return Sequential(tuple(parts))
+        interpreted = replace(self.each, iterations=count)
+        return Sequential((Leaf(replace(work, calls=())), Leaf(interpreted)))
 
     def _walked(self, read: Read, loop: Loop, count: Expr) -> Region:
         """Return the memory that a loop walks along."""

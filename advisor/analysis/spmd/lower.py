@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from advisor.analysis.placed.together import in_turn, together
 from advisor.analysis.spmd.chains import Chain, chain_of
-from advisor.analysis.spmd.operations import followed_by, of_communication
+from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
 from advisor.analysis.spmd.threads import superstep
@@ -257,7 +257,7 @@ class _Lowering:
         """Yield the work of a straight block; what comes in while as much goes out is one wait."""
         sends = sum(1 for s in flat if isinstance(s, Communicate) and s.op is Op.SEND)
         sent = [s for s in flat if isinstance(s, Communicate) and s.op is Op.SEND]
-        for number, step in enumerate(flat):
+        for step in flat:
             if isinstance(step, Communicate) and step.op is Op.RECV:
                 if sends:
                     sends -= 1
@@ -266,16 +266,15 @@ class _Lowering:
                     yield self.gap(f"nothing says how much `{step.method}` receives", step.span)
                     continue
             if isinstance(step, _STEPS):
-                yield from self._step(step, flat[number + 1 :])
+                yield from self._step(step)
             else:
                 yield step
 
-    def _step(self, step: Step, after: Sequence[Step | Process]) -> Iterator[Process]:
+    def _step(self, step: Step) -> Iterator[Process]:
         try:
             match step:
                 case Communicate():
-                    works = of_communication(step)
-                    yield from self._leaves(followed_by(work, after) for work in works)
+                    yield from self._leaves(of_communication(step))
                 case Copy():
                     yield from self._leaves((of_copy(step),))
                 case Allocate():

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
-
 from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import (
     WORD_BYTES,
@@ -16,7 +13,7 @@ from advisor.analysis.spmd.regions import (
 )
 from advisor.analysis.spmd.statements import kept_copy
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op
+from advisor.ir.spmd.steps import Communicate, Op
 from costdb.expr import Expr, num
 from costdb.lines.regions import bytes_of
 from costdb.work import (
@@ -30,7 +27,6 @@ from costdb.work import (
     PickledMessage,
     Region,
     RemoteGroup,
-    Then,
     Work,
 )
 
@@ -58,8 +54,6 @@ _PICKLED = {
     Op.SCAN: CollectiveKind.REDUCE,
     Op.EXSCAN: CollectiveKind.REDUCE,
 }
-
-_INTERPRETED = frozenset({"element", "interpreted", "tolist"})
 
 _PIECE_OF_SENT = frozenset({Op.SCATTER, Op.ALLTOALL, Op.REDUCE_SCATTER})
 
@@ -119,24 +113,6 @@ def _pickled_region(payload: Payload) -> Region:
     if payload.kind is PayloadKind.ARRAY and payload.view is not None:
         return payload_region(payload)
     return run_of(words(payload), WORD_BYTES)
-
-
-def followed_by(work: Work, steps: Iterable[object]) -> Work:
-    """Return the work of a one-sided operation with what comes after it in its block."""
-    if not isinstance(work, RemoteGroup):
-        return work
-    for step in steps:
-        match step:
-            case Compute(what=what):
-                return replace(
-                    work, then=Then.INTERPRETED if what in _INTERPRETED else Then.LIBRARY
-                )
-            case Copy() | Allocate():
-                return replace(work, then=Then.LIBRARY)
-            case Communicate(op=Op.FLUSH):
-                continue
-        break
-    return work
 
 
 def _collective(step: Communicate) -> Work:

@@ -17,9 +17,17 @@ from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
-from costdb.interpretation import Interpretation
 from costdb.lines.regions import bytes_of
-from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit, Work
+from costdb.work import (
+    Access,
+    ArrayCall,
+    ArrayOperation,
+    Interpretation,
+    Region,
+    Statement,
+    Visit,
+    Work,
+)
 
 ASSUMED_DTYPE = "float64"
 """The element type of arrays of which the source does not tell it."""
@@ -147,7 +155,6 @@ def _call(step: Compute, loads: list[Access], stores: list[Access]) -> ArrayCall
                 fresh=fresh and step.what != "tally",
                 axis_from_last=step.axis_from_last,
                 length=length,
-                steps=step.steps,
             )
         case "product":
             # two vectors make one number

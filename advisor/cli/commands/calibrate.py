@@ -26,7 +26,7 @@ def _calibrate(
         str, typer.Option("--name", metavar="NAME", help="Name of the machine in the store.")
     ] = "here",
     quick: Annotated[
-        bool, typer.Option("--quick", help="A first idea within a minute; else ten minutes.")
+        bool, typer.Option("--quick", help="A first idea within half a minute; else three.")
     ] = False,
     only: options.Sections = None,
     ranks: Annotated[
@@ -75,8 +75,6 @@ def _calibrate(
         return
     if report is not None:
         write_result(page_of(made), report)
-    for said in made.sharing:
-        complain(said)
     for section in made.sections:
         for said in disturbances(section):
             complain(f"{section.name}: {said}")
@@ -97,7 +95,7 @@ def _next_step(name: str, *, quick: bool) -> str:
     if not quick:
         return f"next: {told}"
     again = "advise calibrate" if name == CALIBRATED else f"advise calibrate --name {name}"
-    return f"next: {told}; {again} in ten minutes measures more sizes and element types"
+    return f"next: {told}; {again} in three minutes measures more sizes and element types"
 
 
 def _calibrated(request: Request, watcher: _Lines) -> Made | None:

@@ -63,7 +63,7 @@ def _verify(
     from advisor.verify.program_verdict import document_of, programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
-    from costdb.calibration.host.neighbours import Bystanders, NeighbourWatch
+    from costdb.calibration.host.hardware import Bystanders
     from costdb.machines import load_machine
 
     check_output(output)
@@ -79,20 +79,19 @@ def _verify(
     complain(f"advise: running the code of {', '.join(paths)}")
     others = Bystanders()
     groups: list[list[Verdict]] = []
-    with NeighbourWatch(chosen) as neighbours:
-        for case in _cases(paths, kernel, given, chosen, everything=everything):
-            complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
-            measured = measure(case, Effort(launches=repeat))
-            group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
-            if chosen.may_be_here:
-                _keep(group, chosen)
-            groups.append(group)
-        # a kernel that was asked for is no program
-        found = [] if kernel is not None else program_cases(paths, given, ranks or 2, chosen)
-        programs = verify_programs(found, Effort(launches=repeat), chosen)
+    for case in _cases(paths, kernel, given, chosen, everything=everything):
+        complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
+        measured = measure(case, Effort(launches=repeat))
+        group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
+        if chosen.may_be_here:
+            _keep(group, chosen)
+        groups.append(group)
+    # a kernel that was asked for is no program
+    found = [] if kernel is not None else program_cases(paths, given, ranks or 2, chosen)
+    programs = verify_programs(found, Effort(launches=repeat), chosen)
     if not groups and not programs:
         raise wrong_use("there is no kernel to verify, nor a program that communicates")
-    where = _circumstances(chosen, others.busy_cores(), neighbours.cores_shared)
+    where = _circumstances(chosen, others.busy_cores())
     document = document_of(groups, programs, where)
     if chosen.may_be_here:
         _keep_document(" ".join(files), document)
@@ -107,7 +106,7 @@ def _verify(
         if programs:
             text += f"{_as_lines(lines)}\n{programs_table(programs, style)}"
             lines = programs_in_words(programs)
-        text += _as_lines([*lines, *neighbours.told()])
+        text += _as_lines(lines)
     write_result(text, output)
     sound = all(one.measured.equal for group in groups for one in group)
     sound = sound and all(one.sound for group in programs for one in group)
@@ -190,16 +189,14 @@ def _cases(
     return found
 
 
-def _circumstances(
-    machine: Machine, busy_cores: float | None, cores_shared: float | None
-) -> Circumstances:
+def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
     from advisor.verify.program_verdict import Circumstances
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return Circumstances(machine.name, calibration_of(machine), now, busy_cores, cores_shared)
+    return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
 
 
 def _keep_document(subject: str, document: Mapping[str, Any]) -> None:

@@ -94,7 +94,7 @@ class Door(Protocol[A, V]):
     def elementwise(self, operation: str, operands: tuple[V, ...]) -> V:
         """Return the result of an operation element by element."""
 
-    def reduction(self, operand: V, axis: int | None, operation: str, dtype: str, steps: int) -> V:
+    def reduction(self, operand: V, axis: int | None, operation: str, dtype: str) -> V:
         """Return a reduction along an axis, or along all."""
 
     def scan(self, operand: V, axis: int, operation: str, dtype: str) -> V:

@@ -28,7 +28,6 @@ from advisor.ir.values import (
     Gather,
     Read,
     Scalar,
-    Spelling,
     Transpose,
     Value,
 )
@@ -176,9 +175,7 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
                 raise refused
             return Gather(whole_read(name, scope), place)
         read = scope.select(name, part)
-        few = len(kept) < len(extents) == len(read.region)
-        selected: Value = replace(read, written=len(kept)) if few else read
-        return _expanded(selected, node.slice)
+        return _expanded(read, node.slice)
     entry = entry_of(node, scope)
     if entry is not None:
         return value_of(entry, scope)
@@ -283,8 +280,7 @@ def _call(node: cst.Call, scope: Scope) -> Value:
         if isinstance(operand, Scalar):
             return Scalar(f"{full}({operand.text})", PYTHON_FLOAT)
         if not scope.type_of(operand).extents:
-            parts = (Copy(operand, "float64"),)
-            return Elementwise(full.removeprefix("math."), parts, Spelling.MATH)
+            return Elementwise(full.removeprefix("math."), (Copy(operand, "float64"),))
     if isinstance(node.func, cst.Name) and not scope.not_builtin(node.func.value):
         made = _builtin(node.func.value, node.args, scope)
         if made is not None:
@@ -305,7 +301,7 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
         return None
     nodes = tuple(argument.value for argument in given)
     if name == "abs" and len(nodes) == 1:
-        return _spelled(_operation("absolute", nodes, scope), Spelling.BUILTIN)
+        return _operation("absolute", nodes, scope)
     if name in ("float", "int") and len(nodes) == 1:
         operand = value_of(nodes[0], scope)
         if not isinstance(operand, Scalar) and not scope.type_of(operand).extents:
@@ -320,10 +316,7 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
             raise NotUnderstood(f"`{name}` of whole arrays")
         made = parts[0]
         for part in parts[1:]:
-            # one call compares all of them: what is found of the first ones is not called for
-            last = part is parts[-1]
-            spelled = Spelling.BUILTIN if last else Spelling.OPERATOR
-            both = Elementwise(_EXTREMES[name], (made, part), spelled)
+            both = Elementwise(_EXTREMES[name], (made, part))
             if isinstance(made, Scalar) and isinstance(part, Scalar):
                 text = f"{name}({made.text}, {part.text})"
                 made = Scalar(text, scope.type_of(both).dtype)
@@ -350,11 +343,7 @@ def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:
     # unlike an operator, it makes NumPy's number of a Python one
     if isinstance(made, Scalar):
         return Scalar(made.text, strong(made.dtype))
-    return _spelled(made, Spelling.LIBRARY)
-
-
-def _spelled(value: Value, spelled: Spelling) -> Value:
-    return replace(value, spelled=spelled) if isinstance(value, Elementwise) else value
+    return replace(made, called=True) if isinstance(made, Elementwise) else made
 
 
 def _given(arguments: Sequence[cst.Arg]) -> list[Given[cst.BaseExpression]]:

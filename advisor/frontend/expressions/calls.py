@@ -77,7 +77,7 @@ class Calls(Generic[A, V]):
         argument = arguments.pop(first)
         if name in _MADE_OF:
             return self._made(called, argument, arguments)
-        return self._of(name, self.door.array(argument, called), arguments, 1)
+        return self._of(name, self.door.array(argument, called), arguments)
 
     def method(self, name: str, operand: V, given: Sequence[Given[A]]) -> V:
         """Return the value of a method of an array."""
@@ -86,14 +86,14 @@ class Calls(Generic[A, V]):
         if name == "transpose" and len(given) > 1:
             return self._transposed(operand, [one.value for one in given])
         parameters = _METHOD_PARAMETERS.get(name) or PARAMETERS.get(name, ())[1:]
-        return self._of(name, operand, matched(given, parameters, name), 0)
+        return self._of(name, operand, matched(given, parameters, name))
 
-    def _of(self, name: str, operand: V, arguments: Mapping[str, A], steps: int) -> V:
-        """Return what a function makes of an array; `steps` of Python come before its method."""
+    def _of(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
+        """Return what a function makes of an array."""
         if not self._is_none(arguments.get("out")):
             raise NotUnderstood(f"`out=` of `{name}` is not understood")
         if name in REDUCTIONS:
-            return self._reduction(name, operand, arguments, steps)
+            return self._reduction(name, operand, arguments)
         door, found = self.door, self.door.type_of(operand)
         match name:
             case "copy":
@@ -276,15 +276,14 @@ class Calls(Generic[A, V]):
 
     # reductions --------------------------------------------------------------------------
 
-    def _reduction(self, name: str, operand: V, arguments: Mapping[str, A], steps: int) -> V:
+    def _reduction(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
         door, found, row = self.door, self.door.type_of(operand), REDUCTIONS[name]
         axes = self._axes(arguments.get("axis"), len(found.extents), name)
         kept = not self._is_false(arguments.get("keepdims"))
         dtype = self._dtype(arguments, reduced_dtype(row.result, found.dtype))
-        steps += row.steps
 
-        def along(value: V, operation: str, around: int = 0) -> V:
-            return self._reduced(value, axes, kept, operation, dtype, around)
+        def along(value: V, operation: str) -> V:
+            return self._reduced(value, axes, kept, operation, dtype)
 
         if row.operation == "unpriced":
             shape = list(found.extents)
@@ -295,18 +294,18 @@ class Calls(Generic[A, V]):
             case "linalg.norm":
                 return self._norm(operand, arguments, axes, kept)
             case "ptp":
-                ends = along(operand, "maximum", steps), along(operand, "minimum")
+                ends = along(operand, "maximum"), along(operand, "minimum")
                 return door.elementwise("subtract", ends)
             case "var" | "std":
-                mean = door.reduction(operand, None, "add", dtype, 0)
+                mean = door.reduction(operand, None, "add", dtype)
                 if axes is not None:
-                    mean = self._reduced(operand, axes, True, "add", dtype, 0)
+                    mean = self._reduced(operand, axes, True, "add", dtype)
                 off = door.elementwise("subtract", (operand, mean))
-                squares = along(door.elementwise("square", (off,)), "add", steps)
+                squares = along(door.elementwise("square", (off,)), "add")
                 return door.elementwise("sqrt", (squares,)) if name == "std" else squares
         if row.result == "place" and row.operation != "add" and axes is not None and len(axes) > 1:
             raise NotUnderstood("a place along several axes")
-        made = along(operand, row.operation, steps)
+        made = along(operand, row.operation)
         if "initial" in arguments:
             if found.dtype == "bool":
                 raise NotUnderstood("truth values compared with a number")
@@ -320,17 +319,15 @@ class Calls(Generic[A, V]):
         kept: bool,
         operation: str,
         dtype: str,
-        steps: int,
     ) -> V:
-        """Return a reduction; `steps` functions of Python come before it, however many axes."""
+        """Return a reduction, however many axes."""
         dimensions = self._dimensions(operand)
         if axes is None and kept:
             axes = tuple(range(dimensions))
         if axes is None or (len(axes) == dimensions > 1 and not kept):
-            return self.door.reduction(operand, None, operation, dtype, steps)
-        for number, axis in enumerate(reversed(axes)):
-            around = 0 if number else steps
-            operand = self.door.reduction(operand, axis, operation, dtype, around)
+            return self.door.reduction(operand, None, operation, dtype)
+        for axis in reversed(axes):
+            operand = self.door.reduction(operand, axis, operation, dtype)
         for axis in axes if kept else ():
             operand = self.door.expand(operand, axis)
         return operand
@@ -348,7 +345,7 @@ class Calls(Generic[A, V]):
             if len(found.extents) != 1:
                 raise NotUnderstood("the spectral norm of a matrix")
         squares = door.elementwise("square", (operand,))
-        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, "add", dtype, 0),))
+        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, "add", dtype),))
 
     def _scan(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]

@@ -131,11 +131,9 @@ class KernelDoor:
         self.type_of(made)
         return made
 
-    def reduction(
-        self, operand: Value, axis: int | None, operation: str, dtype: str, steps: int
-    ) -> Value:
+    def reduction(self, operand: Value, axis: int | None, operation: str, dtype: str) -> Value:
         """Return a reduction."""
-        return Reduction(operand, axis, operation, dtype, steps=steps)
+        return Reduction(operand, axis, operation, dtype)
 
     def scan(self, operand: Value, axis: int, operation: str, dtype: str) -> Value:
         """Return a scan."""

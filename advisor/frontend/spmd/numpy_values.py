@@ -139,7 +139,6 @@ class ProgramDoor:
         dtype: str,
         each: Expr | None,
         along: tuple[int, Expr] | None = None,
-        steps: int = 0,
     ) -> Value:
         """Return what a step with so much work for an element of its first operand makes."""
         views = tuple(value.view for value in operands if isinstance(value, Array))
@@ -147,9 +146,7 @@ class ProgramDoor:
         count = views[0].count if views else None
         work = None if each is None or count is None else count * each
         axis, length = (None, None) if along is None else along
-        step = Compute(
-            made, views, work, what, self.span, axis_from_last=axis, length=length, steps=steps
-        )
+        step = Compute(made, views, work, what, self.span, axis_from_last=axis, length=length)
         self.run.emit(step)
         if made is not None:
             return Array(made)
@@ -165,13 +162,11 @@ class ProgramDoor:
             return elementwise.elementwise(operands, self.run, self.span, operation)
         return elementwise.of_numbers(operation, operands, self.run)
 
-    def reduction(
-        self, operand: Value, axis: int | None, operation: str, dtype: str, steps: int
-    ) -> Value:
+    def reduction(self, operand: Value, axis: int | None, operation: str, dtype: str) -> Value:
         """Return a reduction, of everything a number."""
         shape = reduced(self.type_of(operand).extents, axis)
         along = None if axis is None or not shape else self._along(operand, axis)
-        return self._made("reduction", (operand,), shape, dtype, num(1), along, steps)
+        return self._made("reduction", (operand,), shape, dtype, num(1), along)
 
     def scan(self, operand: Value, axis: int, operation: str, dtype: str) -> Value:
         """Return a scan."""
@@ -340,7 +335,7 @@ def _of_unknown_shape(
     of_all = not {"axis", "keepdims", "where", "out"} & arguments.keywords.keys()
     if row is not None and of_all and len(arguments.positional) <= (first is arguments.at(0)):
         found = dtype or reduced_dtype(row.result, view.dtype or UNKNOWN_DTYPE)
-        run.emit(Compute(None, (view,), view.count, "reduction", span, steps=row.steps))
+        run.emit(Compute(None, (view,), view.count, "reduction", span))
         return Number(None, "float" if found == UNKNOWN_DTYPE else found, varies=True)
     if name in VIEWS:
         return Array(View(view.buffer, None, text, span))

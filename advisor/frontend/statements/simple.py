@@ -186,7 +186,7 @@ class SimpleStatements:
         scope.renamed |= names
         if scope.strided & names:
             scope.strided |= names
-        return Rename(names, span, pairs)
+        return Rename(names, span)
 
     def _handed_over(
         self, names: Sequence[str], others: Sequence[str], span: Span

@@ -183,8 +183,6 @@ class Compute:
         Along which axis a reduction runs, counted from the last one (0); None: all.
     length : Expr or None
         Elements along it; the inner extent of a product.
-    steps : int
-        Functions of Python around a call of the library, as around ``np.sum(x)``.
     """
 
     target: View | None
@@ -195,7 +193,6 @@ class Compute:
     operation: str = ""
     axis_from_last: int | None = None
     length: Expr | None = None
-    steps: int = 0
 
 
 class ConditionKind(StrEnum):

@@ -1,19 +1,169 @@
-"""Compiled loops over elements, by rows and by columns: what they cost where nothing interprets."""
+"""Loops over elements: compiled ones, and ones that an interpreter goes through step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from costdb.calibration.array_calls.arrays import caches, caches_document
-from costdb.calibration.array_calls.fit import fit_calls
+from costdb.calibration.array_calls.fit import (
+    caches,
+    caches_document,
+    fit_classes,
+    quantity_of_ratios,
+)
 from costdb.calibration.host.hardware import Host
+from costdb.calibration.host.process import numpy_on_one_thread
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
-from costdb.expr import num
+from costdb.elements import STEPS
+from costdb.expr import ONE, num
 from costdb.machines.documents import Json
-from costdb.work import ArrayCall, ArrayOperation, Region, Visit
+from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+INTERPRETED = "interpreted"
+_ROWS, _COLUMNS = 12, 40
+
+
+def _empty(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for _ in range(_ROWS):
+        for _ in range(_COLUMNS):
+            pass
+
+
+def _filled(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    number = a[0, 0]
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            c[i, j] = number
+
+
+def _moved(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            c[i, j] = a[i, j]
+
+
+def _sums(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            c[i, j] = a[i, j] + b[i, j]
+
+
+def _neighbours(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            c[i, j] = a[i - 1, j] - a[i, j - 1] * b[i, j]
+
+
+def _totals(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            v[j] = v[j] + a[i, j]
+
+
+def _chosen(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            c[i, j] = a[i, j] if a[i, j] < v[j] else b[i, j]
+
+
+def _least(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            c[i, j] = np.minimum(a[i, j], b[i, j])
+
+
+def _functions(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        for j in range(_COLUMNS):
+            c[i, j] = abs(b[i, j]) - np.absolute(a[i, j])
+
+
+def _products(np: Any, a: Array, b: Array, c: Array, v: Array) -> None:
+    for i in range(_ROWS):
+        total = a.dtype.type(0)
+        for j in range(_COLUMNS):
+            total = total + a[i, j] * v[j]
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """A nest, and the work of one of its iterations in the words of the model."""
+
+    run: Callable[[Any, Array, Array, Array, Array], None]
+    each: Interpretation
+
+
+_LOOPS: Mapping[str, _Loop] = {
+    "empty": _Loop(_empty, Interpretation(ONE)),
+    "filled": _Loop(_filled, Interpretation(ONE, stores=1)),
+    "moved": _Loop(_moved, Interpretation(ONE, loads=1, stores=1)),
+    "sums": _Loop(_sums, Interpretation(ONE, loads=2, stores=1, operations=1)),
+    "neighbours": _Loop(_neighbours, Interpretation(ONE, loads=3, stores=1, operations=2)),
+    "totals": _Loop(_totals, Interpretation(ONE, loads=2, stores=1, operations=1)),
+    # the answer is no wherever elements are 2 or 0 and those of the vector are 0
+    "chosen": _Loop(_chosen, Interpretation(ONE, loads=3, stores=1, operations=1)),
+    "least": _Loop(_least, Interpretation(ONE, loads=2, stores=1, calls=1)),
+    "functions": _Loop(_functions, Interpretation(ONE, loads=2, stores=1, operations=2, calls=1)),
+    "products": _Loop(_products, Interpretation(ONE, loads=2, operations=2)),
+}
+
+
+def interpreted_points() -> list[Point]:
+    """Return the loops that an interpreter goes through."""
+    return [
+        Point(INTERPRETED, {INTERPRETED: name, "dtype": dtype})
+        for name in _LOOPS
+        for dtype in ("float64", "int32")
+    ]
+
+
+def interpreted_action(point: Point) -> Action:
+    """Return one loop; its repetitions are its iterations."""
+    np = numpy_on_one_thread()
+    loop = _LOOPS[str(point.features[INTERPRETED])]
+    shape, dtype = (_ROWS, _COLUMNS), str(point.features["dtype"])
+    a, b, c = (np.full(shape, value).astype(dtype) for value in (2.0, 0.5, 0.0))
+    # whole numbers that are 0 add up to 0 however often
+    a, v = (a if dtype == "float64" else a * 0), np.zeros(_COLUMNS, dtype)
+    return Action(lambda: loop.run(np, a, b, c, v), _ROWS * _COLUMNS, alone=True)
+
+
+def fit_steps(timings: Sequence[Timing]) -> dict[str, Json]:
+    """Return what each step takes in loops; nothing where too few were timed to tell."""
+    # the process that measures decides how many threads NumPy may have, before it is imported
+    import numpy as np
+
+    from costdb.calibration.fitting import fit_above, predict
+
+    known = [timing for timing in timings if timing.launches_us]
+    if len({timing.point.features[INTERPRETED] for timing in known}) <= len(STEPS):
+        return {}
+    rows = [_counts(_LOOPS[str(timing.point.features[INTERPRETED])].each) for timing in known]
+    columns = {
+        key: np.array([row[place] for row in rows], float) for place, key in enumerate(STEPS)
+    }
+    found = fit_above(columns, np.array([timing.typical_us for timing in known]))
+    predicted = predict(columns, found).tolist()
+    ratios = [
+        launch / us
+        for timing, us in zip(known, predicted, strict=True)
+        if us > 0
+        for launch in timing.each_launch_us
+    ]
+    return {key: quantity_of_ratios(us, "us", ratios) for key, us in found.items()}
+
+
+def _counts(each: Interpretation) -> tuple[int, ...]:
+    """Return the steps of an iteration, in the order of `STEPS`."""
+    return int(each.loop), each.loads, each.stores, each.operations, each.calls
+
 
 _ITEM_BYTES = 8
 _OPERATIONS = 2
@@ -21,7 +171,6 @@ _SHAPES = (
     (20, 30), (50, 400), (400, 50), (300, 300), (700, 680), (1000, 1010), (1500, 1300),
     (2000, 1900), (60, 5000), (5000, 60), (1024, 1024), (100, 110), (500, 500), (900, 200),
 )  # fmt: skip
-_HELD_OUT = (3, 5, 11)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +185,9 @@ class LoopSection:
         """Return nests of either order over arrays of many sizes."""
         shapes = _SHAPES if effort is Effort.FULL else _SHAPES[:6]
         return [
-            Point("loop", {"rows": rows, "columns": columns, "by": by}, number in _HELD_OUT)
+            Point("loop", {"rows": rows, "columns": columns, "by": by})
             for by in ("rows", "columns")
-            for number, (rows, columns) in enumerate(shapes)
+            for rows, columns in shapes
         ]
 
     def action(self, point: Point, world: World) -> Action:
@@ -58,12 +207,11 @@ class LoopSection:
 
     def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit the innermost loop, as often as it is entered."""
-        runs = [_innermost(timing.on_idle_cores()) for timing in timings if timing.launches_us]
+        runs = [_innermost(timing) for timing in timings if timing.launches_us]
         if not runs:
             return Fitted({}, (), ("Compiled loops: none was measured in the time given.",))
         memory = caches(host)
-        found, qualities = fit_calls("loop", "float64", runs, memory)
-        rates: Json = {"loop": {"float64": found.document()}}
+        rates, qualities = fit_classes(runs, memory)
         arrays: Json = {**caches_document(memory), "rates": rates}
         return Fitted({"arrays": arrays}, tuple(qualities))
 

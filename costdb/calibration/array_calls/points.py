@@ -1,480 +1,262 @@
-"""Calls of NumPy to time: which, on what memory, and which of them are held out of the fit."""
+"""Calls of NumPy to time, on which memory, and what each is in the words of the model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from random import Random
+from math import prod
+from typing import Any
 
-from costdb.calibration.array_calls.view_points import fresh_points, view_points
 from costdb.calibration.section import Effort, Feature, Point
+from costdb.expr import num
+from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
-_HELD_OUT = 0.25
-_SIZES = (
-    *(1, 8, 40, 120, 300, 1000, 3000, 10_000, 20_000, 40_000, 70_000, 130_000),
-    *(250_000, 500_000, 900_000, 1_500_000, 2_500_000, 4_000_000),
-)
-_FEW_SIZES = (1, 40, 300, 3000, 20_000, 130_000, 500_000, 3_000_000)
-_RUNS = (
-    (400, 6),
-    (400, 48),
-    (60, 300),
-    (700, 900),
-    (30, 2000),
-    (200, 250),
-    (1000, 998),
-    (1900, 1998),
-    (300, 1500),
-    (2000, 100),
-)
-_MORE_RUNS = (
-    (50, 30),
-    (100, 98),
-    (120, 800),
-    (250, 400),
-    (398, 398),
-    (600, 598),
-    (500, 3000),
-    (798, 798),
-    (1198, 1198),
-    (1400, 698),
-)
-"""Rows with gaps, as the inner parts of grids have them: most of what stencils take."""
+_SIZES = 8, 300, 3000, 20_000, 100_000, 500_000, 1_500_000, 4_000_000
+_RUNS = (400, 6), (60, 300), (200, 250), (700, 900), (1900, 1998)
+"""Rows with gaps between them, as the inner parts of grids have them."""
 _COLUMNS = (
-    (300, 5),
-    (1000, 11),
-    (1000, 1001),
-    (3000, 67),
-    (800, 512),
-    (1000, 1024),
-    (2000, 1150),
-    (25_000, 90),
-    (60_000, 40),
+    (300, 5), (3000, 67), (800, 512), (1000, 1001), (1000, 1024), (2000, 1150), (25_000, 90),
     (130_000, 18),
-)
-_MORE_COLUMNS = (
-    (500, 40),
-    (700, 260),
-    (1500, 700),
-    (2200, 1200),
-    (5000, 530),
-    (10_000, 130),
-    (16_000, 150),
-    (40_000, 60),
-    (90_000, 26),
-    (600, 1100),
-    (1800, 768),
-    (4000, 1024),
-    (400, 128),
-    (3000, 128),
-    (130, 256),
-    (900, 256),
-    (250, 512),
-    (2500, 512),
-    (300, 1024),
-    (2000, 1024),
-    (700, 1280),
-    (1000, 1536),
-    (500, 2048),
-    (1500, 2048),
-)
-"""So many, as nine in ten of a few points is no more than their worst; the last ones crowd into
-few sets of a cache."""
-_COLUMNS_ALONE = (*_COLUMNS, *_MORE_COLUMNS[:12])
-"""Columns that are summed by themselves."""
-_PANELS = (
-    (300, 2, 5),
-    (1000, 3, 11),
-    (1000, 2, 1001),
-    (3000, 4, 67),
-    (800, 8, 512),
-    (1000, 2, 1024),
-    (2000, 8, 1150),
-    (25_000, 3, 90),
-    (60_000, 4, 40),
-    (130_000, 2, 18),
-    (500, 8, 40),
-    (1500, 12, 700),
-    (5000, 6, 530),
-    (16_000, 2, 150),
-    (400, 8, 128),
-    (900, 16, 256),
-    (2500, 2, 512),
-    (2000, 24, 1024),
-)
-"""Rows, columns and pitch of a few columns side by side, as blocked algorithms take them."""
-_MATRICES = (2, 8, 20, 50, 90, 130, 200, 260, 330, 420, 500, 640, 800, 1000)
+)  # fmt: skip
+"""Elements of a column, and of a row that it is a column of."""
+_BLOCKS = (
+    (3, 400), (50, 100), (30, 1000), (300, 512), (20, 20_000), (900, 900), (2000, 64), (64, 2000),
+    (500, 1500), (2048, 256), (997, 1009), (1500, 1400),
+)  # fmt: skip
+_ROWS = (1, 1000), (1, 16_384), (1, 20_011), (1, 400_000), (1, 421_937), (1, 1_048_576)
+"""Single rows, some as long as a prime number."""
+_SQUARES = (
+    (3, 7), (12, 40), (64, 64), (100, 90), (300, 256), (512, 512), (700, 640), (1024, 1024),
+    (128, 2000), (2000, 500), (2000, 1900),
+)  # fmt: skip
 _PRODUCTS = (
-    (1000, 100, 100),
-    (100, 1000, 100),
-    (100, 100, 1000),
-    (2000, 50, 50),
-    (50, 2000, 50),
-    (50, 50, 2000),
-    (3000, 16, 16),
-    (16, 3000, 16),
-    (16, 16, 3000),
-    (500, 500, 16),
-    (500, 16, 500),
-    (16, 500, 500),
-    (1000, 8, 1000),
-    (1000, 1000, 8),
-    (8, 1000, 1000),
-    (300, 4, 4),
-    (4, 4, 300),
-    (20_000, 3, 3),
-    (200, 30, 600),
-    (600, 200, 30),
-    (700, 300, 100),
-    (800, 2, 1500),
-    (1200, 900, 2),
-    (37, 411, 75),
-)
-"""Rows, columns and depth of products whose factors or results are large beside their work."""
+    (4, 4, 4), (20, 20, 20), (60, 60, 60), (130, 130, 130), (260, 260, 260), (500, 500, 500),
+    (800, 800, 800), (1000, 100, 100), (50, 50, 2000), (2000, 50, 50), (16, 3000, 16),
+    (1000, 8, 1000), (300, 4, 4), (200, 30, 600),
+)  # fmt: skip
+"""Rows, columns and depth."""
 _TABLES = (
-    (1, 100),
-    (300, 1000),
-    (5000, 3000),
-    (40_000, 500),
-    (60_000, 40_000),
-    (400_000, 60_000),
-    (50_000, 10_000),
-    (20_000, 150_000),
-    (100_000, 200_000),
-    (400_000, 400_000),
-    (200_000, 1_000_000),
-    (400_000, 2_000_000),
-    (1_000_000, 100_000),
-    (100_000, 4_000_000),
-)
+    (1, 100), (300, 1000), (5000, 3000), (40_000, 500), (60_000, 40_000), (100_000, 200_000),
+    (400_000, 400_000), (200_000, 1_000_000), (400_000, 2_000_000), (100_000, 4_000_000),
+)  # fmt: skip
+"""References to places, and the length of the table."""
 _FEW_PLACES = 60_000
 """What converts every value takes long, wherever the places are."""
-_MORE_TABLES = (
-    (3000, 300),
-    (10_000, 30_000),
-    (150_000, 5000),
-    (30_000, 600_000),
-    (120_000, 120_000),
-    (300_000, 30_000),
-    (250_000, 250_000),
-    (500_000, 500_000),
-    (500_000, 1_000_000),
-    (150_000, 1_500_000),
-    (300_000, 3_000_000),
-    (800_000, 900_000),
-)
-_LITTLE = ((1, 7), (4, 9), (5, 15))
-"""Results small enough for the library to keep: what tells a call from its memory."""
-_SQUARES = (
-    (12, 40),
-    (100, 90),
-    (300, 256),
-    (700, 640),
-    (1000, 1000),
-    (1024, 1024),
-    (64, 64),
-    (200, 190),
-    (512, 512),
-    (128, 2000),
-    (1500, 1300),
-    (2000, 500),
-    (1000, 512),
-)
-_MORE_SQUARES = (
-    (40, 30),
-    (150, 140),
-    (250, 1000),
-    (400, 390),
-    (500, 520),
-    (850, 830),
-    (1100, 300),
-    (1200, 1250),
-    (300, 1600),
-    (768, 768),
-    (1700, 1500),
-    (256, 256),
-)
-_MORE_CROWDED = (
-    (128, 128),
-    (384, 384),
-    (640, 640),
-    (512, 200),
-    (256, 700),
-    (256, 2000),
-    (512, 1000),
-    (1024, 200),
-    (1024, 600),
-    (896, 900),
-    (1280, 1200),
-    (1536, 1500),
-    (2048, 300),
-    (2048, 1000),
-)
-"""Rows and columns of copies that transpose, their rows at pitches that crowd the source."""
-_SMALL_SQUARES = (
-    (16, 16),
-    (24, 60),
-    (60, 24),
-    (33, 120),
-    (120, 50),
-    (48, 48),
-    (80, 75),
-    (30, 200),
-    (220, 30),
-    (170, 64),
-)
-"""Of small ones, which tell what entering a walk and an element cost."""
-_LENGTHS = (
-    (1, 16),
-    (3, 400),
-    (50, 100),
-    (30, 1000),
-    (100, 1024),
-    (300, 512),
-    (20, 20_000),
-    (900, 900),
-    (200, 200),
-    (2000, 64),
-    (64, 2000),
-    (1000, 1000),
-    (1023, 1025),
-    (2048, 256),
-    (500, 1500),
-    (1024, 1024),
-    (40, 700),
-    (2000, 990),
-)
-_MORE_LENGTHS = (
-    (10, 60),
-    (400, 20),
-    (60, 3000),
-    (150, 150),
-    (350, 420),
-    (700, 650),
-    (1200, 1100),
-    (300, 2500),
-    (1600, 300),
-    (768, 512),
-    (256, 256),
-    (5000, 120),
-)
-_FEW_ROWS = ((1, 300), (1, 3000), (2, 12_000), (1, 70_000), (1, 500_000))
-"""Single rows, of which a sort is most of a call, and what a transform prepares is much of it."""
-_ACROSS = (
-    (30, 40),
-    (80, 70),
-    (120, 300),
-    (180, 900),
-    (250, 140),
-    (300, 300),
-    (450, 450),
-    (550, 1800),
-    (600, 600),
-    (800, 500),
-    (1200, 230),
-    (1300, 900),
-    (2500, 350),
-    (3500, 40),
-)
-"""Rows and columns of walks across lines that crowd nowhere."""
-_CROWDED = (
-    (50, 512),
-    (100, 512),
-    (600, 512),
-    (1500, 512),
-    (150, 256),
-    (800, 256),
-    (200, 1024),
-    (500, 1024),
-    (1600, 1024),
-    (60, 2048),
-    (300, 2048),
-    (800, 2048),
-    (1000, 128),
-    (4000, 128),
-)
-"""Rows, and the columns at whose pitch walks across them crowd into few sets of a cache."""
-_PATTERNLESS = 200_000, 500_000, 1_200_000, 3_000_000
-"""Elements of choices whose masks no processor learns, however often they come again."""
-_AWAY = 24_000_000, 120_000_000
-"""Bytes that lie between two references to a table that a program uses for other things, too:
-most of a last level, and more than it."""
-_AWAY_TABLES = (
-    (20_000, 20_000),
-    (60_000, 100_000),
-    (30_000, 300_000),
-    (200_000, 200_000),
-    (400_000, 100_000),
-    (200_000, 700_000),
-    (500_000, 1_000_000),
-    (300_000, 2_000_000),
-    (60_000, 3_000_000),
-    (150_000, 4_500_000),
-)
 _DTYPES: Mapping[str, tuple[str, ...]] = {
     "copy": ("float64", "int32", "complex128"),
-    "fill": ("float64", "int32"),
+    "fill": ("float64",),
     "cast": ("float64",),
-    "binary": ("float64", "float32", "int32", "int64", "complex128"),
+    "binary": ("float64", "float32", "int64", "complex128"),
     "divide": ("float64", "int64"),
-    "divide_by_one": ("int64", "int32"),
+    "divide_by_one": ("int64",),
     "remainder": ("float64", "int64"),
     "compare": ("float64", "int64"),
     "unary": ("float64", "int32"),
     "root": ("float64",),
     "transcendental": ("float64",),
+    "function": ("float64",),
     "where": ("float64",),
-    "scan": ("float64", "int32", "int64"),
-    "reduce": ("float64", "int32", "int64"),
-    "roll": ("float64", "int32"),
-    "pad": ("float64", "int32"),
+    "scan": ("float64", "int64"),
+    "reduce": ("float64", "int64"),
+    "roll": ("float64",),
+    "pad": ("float64",),
     "transpose": ("float64", "int32"),
     "take": ("float64",),
     "add_at": ("int64", "float64"),
-    "add_at_cast": ("float64", "int32"),
+    "add_at_cast": ("float64",),
     "matmul": ("float64", "float32"),
-    "matvec": ("float64", "float32"),
+    "matvec": ("float64",),
     "fft": ("complex128",),
     "sort": ("int64", "float64"),
 }
-_QUICK = frozenset(
-    ("copy float64", "copy int32", "fill float64", "binary float64", "binary int32", "unary int32")
-    + ("divide float64", "divide int64", "compare float64", "where float64", "scan int32")
-    + ("scan float64", "reduce float64", "roll float64", "transpose float64", "take float64")
-    + (
-        "add_at int64",
-        "add_at_cast float64",
-        "matmul float64",
-        "matvec float64",
-        "fft complex128",
-        "sort int64",
-        "root float64",
-    )
-    + ("transcendental float64", "pad float64", "cast float64", "binary complex128")
-    + ("divide_by_one int64", "remainder float64")
-)
-_FEW_ELEMENTS = (20, 40), (1, 24), (1, 60), (8, 90)
-CALLED = ("np.sum", "mean", "np.mean")
-"""Reductions that go through one or two functions of Python; ``sum`` is the library's own."""
-FORMS = ("fresh", "out", "in_place")
+_FIRST_IDEA = frozenset({"binary", "divide"})
+"""Classes of which a first idea has two element types; of others it has one."""
+FUNCTIONS = "power", "arctan2", "hypot"
+MASKS = "pattern", "drawn"
+"""Choices by masks that any processor foresees, and by masks that none does: the data decide."""
+UFUNCS: Mapping[str, tuple[str, int]] = {
+    "binary": ("add", 2),
+    "divide": ("divide", 2),
+    "divide_by_one": ("floor_divide", 1),
+    "remainder": ("remainder", 2),
+    "compare": ("less", 2),
+    "unary": ("absolute", 1),
+    "root": ("sqrt", 1),
+    "transcendental": ("exp", 1),
+    "function": ("power", 2),
+}
+VIEWS = "row", "part", "column", "inside"
+_PLACES = frozenset({"take", "add_at", "add_at_cast"})
+_ALONG = frozenset({"fft", "sort", "scan", "reduce", "roll", "pad"})
 
 
 def array_points(effort: Effort) -> list[Point]:
-    """Return the points: of each class, every fourth on average is kept from its fit."""
-    made: list[Point] = view_points()
-    made += fresh_points()
+    """Return the points of all classes and element types; a first idea has every other one."""
+    made = [Point("view", {"operation": "view", "dtype": "any", "view": one}) for one in VIEWS]
+    every = 1 if effort is Effort.FULL else 2
     for operation, dtypes in _DTYPES.items():
-        for dtype in dtypes:
-            if effort is Effort.QUICK and f"{operation} {dtype}" not in _QUICK:
-                continue
-            chosen = Random(f"{operation} {dtype}")
-            for shape in _shapes(operation, dtype, effort):
-                features = {"operation": operation, "dtype": dtype, **shape}
-                made.append(Point(f"{operation} {dtype}", features, chosen.random() < _HELD_OUT))
+        first = dtypes if effort is Effort.FULL else dtypes[: 2 - (operation not in _FIRST_IDEA)]
+        for dtype in first:
+            name = f"{operation} {dtype}"
+            given = {"operation": operation, "dtype": dtype}
+            made += [Point(name, given | shape) for shape in list(_shapes(operation))[::every]]
     return made
 
 
-def _shapes(operation: str, dtype: str, effort: Effort) -> Iterator[Mapping[str, Feature]]:
-    width = {"float32": 4, "int32": 4, "complex128": 16}.get(dtype, 8)
-    full = effort is Effort.FULL
-    sizes = _SIZES if full else _FEW_SIZES
-    # a first idea has time for every other shape
-    lengths = (*_LENGTHS, *_MORE_LENGTHS) if full else _LENGTHS[::2]
-    squares = (*_SQUARES, *_MORE_SQUARES) if full else _SQUARES[::2]
-    match operation:
-        case "matmul":
-            yield from ({"rows": n, "columns": n, "depth": n} for n in _MATRICES)
-            products = _PRODUCTS if full else _PRODUCTS[::3]
-            yield from ({"rows": r, "columns": c, "depth": d} for r, c, d in products)
-        case "matvec":
-            yield from ({"rows": r, "columns": c} for r, c in lengths)
-            if full:
-                yield from ({"rows": r, "columns": c, "pitch": p} for r, c, p in _PANELS)
-        case "add_at_cast":
-            yield from ({"places": n, "table": t} for n, t in _TABLES if n <= _FEW_PLACES)
-        case "take" | "add_at":
-            tables = (*_TABLES, *_MORE_TABLES) if full else _TABLES[::2]
-            yield from ({"places": n, "table": t} for n, t in tables)
-            for away in _AWAY if full else _AWAY[1:]:
-                few = _AWAY_TABLES if full else _AWAY_TABLES[::4]
-                yield from ({"places": n, "table": t, "away_bytes": away} for n, t in few)
-        case "fft" | "sort" | "scan" | "reduce":
-            for axis in (1, 0):
-                yield from (
-                    {"rows": r, "columns": c, "axis": axis}
-                    for r, c in (*lengths, (1500, 1400 if width < 16 else 600))
-                    if axis or (operation not in ("fft", "sort") or c > 1)
-                )
-            if operation in ("fft", "sort"):
-                single = _FEW_ROWS if full else _FEW_ROWS[1:3]
-                yield from ({"rows": r, "columns": c, "axis": 1} for r, c in single)
-            if full and operation != "reduce":
-                yield from ({"rows": r, "columns": c, "axis": 0} for r, c in (*_CROWDED, *_ACROSS))
-            if full and operation in ("scan", "reduce"):
-                yield from (
-                    {"rows": r, "columns": 1, "axis": 1, "pitch": p} for r, p in _COLUMNS_ALONE
-                )
-            if operation in ("scan", "reduce"):
-                yield from ({"rows": 1, "columns": n, "axis": 1} for n in sizes)
-            if operation == "reduce":
-                yield from _with_steps(dtype, effort)
-        case "transpose":
-            yield from (
-                {"rows": r, "columns": c} for r, c in (*squares, (2000, 1900), (2048, 2048))
-            )
-            if full:
-                more = (*_MORE_CROWDED, *_SMALL_SQUARES)
-                yield from ({"rows": r, "columns": c} for r, c in more)
-        case "roll" | "pad":
-            for axis in (0, 1):
-                shapes = (*_LITTLE, *squares)
-                yield from ({"rows": r, "columns": c, "axis": axis} for r, c in shapes)
-            if full:
-                yield from (
-                    {"rows": r, "columns": c, "axis": axis, "pitch": c + 2}
-                    for axis in (0, 1)
-                    for r, c in _RUNS
-                )
-                yield from ({"rows": r, "columns": c, "axis": 0, "pitch": p} for r, c, p in _PANELS)
-        case _:
-            pattern = {"mask": "pattern"} if operation == "where" else {}
-            for features in _elementwise(operation, width, sizes, effort):
-                yield {**features, **pattern}
-            patternless = _PATTERNLESS if full else _PATTERNLESS[:2]
-            for n in patternless if pattern else ():
-                whole: dict[str, Feature] = {"rows": 1, "columns": n, "pitch": n, "form": "fresh"}
-                yield {**whole, "mask": "none"}
+def _shapes(operation: str) -> Iterator[dict[str, Feature]]:
+    """Yield on which memory an operation is timed, so that neighbours differ in size only."""
+    if operation == "matmul":
+        for rows, columns, depth in _PRODUCTS:
+            yield {"rows": rows, "columns": columns, "depth": depth}
+    elif operation == "matvec":
+        for rows, columns in _BLOCKS:
+            yield {"rows": rows, "columns": columns}
+    elif operation in _PLACES:
+        for places, table in _TABLES:
+            if operation != "add_at_cast" or places <= _FEW_PLACES:
+                yield {"places": places, "table": table}
+    elif operation in _ALONG:
+        for axis in (1, 0):
+            for rows, columns in _SQUARES if operation in ("roll", "pad") else _BLOCKS:
+                yield {"rows": rows, "columns": columns, "axis": axis}
+        if operation in ("fft", "sort"):
+            for rows, columns in _ROWS:
+                yield {"rows": rows, "columns": columns, "axis": 1}
+        if operation in ("scan", "reduce"):
+            for elements in _SIZES:
+                yield {"rows": 1, "columns": elements, "axis": 1}
+            for rows, pitch in _COLUMNS:
+                yield {"rows": rows, "columns": 1, "axis": 1, "pitch": pitch}
+    elif operation == "transpose":
+        for rows, columns in _SQUARES:
+            yield {"rows": rows, "columns": columns}
+    else:
+        yield from _elementwise_shapes(operation)
 
 
-def _with_steps(dtype: str, effort: Effort) -> Iterator[Mapping[str, Feature]]:
-    """Yield small reductions by what a program calls: functions, and means."""
-    for rows, columns in _FEW_ELEMENTS if effort is Effort.FULL else _FEW_ELEMENTS[:1]:
-        for axis in (1, 0) if rows > 1 else (1,):
-            for name in CALLED if dtype == "float64" else CALLED[:1]:
-                yield {"rows": rows, "columns": columns, "axis": axis, "called": name}
+def _elementwise_shapes(operation: str) -> Iterator[dict[str, Feature]]:
+    forms = {"fill": ("out",), "where": ("fresh",)}.get(operation, ("fresh", "out"))
+    shapes = [
+        *((1, n, n) for n in _SIZES),
+        *((rows, run, run + 2) for rows, run in _RUNS),
+        *((rows, 1, pitch) for rows, pitch in _COLUMNS),
+    ]
+    for number, (rows, columns, pitch) in enumerate(shapes):
+        made: dict[str, Feature] = {"rows": rows, "columns": columns, "pitch": pitch}
+        made["form"] = forms[number // 2 % len(forms)]
+        if operation == "function":
+            made["function"] = FUNCTIONS[number // 2 % len(FUNCTIONS)]
+        if operation == "where":
+            made["mask"] = MASKS[number // 2 % len(MASKS)]
+        yield made
+
+
+def fault_points() -> list[Point]:
+    """Return a copy into memory that the system gives each time anew, and into the same again."""
+    return [Point("large result", {"memory": memory}) for memory in ("anew", "kept")]
+
+
+def call_of(point: Point) -> ArrayCall:
+    """Return what a point does, in the words of the model."""
+    features = point.features
+    operation, dtype = ArrayOperation(str(features["operation"])), str(features["dtype"])
+    if operation is ArrayOperation.VIEW:
+        return ArrayCall(operation, dtype, num(1))
+    item = item_bytes(dtype)
+    if operation.value in _PLACES:
+        places, table = number_of(point, "places"), number_of(point, "table")
+        held, index = Visit(_memory(item, (table,)), "table"), Visit(_memory(8, (places,)), "at")
+        scatters = operation is not ArrayOperation.TAKE
+        return ArrayCall(
+            operation,
+            dtype,
+            num(places),
+            held if scatters else Visit(_memory(item, (places,))),
+            (index,) if scatters else (held, index),
+            fresh=not scatters,
+            length=num(table),
+        )
+    shape = number_of(point, "rows"), number_of(point, "columns")
+    elements = num(prod(shape))
+    if operation is ArrayOperation.MATMUL:
+        depth = number_of(point, "depth")
+        factors = _memory(item, (shape[0], depth)), _memory(item, (depth, shape[1]))
+        made, operands = Visit(_memory(item, shape)), tuple(map(Visit, factors))
+        return ArrayCall(operation, dtype, elements, made, operands, True, None, num(depth))
+    if operation is ArrayOperation.MATVEC:
+        operands = Visit(_memory(item, shape)), Visit(_memory(item, shape[1:]))
+        made = Visit(_memory(item, shape[:1]))
+        return ArrayCall(operation, dtype, elements, made, operands, True, None, num(shape[1]))
+    if operation is ArrayOperation.TRANSPOSE:
+        back = Region(item, _counts(shape), (num(item), num(item * shape[0])))
+        return ArrayCall(operation, dtype, elements, Visit(_memory(item, shape)), (Visit(back),))
+    if operation.value in _ALONG:
+        return _along_axis(point, operation, dtype, shape)
+    return _elementwise(point, operation, dtype, shape)
+
+
+def _along_axis(
+    point: Point, operation: ArrayOperation, dtype: str, shape: tuple[int, int]
+) -> ArrayCall:
+    item, axis = item_bytes(dtype), number_of(point, "axis")
+    kept: tuple[int, ...] = shape
+    operand, length = _memory(item, shape), shape[axis]
+    if "pitch" in point.features:
+        pitch = num(item * number_of(point, "pitch"))
+        operand, kept, length = Region(item, _counts(shape[:1]), (pitch,)), shape[:1], shape[0]
+    result: Visit | None = Visit(_memory(item, kept))
+    if operation is ArrayOperation.REDUCE:
+        result = Visit(_memory(item, (shape[1 - axis],))) if min(shape) > 1 else None
+    along = operation not in (ArrayOperation.ROLL, ArrayOperation.PAD)
+    return ArrayCall(
+        operation,
+        dtype,
+        num(prod(shape)),
+        result,
+        (Visit(operand, "operand"),),
+        fresh=result is not None,
+        axis_from_last=1 - axis if along else None,
+        length=num(length) if along else None,
+    )
 
 
 def _elementwise(
-    operation: str, width: int, sizes: tuple[int, ...], effort: Effort
-) -> Iterator[Mapping[str, Feature]]:
-    forms: tuple[str, ...] = FORMS if operation == "binary" else ("fresh", "out")
-    if operation == "fill":
-        forms = ("out",)
-    if operation == "where":
-        # it stores into no array that is there: a program copies its result
-        forms = ("fresh",)
-    for form in forms:
-        for n in sizes:
-            if n * width <= 40_000_000:
-                yield {"rows": 1, "columns": n, "pitch": n, "form": form}
-    full = effort is Effort.FULL
-    for rows, run in (*_RUNS, *_MORE_RUNS) if full else _RUNS[::2]:
-        if "out" in forms:
-            yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "out"}
-        if "fresh" in forms and (full or "out" not in forms):
-            yield {"rows": rows, "columns": run, "pitch": run + 2, "form": "fresh"}
-    columns = _COLUMNS if full or operation in ("copy", "binary") else _COLUMNS[::3]
-    for rows, pitch in (*columns, *(_MORE_COLUMNS if full else ())):
-        if "out" in forms:
-            yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "out"}
-        if "fresh" in forms and (full or columns is _COLUMNS or "out" not in forms):
-            yield {"rows": rows, "columns": 1, "pitch": pitch, "form": "fresh"}
+    point: Point, operation: ArrayOperation, dtype: str, shape: tuple[int, int]
+) -> ArrayCall:
+    item, pitch = item_bytes(dtype), number_of(point, "pitch")
+    items = {"fill": [], "cast": [4], "where": [1, item, item]}.get(
+        operation.value, [item] * UFUNCS.get(operation.value, ("", 1))[1]
+    )
+
+    def part(size: int, name: str) -> Visit:
+        return Visit(Region(size, _counts(shape), (num(size * pitch), num(size))), name)
+
+    operands = tuple(part(size, f"operand{number}") for number, size in enumerate(items))
+    stored, fresh = 1 if operation is ArrayOperation.COMPARE else item, _is_fresh(point)
+    result = Visit(_memory(stored, shape)) if fresh else part(stored, "result")
+    return ArrayCall(operation, dtype, num(prod(shape)), result, operands, fresh)
+
+
+def _is_fresh(point: Point) -> bool:
+    return point.features["form"] == "fresh"
+
+
+def number_of(point: Point, name: str) -> int:
+    """Return a whole number among the features of a point."""
+    return int(point.features[name])
+
+
+def item_bytes(dtype: str) -> int:
+    """Return the bytes of an element."""
+    return {"float32": 4, "int32": 4, "complex128": 16}.get(dtype, 8)
+
+
+def _counts(shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(num(extent) for extent in shape)
+
+
+def _memory(item: int, shape: tuple[int, ...]) -> Region:
+    pitches, step = [], item
+    for extent in reversed(shape):
+        pitches.append(num(step))
+        step *= extent
+    return Region(item, _counts(shape), tuple(reversed(pitches)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,6 @@ class Cache:
 
     level: int
     size_bytes: int
-    way_bytes: int = 0
     line_bytes: int = 0
 
 
@@ -122,14 +122,11 @@ def _model(processor: Path) -> str:
 
 def _data_caches(folder: Path) -> Iterator[Cache]:
     for index in sorted(folder.glob("index*")):
-        kind, level, size, sets, line = (
-            _text(index / name)
-            for name in ("type", "level", "size", "number_of_sets", "coherency_line_size")
+        kind, level, size, line = (
+            _text(index / name) for name in ("type", "level", "size", "coherency_line_size")
         )
         if kind in ("Data", "Unified") and level.isdecimal() and _bytes(size):
-            line_bytes = int(line) if line.isdecimal() else 0
-            way_bytes = int(sets) * line_bytes if sets.isdecimal() else 0
-            yield Cache(int(level), _bytes(size), way_bytes, line_bytes)
+            yield Cache(int(level), _bytes(size), int(line) if line.isdecimal() else 0)
 
 
 def _text(path: Path) -> str:
@@ -146,3 +143,36 @@ def _bytes(size: str) -> int:
 
 def _stated(value: int, unit: str) -> Json:
     return {"value": value, "unit": unit, "provenance": "published", "source": SYSTEM_SOURCE}
+
+
+# Whether anything else ran while a launch was measured, as far as the system tells.
+
+_STATISTICS = Path("/proc/stat")
+# user, nice, system, interrupts, soft interrupts and stolen; the others are idle.
+_BUSY_COLUMNS = (1, 2, 3, 6, 7, 8)
+
+
+class Bystanders:
+    """Watches from its making on; processes that this one started and waited for are its own."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._before = _others_s()
+
+    def busy_cores(self) -> float | None:
+        """Return how many cores were kept busy by others on average; None where unknown."""
+        now, seconds = _others_s(), time.monotonic() - self._begun
+        if now is None or self._before is None or seconds <= 0:
+            return None
+        return max(0.0, (now - self._before) / seconds)
+
+
+def _others_s() -> float | None:
+    try:
+        columns = _STATISTICS.read_text().splitlines()[0].split()
+        busy = sum(int(columns[at]) for at in _BUSY_COLUMNS)
+    except (OSError, ValueError, IndexError):
+        return None
+    own = os.times()
+    ours_s = own.user + own.system + own.children_user + own.children_system
+    return busy / os.sysconf("SC_CLK_TCK") - ours_s

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from costdb.calibration.fitting import (
     LEAST_US_PER_BYTE,
+    TOO_FEW,
     Columns,
     Mask,
     Vector,
@@ -257,6 +258,8 @@ def columns_of(regions: Sequence[Region], by: Scale) -> Columns:
         {name_of(amount.place): float(evaluate(amount.units, {})) for amount in amounts(region, by)}
         for region in regions
     ]
+    if not rows:
+        raise ValueError(TOO_FEW)
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 

@@ -31,8 +31,8 @@ from costdb.calibration.fitting import (
     residual_of,
     typical_us,
 )
-from costdb.calibration.host.calm_core import keep_as_with
 from costdb.calibration.host.hardware import Host
+from costdb.calibration.host.process import keep_as_with
 from costdb.calibration.section import (
     Action,
     Effort,

@@ -45,7 +45,6 @@ from costdb.calibration.section import (
 )
 from costdb.machines.documents import Json, measured
 from costdb.pgas.model import RESUME_US
-from costdb.work import Then
 
 _WORD_BYTES = 8
 _WINDOW_WORDS = 1 << 17
@@ -269,11 +268,9 @@ def _block(
 # and data. Timed are private statements alone and after each reference; what they take longer is
 # neither the reference's rate nor the private part.
 
-INTERPRETED = ("element", "integer")
-"""An element added to, whole numbers divided."""
-LIBRARY = ("product", "sum", "added")
-"""Two vectors multiplied, one summed up, one added to another, all by the library."""
-PRIVATE = (*INTERPRETED, *LIBRARY)
+PRIVATE = ("element", "integer", "sum", "added")
+"""An element added to, whole numbers divided; a vector summed up, one added to another by the
+library."""
 
 _VECTOR = 64
 _DIVISOR = 7
@@ -281,7 +278,7 @@ _DIVISOR = 7
 
 def private_statement(what: str) -> Callable[[int], object]:
     """Return a statement of one's own variables that takes a place."""
-    cell, left, right, made = np.ones(1), np.ones(_VECTOR), np.ones(_VECTOR), np.ones(_VECTOR)
+    cell, left, made = np.ones(1), np.ones(_VECTOR), np.ones(_VECTOR)
 
     def element(_: int) -> None:
         cell[0] += 1.0
@@ -289,33 +286,19 @@ def private_statement(what: str) -> Callable[[int], object]:
     def integer(place: int) -> object:
         return divmod(place, _DIVISOR)
 
-    def product(_: int) -> None:
-        cell[0] = left @ right
-
     def added(_: int) -> object:
-        return np.add(left, right, out=made)
+        return np.add(left, left, out=made)
 
     return {
         "element": element,
         "integer": integer,
-        "product": product,
         "sum": lambda _: left.sum(),
         "added": added,
     }[what]
 
 
-# What private statements take longer after a remote reference than alone, by who does them.
-#
-# What the interpreter does by itself is resumed in a tenth of a microsecond. A call of the array
-# library comes through many functions, whose code lies elsewhere, and takes several times as long.
-
 _OPERATION = "remote.beside."
 _PRIVATE = "remote.private"
-_STATEMENTS = {
-    Then.ANYTHING: PRIVATE,
-    Then.INTERPRETED: INTERPRETED,
-    Then.LIBRARY: LIBRARY,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,16 +319,6 @@ class Beside:
     def words(self) -> float:
         """How many references there are."""
         return float(self.timing.point.features["words"])
-
-    @property
-    def statement(self) -> str:
-        """The private statement."""
-        return _statements(self.timing)[0]
-
-    @property
-    def then(self) -> Then:
-        """Who does it."""
-        return Then.LIBRARY if self.statement in LIBRARY else Then.INTERPRETED
 
     @property
     def longer_us(self) -> float:
@@ -376,37 +349,29 @@ class Resumption:
             for timing in timings
             if timing.point.operation == _OPERATION + kind and _statements(timing) in alone
         ]
-        given = [one for one in self._found if not one.timing.point.held_out]
-        self._resume_us: dict[Then, list[float]] = {}
-        for then, statements in _STATEMENTS.items():
-            seen = [max(0.0, one.longer_us) for one in given if one.statement in statements]
-            if seen:
-                # it differs by the statement, and which one a program has is not known
-                self._resume_us[then] = sorted(seen)
+        # it differs by the statement, and which one a program has is not known
+        self._longer_us = sorted(max(0.0, one.longer_us) for one in self._given(held_out=False))
+
+    def _given(self, *, held_out: bool) -> list[Beside]:
+        return [one for one in self._found if one.timing.point.held_out is held_out]
 
     def document(self) -> dict[str, Json]:
         """Return what a profile says of it: nothing where nothing was measured."""
+        seen = self._longer_us
         note = "ends: the private statements and kinds of reference that it was measured with"
-        return {
-            key: measured(median(seen), "us", seen[0], seen[-1], note)
-            for then, key in RESUME_US.items()
-            for seen in [self._resume_us.get(then, [])]
-            if seen
-        }
+        return {RESUME_US: measured(median(seen), "us", seen[0], seen[-1], note)} if seen else {}
 
     def tested(self) -> Iterator[tuple[Timing, float]]:
         """Yield the points kept from the fit with their predicted times."""
-        for one in self._found:
-            seen = self._resume_us.get(one.then)
-            if seen and one.timing.point.held_out:
-                yield one.timing, one.apart_us + median(seen) * one.words
+        for one in self._given(held_out=True) if self._longer_us else ():
+            yield one.timing, one.apart_us + median(self._longer_us) * one.words
 
     def qualities(self) -> Iterator[Quality]:
         """Yield the errors with it and without."""
         kept = [(timing.typical_us, predicted) for timing, predicted in self.tested()]
         if not kept:
             return
-        apart = [one.apart_us for one in self._found if one.timing.point.held_out]
+        apart = [one.apart_us for one in self._given(held_out=True)]
         times, predicted = (np.array(column) for column in zip(*kept, strict=True))
         operation = _OPERATION.rstrip(".")
         yield quality(operation, "apart", times, np.array(apart), chosen=False)

@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from costdb.arrays.hierarchy import Hierarchy
-from costdb.calibration.array_calls.arrays import cache_levels, caches, caches_document
+from costdb.arrays.memory import Hierarchy
+from costdb.calibration.array_calls.fit import cache_levels, caches, caches_document
 from costdb.calibration.fitting import quality
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from costdb.calibration.array_calls.arrays import cache_levels
+from costdb.calibration.array_calls.fit import cache_levels
 from costdb.calibration.fitting import (
     Columns,
     Mask,

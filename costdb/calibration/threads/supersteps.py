@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from costdb.calibration.array_calls.arrays import cache_levels
+from costdb.calibration.array_calls.fit import cache_levels
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import Action, Effort, Fitted, Need, Point, Timing, World
 from costdb.calibration.threads.superstep_points import GOOD, plan_of, superstep_points
@@ -35,9 +35,9 @@ class SuperstepSection:
 
         plan = plan_of(point)
         if point.features["family"] == GOOD:
-            return Action(Near(plan.reads, plan.writes), threads=len(plan.reads))
+            return Action(Near(plan.reads, plan.writes))
         far = Far(plan.reads, plan.writes, cache_levels(world.host)[-1])
-        return Action(far, before=far.move, threads=len(plan.reads))
+        return Action(far, before=far.move)
 
     def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
         """Fit both families for each number of processors."""

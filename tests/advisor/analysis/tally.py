@@ -5,10 +5,8 @@ from collections.abc import Mapping
 from math import prod
 
 from costdb.expr import Expr, evaluate
-from costdb.heap_work import FreshMemory
-from costdb.interpretation import Interpretation
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
-from costdb.work import Collective, Message, PrefixScan, Work
+from costdb.work import Collective, Interpretation, Message, PrefixScan, Work
 from costdb.work import Statement as Computation
 
 
@@ -67,8 +65,6 @@ class Tally:
                 self.collectives[str(kind), _number(ranks, sizes), prod(counts)] += 1
             case Interpretation(loop=False):
                 pass  # what the interpreter does for single elements is counted elsewhere
-            case FreshMemory():
-                pass  # a cost of the allocator, not of what is done with the memory
             case _:
                 raise AssertionError(f"{work} is not expected here")
 

@@ -18,12 +18,11 @@ from advisor.ownership import local_index, local_part, owners
 from costdb.elements import price_interpretation
 from costdb.estimate import Missing, Priced
 from costdb.expr import evaluate, num
-from costdb.interpretation import Interpretation
 from costdb.machines import load_machine, machine_of
 from costdb.pricing import price_process, price_work
 from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.quantity import Provenance
-from costdb.work import Message, Pattern, RemoteElements, Statement
+from costdb.work import Interpretation, Message, Pattern, RemoteElements, Statement
 from tests.advisor.analysis.simulate import dense_pitches
 
 DIMS: dict[str, AxisMap] = {

@@ -96,7 +96,7 @@ def test_nothing_is_measured_for_what_could_not_be_kept(
     ("options", "told"),
     [
         ((), "next: advise validate tells how far its predictions hold\n"),
-        (("--quick",), "hold; advise calibrate in ten minutes measures more"),
+        (("--quick",), "hold; advise calibrate in three minutes measures more"),
         (("--quick", "--name", "me"), "--machine me tells how far its predictions hold; advise"),
     ],
 )
@@ -105,7 +105,7 @@ def test_the_end_says_what_to_do_next(
 ) -> None:
     from advisor.cli.commands import calibrate
 
-    nothing_said = SimpleNamespace(sharing=(), sections=(), skipped=())
+    nothing_said = SimpleNamespace(sections=(), skipped=())
     monkeypatch.setattr(calibrate, "_calibrated", lambda request, watcher: nothing_said)
     found = advise("calibrate", *options, machine=None)
     assert found.code == 0

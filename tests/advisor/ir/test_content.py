@@ -99,7 +99,6 @@ def test_every_field_of_a_statement_but_its_place_counts(sample: Statement) -> N
     ("one", "other"),
     [
         ("w[i] = min(u[i], v[i])", "w[i] = np.minimum(u[i], v[i])"),
-        ("w[i] = np.sum(a[i])", "w[i] = np.sum(a[i, :])"),
         ("w[i] = u[i] * u[i]", "x = u[i]; w[i] = x * x"),
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.arrays.hierarchy import hierarchy
+from costdb.arrays.memory import Hierarchy
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.ranks import together
 from costdb.calibration.ranks.together import ALL, ARRAYS_OF, ONE, SECTION, fit_together
@@ -25,7 +25,7 @@ from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Vi
 from tests.costdb.hosts import EPYC
 
 LEVELS = (1000, 10_000, 100_000, 1_000_000)
-MEMORY = hierarchy(LEVELS, 64)
+MEMORY = Hierarchy(LEVELS, 64)
 PIECES = MEMORY.keys
 LINE_US = dict(zip(PIECES, (0.0, 0.5, 2.0, 8.0), strict=True))
 P = sym("P")

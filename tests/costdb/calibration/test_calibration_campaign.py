@@ -18,8 +18,7 @@ import pytest
 
 from costdb.calibration import campaign
 from costdb.calibration.campaign import LAUNCHES, Request
-from costdb.calibration.host.hardware import Host
-from costdb.calibration.host.neighbours import Bystanders
+from costdb.calibration.host.hardware import Bystanders, Host
 from costdb.calibration.profile import disturbances, document_of, timings_of
 from costdb.calibration.section import SECTIONS, CalibrationError, Effort, check_names, find_section
 from costdb.calibration.worker import PACES, launched_ranks
@@ -35,7 +34,6 @@ from costdb.store.records import (
     Sample,
     add_samples,
     alone,
-    beside_samples,
     launches_of,
     newest_run_of,
     recorded,
@@ -87,6 +85,11 @@ def data_directory(tmp_path, monkeypatch):
     return tmp_path / "data"
 
 
+@pytest.fixture
+def two_launches(monkeypatch):
+    monkeypatch.setitem(LAUNCHES, Effort.QUICK, 2)
+
+
 def calibrate(request, watcher):
     return campaign.calibrate(request, watcher, HOST)
 
@@ -100,6 +103,7 @@ def all_records():
         return {known: samples_of(connection, known) for known in recorded(connection)}
 
 
+@pytest.mark.usefixtures("two_launches")
 def test_samples_of_all_launches_are_kept_and_make_a_checked_profile():
     told = Told()
     made = calibrate(quick(ALONE, TOGETHER), told)
@@ -120,6 +124,7 @@ def test_samples_of_all_launches_are_kept_and_make_a_checked_profile():
     assert "advise calibrate --name here --quick" in slope.source
 
 
+@pytest.mark.usefixtures("two_launches")
 def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
     made = calibrate(quick(ALONE), Told())
     (section,) = made.sections
@@ -133,6 +138,7 @@ def test_timings_come_back_by_point_and_launch_with_what_was_held_out():
         assert timing.point.features["ranks"] == HOST.cores
 
 
+@pytest.mark.usefixtures("two_launches")
 def test_an_interrupted_run_keeps_what_is_done_and_is_resumed():
     with pytest.raises(KeyboardInterrupt):
         calibrate(quick(ALONE, TOGETHER), Told(stop_at=2))
@@ -299,7 +305,6 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
     with reading(store_path()) as connection:
         assert recorded(connection) == (place,)
         assert samples_of(connection, place) == (Sample(1, {"n": 1}, (1.0,)),)
-        assert beside_samples(connection, "m", "d") == ()
     with writing(store_path()) as connection:
         assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
         assert newest_run_of(connection, "m", "s") is None
@@ -351,6 +356,7 @@ def test_under_a_launcher_its_ranks_take_part_and_the_first_one_writes():
     assert launched_ranks({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}) == 1
 
 
+@pytest.mark.usefixtures("two_launches")
 def test_other_processes_are_noticed_and_noted():
     watch = Bystanders()
     end = time.monotonic() + 0.5

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from costdb.calibration.section import Action, Effort, Fitted, Point, World
 from costdb.calibration.worker import PACES, Pace, measure
-from costdb.store.records import Beside
 from tests.costdb.hosts import EPYC
 
 POINTS = [Point("wait", {"us": us}) for us in (1, 10, 100)]
@@ -58,7 +57,7 @@ def measured(pace: Pace, seconds: float, seed: int = 1, section: Waits | None = 
         pace,
         seconds=seconds,
         seed=seed,
-        emit=lambda index, taken, beside: found.append((index, taken)),
+        emit=lambda index, taken: found.append((index, taken)),
     )
     return found
 
@@ -188,27 +187,9 @@ def test_what_takes_more_than_its_share_is_visited_less_often(monkeypatch):
     assert Counter(index for index, _ in found) == {0: 10, 1: 10, 2: 2}
 
 
-def test_beside_each_sample_stands_what_the_sentinel_took_before_and_after(monkeypatch):
-    # a clock of our own: the sentinel takes 1, 2, 3, ... us, the first two for the warm-ups
-    ticks = itertools.count(1)
-    monkeypatch.setattr(
-        "costdb.calibration.worker.sentinel_of", lambda threads: lambda: float(next(ticks))
-    )
-    found = []
-    measure(
-        Waits(), POINTS[:1], World(EPYC), Pace(1, 1, 4, 2), seconds=30, seed=1,
-        emit=lambda index, taken, beside: found.append((taken, beside)),
-    )  # fmt: skip
-    ((taken, beside),) = found
-    assert len(taken) == 4
-    assert beside == Beside(1, ((3, 4), (4, 5), (5, 6), (6, 7)))
-
-
-def test_the_slowest_rank_counts_and_the_sentinels_of_all(monkeypatch):
-    monkeypatch.setattr("costdb.calibration.worker.sentinel_of", lambda threads: lambda: 5.0)
-
+def test_the_slowest_rank_counts():
     class Pair:
-        """Two ranks: this one, and one that always takes a second and whose core is shared."""
+        """Two ranks: this one, and one that always takes a second."""
 
         def Barrier(self):  # noqa: N802
             pass
@@ -219,12 +200,11 @@ def test_the_slowest_rank_counts_and_the_sentinels_of_all(monkeypatch):
         def allgather(self, mine):
             if isinstance(mine, float):
                 return [mine, 0.0]
-            samples, sentinels = mine
-            return [mine, ([1e6] * len(samples), [8.0] * len(sentinels))]
+            return [mine, [1e6] * len(mine)]
 
     found = []
     measure(
         Waits(), POINTS[:1], World(EPYC, 0, 2, Pair()), Pace(1, 1, 2, 2), seconds=30, seed=1,
-        emit=lambda index, taken, beside: found.append((taken, beside)),
+        emit=lambda index, taken: found.append(taken),
     )  # fmt: skip
-    assert found == [((1e6, 1e6), Beside(1, ((5.0, 8.0), (5.0, 8.0))))]
+    assert found == [(1e6, 1e6)]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.calibration.array_calls.arrays import caches
+from costdb.calibration.array_calls.fit import caches
 from costdb.calibration.host.hardware import (
     Host,
     hardware_facts,
@@ -29,16 +29,11 @@ ASKING = frozenset(
     + ("getloadavg", "uname", "processor", "cpuinfo")
 )
 PLACES = ("/sys/devices", "/proc/cpuinfo", "/proc/meminfo", "getconf", "lscpu")
-# who moves a process among its cores, or tells what a launch ran beside, must know them
 PRODUCT = {
     "costdb/calibration/host/hardware.py": "reads them, and which cores a process may use",
-    "costdb/calibration/host/calm_core.py": "moves a process among its cores",
-    "costdb/calibration/host/neighbours.py": "moves a thread; times of /proc/stat have a unit",
     "costdb/calibration/worker.py": "names the nodes of the ranks",
 }
 TESTS = {
-    "tests/costdb/calibration/host/test_calm_core.py": "moves among whatever cores there are",
-    "tests/costdb/calibration/host/test_calibration_neighbours.py": "is left where it was",
     "tests/costdb/calibration/host/test_allocator.py": "counts real pages by their real size",
     "tests/costdb/calibration/host/test_made_up_hosts.py": "holds this",
 }
@@ -85,13 +80,12 @@ def test_what_a_system_tells_is_read_once_for_all(tmp_path: Path) -> None:
         place = tmp_path / f"index{number}"
         place.mkdir()
         told = {"type": kind, "level": level, "size": size, "coherency_line_size": 64}
-        for name, value in {**told, "number_of_sets": 64}.items():
+        for name, value in told.items():
             (place / name).write_text(f"{value}\n")
     (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A  large server\n")
     found = read_host(tmp_path, tmp_path / "cpuinfo")
     sizes = [cache.size_bytes for cache in found.caches]
     assert sizes == [cache.size_bytes for cache in SERVER.caches]
-    assert {cache.way_bytes for cache in found.caches} == {4096}
     assert (found.processor, found.line_bytes) == ("A large server", 64)
     nothing = read_host(tmp_path / "none", tmp_path / "none")
     assert nothing.caches == ()

@@ -10,12 +10,8 @@ PROGRAM = """
 import os, sys
 import costdb.calibration.worker, advisor.verify.worker
 assert "numpy" not in sys.modules, "loaded too early"
-from costdb.calibration.host.calm_core import on_calm_cores
-with on_calm_cores() as stay:
-    stay()
-from costdb.calibration.host.calm_core import sentinel_of
-assert sentinel_of(1)() > 0
-import numpy as np
+from costdb.calibration.host.process import numpy_on_one_thread
+np = numpy_on_one_thread()
 a = np.ones((600, 600))
 a @ a
 print(os.environ["OPENBLAS_NUM_THREADS"], len(os.listdir("/proc/self/task"))

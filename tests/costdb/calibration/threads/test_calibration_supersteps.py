@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from costdb.calibration.array_calls.arrays import cache_levels
+from costdb.calibration.array_calls.fit import cache_levels
 from costdb.calibration.host.hardware import Host
 from costdb.calibration.section import SECTIONS, Effort, Need, Timing, World
 from costdb.calibration.threads.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
