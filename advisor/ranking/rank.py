@@ -266,7 +266,9 @@ def _rank(
                     replace(told, finding=_valued(told.finding, subject, transform, chosen, around))
                 )
     judged.sort(key=lambda one: one.finding.order)
-    ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold))
+    ranked = Ranked(
+        tuple(judged), tuple(unpriced), tuple(untold), coverage=_left_out(kernel, machine, here)
+    )
     if gains < 2:
         return ranked
     search = partial(_plan, path, kernel, here, machine, sizes, transforms, fastest, worth)
@@ -275,6 +277,15 @@ def _rank(
     except _NotAtHand:
         return replace(ranked, later=search)
     return ranked if plan is None else replace(ranked, remarks=(*unpriced, plan))
+
+
+def _left_out(kernel: Kernel, machine: Machine, here: Costed) -> Coverage:
+    """Return which parts have no price, so that nobody takes what is left for the whole."""
+    parts = dict.fromkeys(f"{one.text}: {one.reason}" for one in here.formula.omitted)
+    if not parts:
+        return NOTHING_SEEN
+    told = f"{kernel.name}, no price on {machine.name}: {', '.join(parts)}"
+    return Coverage(unpriced=(told,), incomplete=(kernel.name,))
 
 
 def _priced_as(place: Place, kernel: Kernel, machine: Machine, sizes: Sizes) -> str:
