@@ -30,10 +30,6 @@ from costdb.machines import Machine
 from costdb.omission import Omission
 from costdb.quantity import Provenance, Quantity
 
-_NOTED = 0.1
-"""From this part of a time on it is said what it depends on that no text tells: whether memory is
-given back, and whether masks have a pattern."""
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

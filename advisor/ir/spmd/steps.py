@@ -46,10 +46,6 @@ class Op(StrEnum):
     FLUSH = "flush"
 
 
-POINT_TO_POINT = frozenset({Op.SEND, Op.RECV, Op.SENDRECV, Op.PROBE})
-ONE_SIDED = frozenset({Op.GET, Op.PUT, Op.ACCUMULATE, Op.FENCE, Op.LOCK, Op.UNLOCK, Op.FLUSH})
-
-
 @dataclass(frozen=True, slots=True)
 class Communicate:
     """One call of a communicator's or a window's method.
