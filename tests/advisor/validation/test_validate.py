@@ -157,7 +157,7 @@ def test_an_explanation_tells_how_well_the_models_it_uses_hold(
 
 
 def test_without_mpi_the_command_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("advisor.verify.ranks.find_spec", lambda name: None)
+    monkeypatch.setattr("costdb.launch.processes.find_spec", lambda name: None)
     with pytest.raises(CannotValidateError, match=r"kernel-advisor\[calibrate\]"):
         next(run_jobs([Job(("matmul held",), {"N": 4})], 2, 0.1))
 
