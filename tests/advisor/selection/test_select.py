@@ -141,7 +141,8 @@ def test_what_samples_tell_costs_next_to_nothing(
         assert times[decision.variant] <= 1.02 * min(times)
         other += (decision.variant, decision.why) != (decision.prices.variant, decision.prices.why)
     assert taken == {0, 1}
-    assert swift > 150
+    # caches lose their data in steps, so that fewer cells of the graded machine have one price
+    assert swift > 100
     assert other <= 4
 
 
