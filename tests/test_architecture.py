@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -160,3 +161,12 @@ def test_a_file_without_marks_costs_no_parser() -> None:
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr
+
+
+def test_files_that_the_page_names_are_there() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"`([\w/]+\.py)`", page)) - {"transforms.py", "kernel.py"}
+    rooms = (*ROOMS, "benchmarks", "tests", "docs", "examples")
+    files = [str(path.relative_to(ROOT)) for room in rooms for path in (ROOT / room).rglob("*.py")]
+    assert len(named) > 60
+    assert [one for one in named if not any(f"/{file}".endswith(f"/{one}") for file in files)] == []
