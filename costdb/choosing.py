@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.evaluate import evaluate_price
-from costdb.expr import Expr, ExprError, evaluate, free_symbols
+from costdb.expr import ZERO, Expr, ExprError, evaluate, free_symbols
 from costdb.expr.functions import Conditional, Equal, Less, LessEqual
 from costdb.expr.nodes import Mul, Num, Sym, split_coefficient
 from costdb.subject import Bound, Chosen, RefusedError, Subject, SubjectError
@@ -100,8 +100,18 @@ class Choice:
     estimate: Estimate
 
 
-def predict(subject: Subject, given: Mapping[str, Chosen]) -> Prediction | Missing:
-    """Return the prediction for one choice of all parameters.
+Known: TypeAlias = Callable[[Bound], Estimate | None]
+"""What is known of a choice from elsewhere than its price: by measuring it."""
+
+
+def nothing_known(bound: Bound) -> None:
+    """Know nothing of any choice."""
+
+
+def predict(
+    subject: Subject, given: Mapping[str, Chosen], known: Known = nothing_known
+) -> Prediction | Missing:
+    """Return the prediction for one choice of all parameters: what is known, else its price.
 
     Raises
     ------
@@ -109,6 +119,9 @@ def predict(subject: Subject, given: Mapping[str, Chosen]) -> Prediction | Missi
         A choice is not allowed, or a parameter has no value.
     """
     bound = subject.bind(given)
+    found = known(bound)
+    if found is not None:
+        return Prediction(bound.shown, found, Priced(ZERO))
     priced = subject.price(bound.words)
     if isinstance(priced, Missing):
         return priced
@@ -122,6 +135,7 @@ def rank(
     where: Expr | None = None,
     watched: Callable[[Sequence[Candidate]], Iterable[Candidate]] = iter,
     told: Callable[[str], None] | None = None,
+    known: Known = nothing_known,
 ) -> tuple[Choice, ...] | Missing:
     """Return every allowed choice, fastest first and lower bounds last; ties as the values are.
 
@@ -138,6 +152,8 @@ def rank(
         Hands on the candidates it is given; a progress bar is one.
     told : callable, optional
         Is given why a value that was asked for is in no choice, where the subject refused it.
+    known : callable, optional
+        Asked before the price of a choice is.
 
     Returns
     -------
@@ -164,6 +180,11 @@ def rank(
             continue
         if where is not None and not _holds(subject, where, bound):
             continue
+        chosen = {name: candidate[name] for name in over}
+        found = known(bound)
+        if found is not None:
+            ranked.append(Choice(chosen, found))
+            continue
         variant = tuple(bound.words.items())
         if variant not in prices:
             priced = subject.price(bound.words)
@@ -171,16 +192,16 @@ def rank(
                 return priced
             prices[variant] = priced
         estimate = _estimate(subject, prices[variant], bound)
-        ranked.append(Choice({name: candidate[name] for name in over}, estimate))
+        ranked.append(Choice(chosen, estimate))
     if not ranked:
         if refusals:
             raise refusals[0]
         raise SubjectError(f"{subject.origin}: no choice of {', '.join(over)} meets the condition")
     if told is not None:
         for name, stated in over.items():
-            chosen = {choice.bindings[name] for choice in ranked}
+            taken = {choice.bindings[name] for choice in ranked}
             for value in stated or ():
-                if value not in chosen and (name, value) in refused:
+                if value not in taken and (name, value) in refused:
                     told(f"{refused[name, value]}: left out")
     # a lower bound is never better than a price that is complete
     return tuple(sorted(ranked, key=lambda one: (not one.estimate.complete, one.estimate.mid)))

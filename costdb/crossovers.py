@@ -105,8 +105,7 @@ def crossover(
     grid = list(_grid(low, high, slow=bool(sums)))
     samples: list[tuple[int, bool, float]] = []
     if not sums:
-        prices = zip(*formulas.along(values, variable, grid), strict=True)
-        samples = [(at, *told(*map(float, two))) for at, two in zip(grid, prices, strict=True)]
+        samples = [(at, *tried(at)) for at in grid]
     left = MOST_WORK
     for value in grid if sums else ():
         left -= sum(_work(one, {**bindings, variable: value}) for one in sums)

@@ -1,107 +1,254 @@
-"""Descriptions of programs in TOML, whichever model they are for, as subjects of predictions."""
+"""Descriptions of programs in TOML, whichever model they are for, as subjects of predictions.
+
+Parameters, derived quantities, constraints and variants are the same in all
+(:mod:`costdb.phases.reading`); besides, there are phases and messages, supersteps, or references
+(:mod:`costdb.pgas.document`). Each kind has one reader, which says the place of whatever is wrong;
+a test holds the JSON Schemas to the readers.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 from pathlib import Path
+from typing import Final, TypeAlias
 
-import jsonschema
-
-from costdb import pgas, phases, smp
+from costdb.estimate import ImpossibleError, Missing, Priced
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
 from costdb.machines import Machine
-from costdb.machines.documents import place_of
-from costdb.phases.application import Application, ApplicationError, Word
+from costdb.phases.application import (
+    Application,
+    ApplicationError,
+    Bindings,
+    NumberParameter,
+    When,
+    Word,
+    WordParameter,
+    bind,
+)
 from costdb.phases.document import Node, read_content, read_toml
-from costdb.phases.pricing import derived_quantities, written_out
-from costdb.phases.reading import PHASES
-from costdb.phases.subject import DescribedSubject, Price
-from costdb.subject import SubjectError
+from costdb.phases.pricing import derived_quantities, price_words, written_out
+from costdb.phases.reading import (
+    HEAD_KEYS,
+    OPTIONAL_HEAD_KEYS,
+    PHASES,
+    application_of,
+    check_names,
+    head_expressions,
+    listed,
+    read_head,
+    read_when,
+)
+from costdb.process.terms import Leaf, Process, Sequential, repeated
+from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
+from costdb.wording import read_number
+from costdb.work import Superstep
 
-# The full check of a description, of whatever kind, for people who write one.
-#
-# A prediction does not need it and never imports it: reading alone keeps wrong numbers out.
-
-_MOST_VARIANTS = 10_000
-_LONGEST_MESSAGE = 200
-
-
-def _broken(document: Mapping[str, object], path: Path) -> Iterator[str]:
-    schema = json.loads(path.read_text(encoding="utf-8"))
-    validator = jsonschema.Draft202012Validator(schema)
-    errors = sorted(
-        validator.iter_errors(document), key=lambda error: [str(k) for k in error.absolute_path]
-    )
-    for error in errors:
-        message = " ".join(error.message.split())
-        if len(message) > _LONGEST_MESSAGE:
-            message = message[: _LONGEST_MESSAGE - 3] + "..."
-        yield f"{place_of(error.absolute_path) or '/'}: {message}"
+Price: TypeAlias = Callable[[Mapping[str, str], Machine], Priced | Missing]
+"""From the words of a variant to its price on a machine."""
 
 
-def _variant_problems(application: Application) -> Iterator[str]:
-    names = [parameter.name for parameter in application.word_parameters]
-    combinations = product(*(parameter.words for parameter in application.word_parameters))
-    for combination in islice(combinations, _MOST_VARIANTS):
-        words = dict(zip(names, combination, strict=True))
+@dataclass(frozen=True, slots=True)
+class DescribedSubject:
+    """A described program on a machine."""
+
+    head: Application
+    price_words: Price
+    machine: Machine
+
+    @property
+    def origin(self) -> str:
+        """Path of the description."""
+        return self.head.origin
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Parameters, in the description's order."""
+        return tuple(self.head.parameters)
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Parameters that take words."""
+        return frozenset(parameter.name for parameter in self.head.word_parameters)
+
+    def about(self, name: str) -> str:
+        """Return what the description says of a parameter."""
+        parameter = self.head.parameters.get(name)
+        return "" if parameter is None else parameter.about
+
+    def bind(self, given: Mapping[str, Chosen]) -> Bound:
+        """Check `given` against the description; see :class:`costdb.subject.Subject`."""
+        known = (*self.head.parameters, *self.head.size_names)
         try:
-            _write_out_all(application, words)
+            bound = bind(self.head, {n: self._chosen(n, value) for n, value in given.items()})
         except ApplicationError as error:
-            yield str(error)
+            raise RefusedError(str(error)) from error
+        everything: Mapping[str, Chosen] = {**bound.words, **bound.numbers}
+        shown = {
+            name: everything[name]
+            for name in known
+            if name in everything and (name in self.head.parameters or name in given)
+        }
+        return Bound(bound.words, bound.numbers, shown)
+
+    def price(self, words: Mapping[str, str]) -> Priced | Missing:
+        """Return the formula of a variant; see :class:`costdb.subject.Subject`."""
+        try:
+            return self.price_words(words, self.machine)
+        except ApplicationError as error:
+            raise SubjectError(str(error)) from error
+        except (ExprError, ImpossibleError) as error:
+            raise SubjectError(f"{self.origin}: {error}") from error
+
+    def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
+        """Return the allowed values of a parameter; see :class:`costdb.subject.Subject`."""
+        match self.head.parameters[name]:
+            case WordParameter(words=words):
+                return tuple(words)
+            case NumberParameter() as parameter:
+                try:
+                    bound = bind(self.head, {n: self._chosen(n, v) for n, v in given.items()})
+                except ApplicationError as error:
+                    raise RefusedError(str(error)) from error
+                try:
+                    return _allowed_numbers(self.head, parameter, bound)
+                except ApplicationError as error:
+                    raise SubjectError(str(error)) from error
+
+    def _chosen(self, name: str, value: Chosen) -> str | int:
+        if name in self.words:
+            return str(value)
+        number: Number | None = read_number(value) if isinstance(value, str) else value
+        # What is not a whole number is refused where it is bound, as it was written.
+        return number if isinstance(number, int) else str(value)
 
 
-def _write_out_all(application: Application, words: Mapping[str, Word]) -> None:
-    derived = derived_quantities(application, words)
-    for phase in application.phases:
-        if phase.when.holds(words):
-            written_out(application, phase.count, derived, phase.place)
-            if phase.per_op is not None:
-                written_out(application, phase.per_op, derived, phase.place)
-    for exchange in application.exchanges:
-        if exchange.when.holds(words):
-            bounds = exchange.series[1:] if exchange.series else ()
-            for expr in (exchange.count, exchange.bytes, *bounds):
-                written_out(application, expr, derived, exchange.place)
-    written_out(application, application.repeat, derived, "/repeat")
-
-
-_SCHEMAS = {
-    PHASES: Path(phases.__path__[0], "application.schema.json"),
-    "supersteps": Path(smp.__path__[0], "supersteps.schema.json"),
-    "references": Path(pgas.__path__[0], "references.schema.json"),
-}
-
-
-def description_problems(path: str | Path) -> tuple[str, ...]:
-    """Return what is wrong with a description, one line each; nothing when it is right.
-
-    First what breaks the JSON Schema of its kind; of a description that keeps to it, what cannot
-    be read; of one that can, every choice of words for which a name is undefined.
+def _allowed_numbers(
+    application: Application, parameter: NumberParameter, bound: Bindings
+) -> Sequence[int]:
+    """Return all values of a number parameter, from its minimum to its maximum.
 
     Raises
     ------
-    SubjectError
-        The file cannot be read at all.
+    ApplicationError
+        It has no maximum, or what is bound does not decide it.
     """
+    if parameter.maximum is None or not free_symbols(parameter.maximum) <= bound.numbers.keys():
+        raise ApplicationError(
+            f"{application.origin}: /parameters/{parameter.name}: "
+            "a number to choose over needs a maximum that the fixed parameters decide"
+        )
     try:
-        document = read_toml(read_content(path), str(path))
-    except ApplicationError as error:
-        raise SubjectError(str(error)) from error
-    kind = document.get("kind", PHASES)
-    schema = _SCHEMAS.get(kind) if isinstance(kind, str) else None
-    broken = () if schema is None else tuple(_broken(document, schema))
-    if broken:
-        return tuple(f"{path}: {problem}" for problem in broken)
-    try:
-        described = load_description(path)
-    except SubjectError as error:
-        return (str(error),)
-    return tuple(dict.fromkeys(_variant_problems(described.head)))
+        largest = int(evaluate(parameter.maximum, bound.numbers) // 1)
+    except ExprError as error:
+        raise ApplicationError(
+            f"{application.origin}: /parameters/{parameter.name}/maximum: {error}"
+        ) from error
+    if not parameter.power_of_two:
+        return range(parameter.minimum, largest + 1)
+    powers = (1 << exponent for exponent in range(max(0, largest).bit_length()))
+    return [value for value in powers if parameter.minimum <= value <= largest]
 
 
-KINDS = (PHASES, "supersteps", "references")
+# Shared-memory programs as documents: supersteps over parameters, with variants.
+
+SUPERSTEPS: Final = "supersteps"
+
+
+@dataclass(frozen=True, slots=True)
+class StatedSuperstep:
+    """A superstep of a document: its counts, how often it happens, and for which words."""
+
+    superstep: Superstep
+    times: Expr
+    when: When
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class SuperstepProgram:
+    """A shared-memory program; `head` holds what documents of every kind have."""
+
+    head: Application
+    supersteps: tuple[StatedSuperstep, ...]
+
+    def process(self, words: Mapping[str, Word]) -> Process:
+        """Return the variant that `words` pick, over sizes and parameters.
+
+        Raises
+        ------
+        ApplicationError
+            It leaves a name undefined.
+        """
+        derived = derived_quantities(self.head, words)
+
+        def whole(expr: Expr, place: str) -> Expr:
+            return written_out(self.head, expr, derived, place)
+
+        def leaf(stated: StatedSuperstep) -> Process:
+            step, place = stated.superstep, stated.place
+            work = Superstep(
+                whole(step.processors, place),
+                whole(step.reads, place),
+                whole(step.writes, place),
+                whole(step.total, place),
+                step.label,
+            )
+            return repeated(whole(stated.times, place), Leaf(work))
+
+        steps = tuple(leaf(stated) for stated in self.supersteps if stated.when.holds(words))
+        return repeated(whole(self.head.repeat, "/repeat"), Sequential(steps))
+
+
+def supersteps_of(document: dict[str, object], origin: str) -> SuperstepProgram:
+    """Return the program that a parsed document describes.
+
+    Raises
+    ------
+    ApplicationError
+        With the place of what cannot be used.
+    """
+    top = Node(document, "", origin)
+    keys = top.known((*HEAD_KEYS, "kind", "processors", "supersteps"), OPTIONAL_HEAD_KEYS)
+    if keys["kind"].text() != SUPERSTEPS:
+        raise keys["kind"].refuse(f"expected {SUPERSTEPS}")
+    head = read_head(keys, origin)
+    processors = keys["processors"].expression()
+    program = SuperstepProgram(
+        head, tuple(_superstep(node, head, processors) for node in listed(keys, "supersteps"))
+    )
+    if not program.supersteps:
+        raise keys["supersteps"].refuse("there is no superstep")
+    check_names(head, _superstep_expressions(program, processors))
+    return program
+
+
+def _superstep(node: Node, head: Application, processors: Expr) -> StatedSuperstep:
+    table = node.known(("name", "reads", "writes", "total"), ("times", "when"))
+    reads, writes, total = (table[key].expression() for key in ("reads", "writes", "total"))
+    return StatedSuperstep(
+        Superstep(processors, reads, writes, total, table["name"].text()),
+        table["times"].expression() if "times" in table else num(1),
+        read_when(table, head.parameters),
+        node.place,
+    )
+
+
+def _superstep_expressions(
+    program: SuperstepProgram, processors: Expr
+) -> Iterator[tuple[str, Expr, frozenset[str]]]:
+    nothing: frozenset[str] = frozenset()
+    yield from head_expressions(program.head)
+    yield "/processors", processors, nothing
+    for stated in program.supersteps:
+        step = stated.superstep
+        for expr in (step.reads, step.writes, step.total, stated.times):
+            yield stated.place, expr, nothing
+
+
+KINDS = (PHASES, SUPERSTEPS, "references")
+_MOST_VARIANTS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,30 +281,70 @@ def load_description(path: str | Path) -> Description:
 def _description(document: dict[str, object], origin: str) -> Description:
     match document.get("kind", PHASES):
         case "phases":
-            from costdb.phases.pricing import price_words
-            from costdb.phases.reading import application_of
-
             application = application_of(document, origin)
             return Description(
                 application, lambda words, machine: price_words(application, machine, words)
             )
         case "supersteps":
-            from costdb.pricing import price_process
-            from costdb.smp.document import program_of
-
-            program = program_of(document, origin)
-            return Description(
-                program.head,
-                lambda words, machine: price_process(program.process(words), machine),
-            )
+            program = supersteps_of(document, origin)
+            return Description(program.head, _priced(program.process))
         case "references":
-            from costdb.pgas.document import program_of as references_of
-            from costdb.pricing import price_process
+            from costdb.pgas.document import program_of
 
-            references = references_of(document, origin)
-            return Description(
-                references.head,
-                lambda words, machine: price_process(references.process(words), machine),
-            )
+            references = program_of(document, origin)
+            return Description(references.head, _priced(references.process))
         case kind:
             raise Node(kind, "/kind", origin).refuse(f"expected one of {', '.join(KINDS)}")
+
+
+def _priced(process: Callable[[Mapping[str, Word]], Process]) -> Price:
+    from costdb.pricing import price_process
+
+    return lambda words, machine: price_process(process(words), machine)
+
+
+def description_problems(path: str | Path) -> tuple[str, ...]:
+    """Return what is wrong with a description, one line each; nothing when it is right.
+
+    First what cannot be read; of one that can, every choice of words for which a name is undefined.
+
+    Raises
+    ------
+    SubjectError
+        The file cannot be read at all.
+    """
+    try:
+        document = read_toml(read_content(path), str(path))
+    except ApplicationError as error:
+        raise SubjectError(str(error)) from error
+    try:
+        head = _description(document, str(path)).head
+    except ApplicationError as error:
+        return (str(error),)
+    return tuple(dict.fromkeys(_variant_problems(head)))
+
+
+def _variant_problems(application: Application) -> Iterator[str]:
+    names = [parameter.name for parameter in application.word_parameters]
+    combinations = product(*(parameter.words for parameter in application.word_parameters))
+    for combination in islice(combinations, _MOST_VARIANTS):
+        words = dict(zip(names, combination, strict=True))
+        try:
+            _write_out_all(application, words)
+        except ApplicationError as error:
+            yield str(error)
+
+
+def _write_out_all(application: Application, words: Mapping[str, Word]) -> None:
+    derived = derived_quantities(application, words)
+    for phase in application.phases:
+        if phase.when.holds(words):
+            written_out(application, phase.count, derived, phase.place)
+            if phase.per_op is not None:
+                written_out(application, phase.per_op, derived, phase.place)
+    for exchange in application.exchanges:
+        if exchange.when.holds(words):
+            bounds = exchange.series[1:] if exchange.series else ()
+            for expr in (exchange.count, exchange.bytes, *bounds):
+                written_out(application, expr, derived, exchange.place)
+    written_out(application, application.repeat, derived, "/repeat")

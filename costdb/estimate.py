@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import NewType
 
 from costdb.expr import Expr
-from costdb.omission import Omission
-from costdb.quantity import Provenance, Quantity
+from costdb.quantity import Omission, Provenance, Quantity
 
 Seconds = NewType("Seconds", float)
 

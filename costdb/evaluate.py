@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeGuard
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import ExprError
@@ -18,11 +17,9 @@ from costdb.expr.evaluate import Evaluator
 from costdb.multilinear import (
     Box,
     Interval,
-    Multilinear,
     Point,
     Reduced,
-    extremes,
-    greatest_quotient,
+    multipliers,
     reduce_price,
     search,
     settled,
@@ -159,14 +156,10 @@ def _compare_known(before: Priced, after: Priced, bindings: Bindings) -> Ratio:
 def _ratio_over(above: Reduced, below: Reduced, box: Box) -> Ratio:
     above, below = settled(above, box), settled(below, box)
     mid = _quotient(above, below, {name: interval.mid for name, interval in box.items()})
-    if _positive_multilinear(above, box) and _positive_multilinear(below, box):
-        greatest = greatest_quotient(above, below, box)
-        inverse = greatest_quotient(below, above, box)
-        if greatest is not None and inverse is not None:
-            return Ratio(min(1 / inverse, mid), mid, max(greatest, mid))
-    high = search(lambda point: _quotient(above, below, point), list(box), box)
-    low = -search(lambda point: -_quotient(above, below, point), list(box), box)
-    return Ratio(low, mid, high)
+    fixed = multipliers(above, below)
+    high = search(lambda point: _quotient(above, below, point), list(box), box, fixed)
+    low = -search(lambda point: -_quotient(above, below, point), list(box), box, fixed)
+    return Ratio(min(low, mid), mid, max(high, mid))
 
 
 def merge_coefficients(mappings: Sequence[Mapping[str, Quantity]]) -> dict[str, Quantity]:
@@ -183,10 +176,6 @@ def merge_coefficients(mappings: Sequence[Mapping[str, Quantity]]) -> dict[str, 
             if merged.setdefault(name, quantity) != quantity:
                 raise ExprError(f"the coefficient {name!r} has two different values")
     return merged
-
-
-def _positive_multilinear(price: Reduced, box: Box) -> TypeGuard[Multilinear]:
-    return isinstance(price, Multilinear) and extremes(price, box).low > 0
 
 
 def _quotient(above: Reduced, below: Reduced, point: Point) -> float:

@@ -2,14 +2,13 @@
 
 With all sizes bound, most prices are multilinear in the coefficients: sums of products in which
 no coefficient occurs twice. Such a function, and a quotient of two, has its extremes at corners
-of the box. Once the few coefficients that multiply others are put at a corner, the rest is
-affine, where the best corner is known at once. Any other price is searched coordinate by
-coordinate.
+of the box: once the few coefficients that multiply others are put at a corner, ascent by single
+coefficients finds them. Any other price is searched so from several points.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TypeAlias
@@ -119,46 +118,63 @@ def extremes(price: Reduced, box: Box) -> Interval:
     Exact for multilinear prices and for all that are monotone in each coefficient, whichever
     way; otherwise the best of a search from several corners. Always ``low <= mid <= high``.
     """
+    price = settled(price, box)
     names = sorted(price.coefficients)
     mid = price.at({name: box[name].mid for name in names})
-    low = high = mid
-    price = settled(price, box)
-    fixed = _multipliers((price,)) if isinstance(price, Multilinear) else None
-    if fixed is None or isinstance(price, General):
-        low = -search(lambda point: -price.at(point), names, box)
-        return Interval(low, mid, search(price.at, names, box))
-    for corner in _corners(fixed, box):
-        rest = price.given(corner).weights
-        low = min(low, _affine_end(rest, box, least=True))
-        high = max(high, _affine_end(rest, box, least=False))
-    return Interval(low, mid, high)
+    fixed = multipliers(price)
+    low = -search(lambda point: -price.at(point), names, box, fixed)
+    return Interval(low, mid, search(price.at, names, box, fixed))
 
 
-def greatest_quotient(above: Multilinear, below: Multilinear, box: Box) -> float | None:
-    """Return the greatest ``above / below`` over `box` of settled prices, `below` being positive.
+def multipliers(*prices: Reduced) -> Names | None:
+    """Return few coefficients such that all is affine once they are fixed, those in most products.
 
-    None when too many coefficients multiply others for the corners to be tried.
+    None where a price is not multilinear, or there are too many.
     """
-    fixed = _multipliers((above, below))
+    products: list[set[str]] = []
+    for price in prices:
+        if isinstance(price, General):
+            return None
+        products += [set(names) for names in price.weights if len(names) > 1]
+    fixed: list[str] = []
+    while products:
+        if len(fixed) == _MOST_MULTIPLIERS:
+            return None
+        counts: dict[str, int] = {}
+        for names in products:
+            for name in names:
+                counts[name] = counts.get(name, 0) + 1
+        chosen = max(sorted(counts), key=counts.__getitem__)
+        fixed.append(chosen)
+        products = [left for names in products if len(left := names - {chosen}) > 1]
+    return tuple(fixed)
+
+
+def search(
+    function: Callable[[Point], float], names: Sequence[str], box: Box, fixed: Names | None = None
+) -> float:
+    """Return the greatest value that coordinate ascent finds.
+
+    Each step moves one coefficient to the better of its ends. That is the greatest of all for what
+    is monotone in each coefficient, and for quotients of two affine functions: where no single end
+    is better, no point of the box is.
+
+    Parameters
+    ----------
+    fixed : tuple of str, optional
+        Coefficients of which every corner is tried; ascents are over the others. None for ascents
+        over all, from two corners and the middle.
+    """
+    middle = {name: box[name].mid for name in names}
     if fixed is None:
-        return None
+        ends = ({name: box[name].high for name in names}, {name: box[name].low for name in names})
+        return max(_ascend(function, start, names, box) for start in (middle, *ends))
+    others = [name for name in names if name not in fixed]
+    corners = product(*(dict.fromkeys((box[name].low, box[name].high)) for name in fixed))
     return max(
-        _greatest_affine_quotient(above.given(corner), below.given(corner), box)
-        for corner in _corners(fixed, box)
+        _ascend(function, {**middle, **dict(zip(fixed, corner, strict=True))}, others, box)
+        for corner in corners
     )
-
-
-def search(function: Callable[[Point], float], names: Sequence[str], box: Box) -> float:
-    """Return the greatest value that coordinate ascent finds from the corners and the middle.
-
-    Each step moves one coefficient to whichever of its ends or middle is best.
-    """
-    starts = (
-        {name: box[name].mid for name in names},
-        {name: box[name].high for name in names},
-        {name: box[name].low for name in names},
-    )
-    return max(_ascend(function, dict(start), names, box) for start in starts)
 
 
 def _ascend(
@@ -170,7 +186,7 @@ def _ascend(
         for name in names:
             here = point[name]
             interval = box[name]
-            for candidate in (interval.low, interval.mid, interval.high):
+            for candidate in (interval.low, interval.high):
                 if candidate != here:
                     point[name] = candidate
                     value = function(point)
@@ -188,58 +204,6 @@ def settled(price: Reduced, box: Box) -> Reduced:
         return price
     fixed = {name: box[name].mid for name in price.coefficients if box[name].low == box[name].high}
     return price.given(fixed) if fixed else price
-
-
-def _multipliers(prices: Sequence[Multilinear]) -> Names | None:
-    # Few coefficients such that all is affine once they are fixed: those in most products.
-    products = [set(names) for price in prices for names in price.weights if len(names) > 1]
-    fixed: list[str] = []
-    while products:
-        if len(fixed) == _MOST_MULTIPLIERS:
-            return None
-        counts: dict[str, int] = {}
-        for names in products:
-            for name in names:
-                counts[name] = counts.get(name, 0) + 1
-        chosen = max(sorted(counts), key=counts.__getitem__)
-        fixed.append(chosen)
-        products = [left for names in products if len(left := names - {chosen}) > 1]
-    return tuple(fixed)
-
-
-def _corners(names: Names, box: Box) -> Iterator[dict[str, float]]:
-    ends = [dict.fromkeys((box[name].low, box[name].high)) for name in names]
-    for values in product(*ends):
-        yield dict(zip(names, values, strict=True))
-
-
-def _affine_end(weights: Mapping[Names, float], box: Box, *, least: bool) -> float:
-    total = 0.0
-    for names, weight in weights.items():
-        for name in names:
-            interval = box[name]
-            weight *= interval.low if (weight > 0) == least else interval.high
-        total += weight
-    return total
-
-
-def _greatest_affine_quotient(above: Multilinear, below: Multilinear, box: Box) -> float:
-    # Where the quotient is r, moving to the maximum of above - r*below, a corner that the signs
-    # of its weights give, raises r until that maximum is 0; no point of the box has more then.
-    names = sorted(above.coefficients | below.coefficients)
-    point = {name: box[name].mid for name in names}
-    ratio = above.at(point) / below.at(point)
-    for _ in range(100):
-        for name in names:
-            key = (name,)
-            effect = above.weights.get(key, 0.0) - ratio * below.weights.get(key, 0.0)
-            if effect != 0:
-                point[name] = box[name].high if effect > 0 else box[name].low
-        better = above.at(point) / below.at(point)
-        if better <= ratio:
-            break
-        ratio = better
-    return ratio
 
 
 def _weights(expr: Expr, sizes: Sizes, coefficients: frozenset[str]) -> _Weights | None:

@@ -3,22 +3,20 @@
 Each is composed of what the library does: objects are serialised (*dump*), their bytes travel
 through buffers that are allocated for them (*transfer*), and new objects are made (*load*);
 reductions *combine* in Python. Each of the four takes so long for a call and for each byte, by
-grades (:mod:`costdb.graded`), and each item of a list or dictionary costs extra. A profile may
-correct a collective by a factor that it measured for its kind.
+grades (:mod:`costdb.profile_parts`), and each item of a list or dictionary costs extra. A profile
+may correct a collective by a factor that it measured for its kind.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from costdb.estimate import Domain, Missing, Priced, Term
-from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2, sym
-from costdb.graded import step_price
+from costdb.estimate import Domain, Missing, Priced
+from costdb.expr import ONE, ZERO, Expr, ceil, conditional, less_equal, log2
 from costdb.lines.coefficients import Bill
 from costdb.lines.regions import bytes_of
 from costdb.machines import Machine
 from costdb.profile_parts import interval_of, lacking
-from costdb.quantity import Quantity
 from costdb.work import CollectiveKind, PickledCollective, PickledMessage, Region
 
 SECTION = "pickle"
@@ -102,80 +100,29 @@ def _price(
     kind: CollectiveKind | None = None,
 ) -> Priced | Missing:
     size = bytes_of(region)
-    bill = _Bill(machine, _factor(machine, kind))
-    bill.charge(f"{label}: serialising", "dump", steps.dump, size)
-    bill.charge(f"{label}: transfer", "transfer", steps.transfer, size)
-    bill.charge(f"{label}: sizes", "transfer", steps.sizes, ZERO)
-    bill.charge(f"{label}: making objects", "load", steps.load, size)
-    bill.charge(f"{label}: combining", "combine", steps.combine, size)
+    bill = Bill(machine, model=SECTION)
+    for what, step, times, amount in (
+        ("serialising", "dump", steps.dump, size),
+        ("transfer", "transfer", steps.transfer, size),
+        ("sizes", "transfer", steps.sizes, ZERO),
+        ("making objects", "load", steps.load, size),
+        ("combining", "combine", steps.combine, size),
+    ):
+        if times != ZERO:
+            # no rank waits for a step that is not taken
+            taken = conditional(less_equal(times, 0), 0, times)
+            bill.charge_step(f"{label}: {what}", taken, (SECTION, step), amount)
     # items are serialised and made one by one: half of their cost falls to either side
-    bill.charge_items(f"{label}: items", objects * (steps.dump + steps.load) / 2)
-    bill.copy_to_one_run(steps.dump, region)
-    stated = interval_of(machine, SECTION, "range", "bytes")
-    domains = () if stated is None else (Domain("pickled bytes", size, *stated),)
-    return bill.total(domains)
-
-
-def _factor(machine: Machine, kind: CollectiveKind | None) -> tuple[tuple[str, Quantity], ...]:
-    """Return the factors that correct a price, with their symbols."""
-    found = [(f"{SECTION}.residual", machine.quantity(SECTION, "residual"))]
+    items = objects * (steps.dump + steps.load) / 2
+    bill.charge_each(f"{label}: items", items, SECTION, "object_us")
     if kind is not None:
-        place = (SECTION, "collectives", kind.value)
-        found = [(".".join(place), machine.quantity(*place)), *found]
-    return tuple((symbol, quantity) for symbol, quantity in found if quantity is not None)
-
-
-@dataclass(slots=True)
-class _Bill:
-    machine: Machine
-    factors: tuple[tuple[str, Quantity], ...]
-    terms: list[Term] = field(default_factory=list)
-    coefficients: dict[str, Quantity] = field(default_factory=dict)
-    absent: list[str] = field(default_factory=list)
-
-    def charge(self, label: str, step: str, times: Expr, size: Expr) -> None:
-        if times == ZERO:
-            return
-        price = step_price(self.machine, (SECTION, step), size)
-        self.absent += price.absent
-        self.coefficients |= price.coefficients
-        each = price.microseconds
-        # no rank waits for a step that is not taken
-        self._add(label, conditional(less_equal(times, 0), 0, times * each))
-
-    def charge_items(self, label: str, items: Expr) -> None:
-        if items == ZERO:
-            return
-        each = self.machine.quantity(SECTION, "object_us")
-        if each is None:
-            self.absent.append(f"{SECTION}.object_us")
-            return
-        symbol = f"{SECTION}.object"
-        self.coefficients[symbol] = each
-        self._add(label, items * sym(symbol))
-
-    def copy_to_one_run(self, times: Expr, region: Region) -> None:
-        """Charge what a strided array takes before it is serialised, where messages tell.
-
-        It is one of the two copies of a staged message, so half of their price.
-        """
-        copies = Bill(self.machine)
-        copies.charge_staging(times / 2, region)
-        self.terms += copies.terms
-        self.coefficients |= copies.coefficients
-        self.absent += copies.absent
-
-    def total(self, domains: tuple[Domain, ...]) -> Priced | Missing:
-        if self.absent:
-            known = self.machine.section(SECTION)
-            what = ", ".join(dict.fromkeys(self.absent)) if known else "prices of pickles"
-            return lacking(self.machine, what)
-        total = sum((term.microseconds for term in self.terms), ZERO)
-        return Priced(total, tuple(self.terms), self.coefficients, domains)
-
-    def _add(self, label: str, microseconds: Expr) -> None:
-        for symbol, quantity in self.factors:
-            self.coefficients[symbol] = quantity
-            microseconds = microseconds * sym(symbol)
-        if microseconds != ZERO:
-            self.terms.append(Term(label, SECTION, microseconds))
+        bill.correct_by(SECTION, "collectives", kind.value)
+    bill.correct_by(SECTION, "residual")
+    # a strided array is copied before it is serialised: one of the two copies of a staged message
+    bill.charge_staging(steps.dump / 2, region)
+    stated = interval_of(machine, SECTION, "range", "bytes")
+    if stated is not None:
+        bill.domains.append(Domain("pickled bytes", size, *stated))
+    if bill.absent and not machine.section(SECTION):
+        return lacking(machine, "prices of pickles")
+    return bill.total()

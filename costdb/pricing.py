@@ -35,7 +35,6 @@ from costdb.expr.functions import Sum
 from costdb.expr.nodes import Add, Mul, add
 from costdb.expr.polynomials import coefficients_in, is_polynomial_in, sum_below
 from costdb.machines import Machine
-from costdb.omission import Omission
 from costdb.process.terms import (
     Branch,
     Delay,
@@ -47,6 +46,7 @@ from costdb.process.terms import (
     Sequential,
     Use,
 )
+from costdb.quantity import Omission
 from costdb.repetition import repeats_of
 from costdb.work import (
     Barrier,
@@ -245,8 +245,8 @@ _MODELS: dict[type, tuple[str, str]] = {
     PickledCollective: ("costdb.pickled", "price_pickled_collective"),
     Superstep: ("costdb.smp.functions", "price_superstep"),
     RemoteGroup: ("costdb.pgas.model", "price_remote_group"),
-    RemoteElements: ("costdb.elements", "price_remote_elements"),
-    Interpretation: ("costdb.elements", "price_interpretation"),
+    RemoteElements: ("costdb.common", "price_remote_elements"),
+    Interpretation: ("costdb.common", "price_interpretation"),
     Barrier: ("costdb.common", "price_barrier"),
     Fixed: ("costdb.common", "price_fixed"),
     Unknown: ("costdb.common", "price_unknown"),

@@ -1,9 +1,16 @@
-"""What several models ask of a profile alike: counts spelt as keys, and what is lacking."""
+"""What models ask of a profile alike: counts in keys, what lies between them, what is lacking."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+
 from costdb.estimate import Missing
-from costdb.machines import BUILT_IN, LEFT_OUT, Machine, MachineError
+from costdb.expr import Expr, conditional, evaluate, free_symbols, less_equal, minimum, num, sym
+from costdb.machines import BUILT_IN, LEFT_OUT, Json, Machine, MachineError, quantity_of
+from costdb.quantity import Quantity
 
 
 def counts_in_keys(machine: Machine, letter: str, *path: str) -> list[int]:
@@ -54,3 +61,200 @@ def interval_of(machine: Machine, *path: str) -> tuple[float, float] | None:
             return float(low), float(high)
         case _:
             raise MachineError(f"{machine.origin}: /{'/'.join(path)}: expected [low, high]")
+
+
+# Formulas between the points where they were measured, never beyond them.
+
+
+def piecewise_linear(x: Expr, knots: Sequence[tuple[int, Expr]]) -> Expr:
+    """Return the formula at `x`, linear between neighbouring knots, constant outside them.
+
+    At a knot it is exactly that knot's formula. The caller marks what lies outside as an
+    extrapolation (:class:`costdb.estimate.Domain`). When `x` is a constant only the knots
+    around it occur in the result.
+
+    Parameters
+    ----------
+    x : Expr
+        Where the formula is wanted.
+    knots : sequence of (int, Expr)
+        At least one, by strictly increasing position.
+    """
+    first, last = knots[0], knots[-1]
+    if not free_symbols(x):
+        return _at_constant(Fraction(evaluate(x, {})), knots)
+    result = last[1]
+    for left, right in reversed(list(pairwise(knots))):
+        result = conditional(less_equal(right[0], x), result, _between(x, left, right))
+    return conditional(less_equal(x, first[0]), first[1], result)
+
+
+def _at_constant(x: Fraction, knots: Sequence[tuple[int, Expr]]) -> Expr:
+    if x <= knots[0][0]:
+        return knots[0][1]
+    for left, right in pairwise(knots):
+        if x == right[0]:
+            return right[1]
+        if x < right[0]:
+            share = (x - left[0]) / (right[0] - left[0])
+            return left[1] * (1 - share) + right[1] * share
+    return knots[-1][1]
+
+
+def _between(x: Expr, left: tuple[int, Expr], right: tuple[int, Expr]) -> Expr:
+    width = right[0] - left[0]
+    return left[1] * ((right[0] - x) / width) + right[1] * ((x - left[0]) / width)
+
+
+# Amounts priced by grade: so much each up to a limit, otherwise from there to the next.
+#
+# As with taxes, a rate holds for the part of an amount that lies within its grade. With rates that
+# are not negative the price never falls when the amount grows, and it has no steps, whatever the
+# rates are: caches and protocols bend the line without breaking it.
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """One grade of a profile's list.
+
+    Attributes
+    ----------
+    above : float
+        Where it begins.
+    limit : float or None
+        Up to where it holds; None for the rest.
+    quantities : mapping of str to Quantity
+        Its rates by key.
+    """
+
+    above: float
+    limit: float | None
+    quantities: Mapping[str, Quantity] = field(default_factory=dict)
+
+    def part(self, amount: Expr) -> Expr:
+        """Return the part of `amount` that lies in this grade."""
+        most = amount if self.limit is None else minimum(amount, self.limit)
+        return most if self.above == 0 else most - minimum(amount, self.above)
+
+
+def grades_of(limits: Sequence[float]) -> Iterator[Grade]:
+    """Yield grades that end at growing `limits`, and one for the rest, without any rates."""
+    above: float = 0
+    for limit in limits:
+        yield Grade(above, limit)
+        above = limit
+    yield Grade(above, None)
+
+
+def grades(machine: Machine, *path: str) -> tuple[Grade, ...]:
+    """Return the grades that a profile lists at `path`, none where it lists nothing.
+
+    The last part of `path` names the list. Each item has ``max_bytes``, null in the last, and
+    quantities.
+
+    Raises
+    ------
+    MachineError
+        It is no list of grades, or their limits do not grow.
+    """
+    found = machine.section(*path[:-1]).get(path[-1])
+    return () if found is None else tuple(_grades(found, machine, "/".join(("", *path))))
+
+
+def _grades(listed: Json, machine: Machine, place: str) -> Iterator[Grade]:
+    where = f"{machine.origin}: {place}"
+    if not isinstance(listed, list) or not listed:
+        raise MachineError(f"{where}: expected a list of at least one grade")
+    above: float = 0
+    for number, item in enumerate(listed):
+        stated = item.get("max_bytes") if isinstance(item, dict) else None
+        last = number == len(listed) - 1
+        if not isinstance(item, dict) or (stated is None) != last:
+            raise MachineError(
+                f"{where}/{number}: expected a grade with max_bytes, null in the last only"
+            )
+        limit = None if stated is None else _limit(stated, f"{where}/{number}")
+        if limit is not None and limit <= above:
+            raise MachineError(f"{where}/{number}/max_bytes: grades must grow")
+        yield Grade(above, limit, dict(_quantities(item, machine, f"{where}/{number}")))
+        above = above if limit is None else limit
+
+
+def _limit(stated: Json, where: str) -> float:
+    if isinstance(stated, bool) or not isinstance(stated, int | float):
+        raise MachineError(f"{where}/max_bytes: expected a number")
+    # whole limits stay whole numbers, so that formulas show them so
+    return int(stated) if stated == int(stated) else stated
+
+
+def _quantities(
+    item: Mapping[str, Json], machine: Machine, where: str
+) -> Iterator[tuple[str, Quantity]]:
+    for key, leaf in item.items():
+        if key == "max_bytes":
+            continue
+        if not isinstance(leaf, dict) or "value" not in leaf:
+            raise MachineError(f"{where}/{key}: expected a quantity")
+        yield key, quantity_of(leaf, machine.sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step takes on a machine: a call, bytes by grade, and whatever else is counted.
+
+    Attributes
+    ----------
+    microseconds : Expr
+        Over sizes and the keys of `coefficients`.
+    coefficients : mapping of str to Quantity
+    absent : tuple of str
+        Places in the profile that hold nothing.
+    """
+
+    microseconds: Expr
+    coefficients: Mapping[str, Quantity]
+    absent: tuple[str, ...] = ()
+
+
+def step_price(
+    machine: Machine, path: tuple[str, ...], size: Expr, counts: Mapping[str, Expr] | None = None
+) -> Step:
+    """Price one step on `size` bytes by what a profile states at `path`.
+
+    Parameters
+    ----------
+    path : tuple of str
+        Of an object with ``call_us``, ``pieces`` that state ``us_per_byte``, and the keys of
+        `counts`.
+    counts : mapping of str to Expr, optional
+        What else is counted, by the key of its coefficient: ``{"loop_us": rows}``.
+
+    Raises
+    ------
+    MachineError
+        The profile is malformed there.
+    """
+    place = ".".join(path)
+    coefficients: dict[str, Quantity] = {}
+    absent: list[str] = []
+    total = num(0)
+    for key, units in {"call_us": num(1), **(counts or {})}.items():
+        stated = machine.quantity(*path, key)
+        if stated is None:
+            absent.append(f"{place}.{key}")
+            continue
+        symbol = f"{place}.{key.removesuffix('_us')}"
+        coefficients[symbol] = stated
+        total = total + units * sym(symbol)
+    pieces = grades(machine, *path, "pieces") if size != num(0) else ()
+    if size != num(0) and not pieces:
+        absent.append(f"{place}.pieces")
+    for number, piece in enumerate(pieces):
+        rate = piece.quantities.get("us_per_byte")
+        if rate is None:
+            absent.append(f"{place}.pieces.{number}.us_per_byte")
+            continue
+        symbol = f"{place}.piece{number + 1}"
+        coefficients[symbol] = rate
+        total = total + piece.part(size) * sym(symbol)
+    return Step(total, coefficients, tuple(absent))

@@ -1,4 +1,4 @@
-"""Numbers that know their unit, their interval and where they come from."""
+"""Numbers that know their unit, interval and origin, and what a price leaves out."""
 
 from __future__ import annotations
 
@@ -56,3 +56,15 @@ class Quantity:
 def exactly(value: float, unit: str, source: str) -> Quantity:
     """Return a quantity without spread that follows from a definition."""
     return Quantity(value, value, value, unit, Provenance.DERIVED, source)
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """A part that a price leaves out: its line, what is written there, and why.
+
+    A price with an omission is a lower bound.
+    """
+
+    line: int
+    text: str
+    reason: str

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Protocol
 
-from costdb.calibration.host.hardware import Bystanders, Host
+from costdb.calibration.hardware import Bystanders, Host
 from costdb.calibration.launch import launch
 from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile, record
 from costdb.calibration.section import (

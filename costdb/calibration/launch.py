@@ -134,7 +134,7 @@ class Team:
             job: Job | None = self._world.recv(source=0, tag=_JOB_TAG)
             if job is None:
                 return
-            self._work(job, _Kept())
+            self._work(job)
 
     def start(self, job: Job, ranks: int) -> Iterator[dict[str, Any]]:
         """Measure a launch with all ranks, or by a process of its own where `ranks` is 0."""
@@ -142,9 +142,7 @@ class Team:
             yield from launch(job, 0)
             return
         self._tell(job)
-        kept = _Kept()
-        self._work(job, kept)
-        yield from kept.messages
+        yield from self._work(job)
 
     def dismiss(self) -> None:
         """Let the other ranks end."""
@@ -154,26 +152,12 @@ class Team:
         for rank in range(1, self._world.Get_size()):
             self._world.send(job, dest=rank, tag=_JOB_TAG)
 
-    def _work(self, job: Job, kept: _Kept) -> None:
+    def _work(self, job: Job) -> list[dict[str, Any]]:
+        messages: list[dict[str, Any]] = []
         try:
-            work(job, kept)
+            work(job, messages.append)
         except Exception:
             # The other ranks wait for this one inside the library: only ending all helps.
             traceback.print_exc()
             self._world.Abort(1)
-
-
-class _Kept:
-    """The messages of a launch, in memory."""
-
-    def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
-
-    def visit(self, index: int, taken: tuple[float, ...]) -> None:
-        self.messages.append({"visits": [(index, taken)]})
-
-    def write(self, **message: object) -> None:
-        self.messages.append(message)
-
-    def end(self) -> None:
-        """Nothing is held back."""
+        return messages

@@ -11,15 +11,9 @@ from costdb.calibration.section import Quality
 from costdb.wording import counted
 
 _WIDTH, _HEIGHT, _MARGIN, _RIGHT = 376, 260, 46, 26
-_WORST_SHOWN = 1.0
 _COLOURS = ("#1b6ca8", "#b0651d", "#5a8f3c", "#8a4fa3", "#a33b4f", "#6b7280", "#2f8f8a")
-# circle, square, diamond, cross, each drawn from its middle
-_SHAPES = (
-    "m-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0z",
-    "m-2.3 -2.3h4.6v4.6h-4.6z",
-    "m0 -3.4l3.4 3.4l-3.4 3.4l-3.4 -3.4z",
-    "m-2.5 -2.5l5 5m-5 0l5 -5",
-)
+# circle, square, each drawn from its middle
+_SHAPES = ("m-2.5 0a2.5 2.5 0 1 0 5 0a2.5 2.5 0 1 0 -5 0z", "m-2.3 -2.3h4.6v4.6h-4.6z")
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
@@ -37,7 +31,7 @@ svg text { font-size: 11px; fill: #566074; }
 
 
 def page_of(made: Made) -> str:
-    """Return the page: for each section its models' errors, measured against fitted, residuals."""
+    """Return the page: for each section its models' errors, and measured against fitted."""
     document = made.document
     title = f"Calibration of {document['name']}"
     parts = [
@@ -78,8 +72,7 @@ def _section(section: FittedSection) -> Iterator[str]:
         yield from _table(qualities)
         shown = [quality for quality in qualities if _usable(quality)]
         if shown:
-            yield _measured_against_fitted(shown)
-            yield from (_residuals(quality) for quality in shown if quality.chosen)
+            yield _chart(shown)
 
 
 def _table(qualities: Sequence[Quality]) -> Iterator[str]:
@@ -100,7 +93,7 @@ def _usable(quality: Quality) -> bool:
     return bool(quality.pairs) and all(min(pair) > 0 for pair in quality.pairs)
 
 
-def _measured_against_fitted(qualities: Sequence[Quality]) -> str:
+def _chart(qualities: Sequence[Quality]) -> str:
     numbers = [number for quality in qualities for pair in quality.pairs for number in pair]
     axis = _Decades(min(numbers), max(numbers))
     marks = [
@@ -120,7 +113,11 @@ def _measured_against_fitted(qualities: Sequence[Quality]) -> str:
             f'<span><svg class="key" viewBox="0 0 10 10">{key}</svg> {_text(quality.model)}</span>'
         )
     caption = "fitted over measured microseconds: " + ", ".join(legend)
-    return _figure([*axis.grid(), *marks], caption)
+    drawn = "".join((*axis.grid(), *marks))
+    return (
+        f'<figure><svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        f'role="img">{drawn}</svg><figcaption>{caption}</figcaption></figure>'
+    )
 
 
 def _style(number: int, *, filled: bool) -> str:
@@ -132,40 +129,6 @@ def _outline(number: int, x: float, y: float) -> str:
     """Return the mark of a model: after the last colour they begin anew with another shape."""
     shape = _SHAPES[number // len(_COLOURS) % len(_SHAPES)]
     return f"M{x:.1f} {y:.1f}{shape}"
-
-
-def _residuals(quality: Quality) -> str:
-    taken = [pair[0] for pair in quality.pairs]
-    axis = _Decades(min(taken), max(taken))
-    middle = _HEIGHT / 2
-    scale = (middle - _MARGIN) / _WORST_SHOWN
-    errors = sorted(fitted / measured - 1 for measured, fitted in quality.pairs)
-    low, high = (errors[round(share * (len(errors) - 1))] for share in (0.05, 0.95))
-    marks = []
-    for share in (-1.0, -0.5, 0.0, 0.5, 1.0):
-        height = middle - scale * share
-        colour = "#9aa3b2" if share == 0 else "#e3e7ee"
-        marks.append(
-            f'<line x1="{_MARGIN}" x2="{_WIDTH - _RIGHT}" y1="{height:.1f}" y2="{height:.1f}" '
-            f'stroke="{colour}"/>'
-            f'<text x="4" y="{height + 4:.1f}">{100 * share:+.0f} %</text>'
-        )
-    top, bottom = (middle - scale * max(-1.0, min(1.0, end)) for end in (high, low))
-    marks.append(
-        f'<rect x="{_MARGIN}" y="{top:.1f}" width="{_WIDTH - _RIGHT - _MARGIN}" '
-        f'height="{max(bottom - top, 0.5):.1f}" fill="{_COLOURS[0]}" opacity="0.12"/>'
-    )
-    for measured, fitted in quality.pairs:
-        error = max(-_WORST_SHOWN, min(_WORST_SHOWN, fitted / measured - 1))
-        marks.append(
-            f'<circle cx="{axis.across(measured):.1f}" cy="{middle - scale * error:.1f}" r="2.5" '
-            f'fill="{_COLOURS[0]}"/>'
-        )
-    caption = (
-        f"{_text(quality.model)}: fitted over measured, less one; nine in ten lie from "
-        f"{100 * low:+.0f} to {100 * high:+.0f} %; what is beyond 100 % is drawn there"
-    )
-    return _figure([*axis.grid(upright=False), *marks], caption)
 
 
 class _Decades:
@@ -186,7 +149,7 @@ class _Decades:
     def _share(self, value: float) -> float:
         return (math.log10(value) - self._first) / (self._last - self._first)
 
-    def grid(self, *, upright: bool = True) -> Iterator[str]:
+    def grid(self) -> Iterator[str]:
         for power in range(self._first, self._last + 1):
             x, y = self.across(10.0**power), self.up(10.0**power)
             label = f"{10.0**power:g}"
@@ -194,19 +157,10 @@ class _Decades:
                 f'<line x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="{_HEIGHT - 26}" stroke="#e3e7ee"/>'
                 f'<text x="{x:.1f}" y="{_HEIGHT - 10}" text-anchor="middle">{label}</text>'
             )
-            if upright:
-                yield (
-                    f'<line x1="{_MARGIN}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
-                    f'stroke="#e3e7ee"/><text x="4" y="{y + 4:.1f}">{label}</text>'
-                )
-
-
-def _figure(marks: Sequence[str], caption: str) -> str:
-    drawn = "".join(marks)
-    return (
-        f'<figure><svg width="{_WIDTH}" height="{_HEIGHT}" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
-        f'role="img">{drawn}</svg><figcaption>{caption}</figcaption></figure>'
-    )
+            yield (
+                f'<line x1="{_MARGIN}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}" '
+                f'stroke="#e3e7ee"/><text x="4" y="{y + 4:.1f}">{label}</text>'
+            )
 
 
 def _text(value: object) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from costdb.calibration.host.hardware import (
+from costdb.calibration.hardware import (
     SYSTEM_CITATION,
     SYSTEM_SOURCE,
     Host,

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
-from costdb.calibration.host.hardware import Host
+from costdb.calibration.hardware import Host
 from costdb.machines.documents import Json
 from costdb.typical import typical, typical_of_launches
 
@@ -172,47 +173,34 @@ class Fitted:
     notes: tuple[str, ...] = ()
 
 
-class Section(Protocol):
-    """One part of the calibration."""
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of the calibration.
 
-    @property
-    def name(self) -> str:
-        """Short, for the store and ``--only``: ``messages``."""
-        ...
+    Attributes
+    ----------
+    name : str
+        Short, for the store and ``--only``: ``messages``.
+    title : str
+        For the progress bar: "messages: rows, columns and strides".
+    needs : frozenset of Need
+        What must be installed; the section is skipped without.
+    points : callable
+        From the effort, the ranks of the world where the section needs MPI, else the cores that may
+        be used, and the host, to what to time: the same list on every rank and every launch.
+    action : callable
+        Prepares buffers for a point in a world and returns what to time. Runs on every rank.
+    fit : callable
+        Fits the models to all timings, which were taken on a host. Quantities have provenance
+        ``measured`` and the source ``calibration``, which the harness adds to the profile's.
+    """
 
-    @property
-    def title(self) -> str:
-        """For the progress bar: "messages: rows, columns and strides"."""
-        ...
-
-    @property
-    def needs(self) -> frozenset[Need]:
-        """What must be installed; the section is skipped without."""
-        ...
-
-    def points(self, effort: Effort, processors: int, host: Host) -> Sequence[Point]:
-        """Return what to time, the same list on every rank and every launch.
-
-        Parameters
-        ----------
-        effort : Effort
-        processors : int
-            Ranks of the world where the section needs MPI, else the cores that may be used.
-        host : Host
-        """
-        ...
-
-    def action(self, point: Point, world: World) -> Action:
-        """Prepare buffers for a point and return what to time. Runs on every rank."""
-        ...
-
-    def fit(self, timings: Sequence[Timing], host: Host) -> Fitted:
-        """Fit the models to all timings, which were taken on a host.
-
-        Quantities have provenance ``measured`` and the source ``calibration``, which the harness
-        adds to the profile's sources.
-        """
-        ...
+    name: str
+    title: str
+    needs: frozenset[Need]
+    points: Callable[[Effort, int, Host], Sequence[Point]]
+    action: Callable[[Point, World], Action]
+    fit: Callable[[Sequence[Timing], Host], Fitted]
 
 
 # Sizes to measure at, and how often to repeat what is short.
@@ -236,20 +224,43 @@ def repetitions(guess_us: float) -> int:
     return max(1, round(SAMPLE_US / guess_us))
 
 
+def repeated(
+    step: Callable[[], object],
+    times: int,
+    each: int = 1,
+    close: Callable[[], object] = lambda: None,
+    *,
+    alone: bool = False,
+) -> Action:
+    """Return the action that does a step so often, which is `each` operations."""
+
+    def run() -> None:
+        for _ in repeat(None, times):
+            step()
+
+    return Action(run, times * each, close, alone=alone)
+
+
+def communicator_of(world: World) -> Any:
+    """Return who talks to whom in a section that needs MPI."""
+    assert world.communicator is not None
+    return world.communicator
+
+
 # The sections of the calibration, by name; each is imported only when it is measured or fitted.
 
 # In the order of measuring. The module has the section as SECTION, and imports what the section
 # needs only inside functions.
 SECTIONS: Mapping[str, str] = MappingProxyType(
     {
-        "messages": "costdb.calibration.ranks.messages",
-        "arrays": "costdb.calibration.array_calls.arrays",
-        "loops": "costdb.calibration.array_calls.loops",
-        "together": "costdb.calibration.ranks.together",
-        "collectives": "costdb.calibration.ranks.collectives",
-        "pickled": "costdb.calibration.ranks.pickled",
-        "remote": "costdb.calibration.ranks.remote",
-        "supersteps": "costdb.calibration.threads.supersteps",
+        "messages": "costdb.calibration.messages",
+        "arrays": "costdb.calibration.arrays",
+        "loops": "costdb.calibration.loops",
+        "together": "costdb.calibration.together",
+        "collectives": "costdb.calibration.collectives",
+        "pickled": "costdb.calibration.pickled",
+        "remote": "costdb.calibration.remote",
+        "supersteps": "costdb.calibration.supersteps",
     }
 )
 

@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-from costdb.calibration.host.hardware import Host, cores_in_words, host_of
+from costdb.calibration.hardware import Host, cores_in_words, host_of
 from costdb.calibration.section import Action, Effort, Need, Point, Section, World, find_section
 
 # What is measured with: libraries, versions, ranks, nodes, and where ranks may run.
@@ -335,55 +335,30 @@ class Job:
     host: Host
 
 
-class Output(Protocol):
-    """Where rank 0 says what it measures."""
-
-    def write(self, **message: object) -> None:
-        """Say something at once."""
-        ...
-
-    def visit(self, index: int, taken: tuple[float, ...]) -> None:
-        """Say the samples of a visit, now or later."""
-        ...
-
-    def end(self) -> None:
-        """Say what is left, and that it is done."""
-        ...
+Write = Callable[[dict[str, object]], object]
+"""Takes a message of rank 0: the setting, visits, or that it is done."""
 
 
-class _Lines:
-    """Lines to the reader, a second's worth at a time: writing would disturb the measurement."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._stream = os.fdopen(descriptor, "w", encoding="utf-8")
-        self._visits: list[Visit] = []
-        self._due = time.monotonic() + _BATCH_S
-
-    def visit(self, index: int, taken: tuple[float, ...]) -> None:
-        self._visits.append((index, taken))
-        if time.monotonic() >= self._due:
-            self.write(visits=self._visits)
-            self._visits = []
-            self._due = time.monotonic() + _BATCH_S
-
-    def write(self, **message: object) -> None:
-        self._stream.write(json.dumps(message) + "\n")
-        self._stream.flush()
-
-    def end(self) -> None:
-        self.write(visits=self._visits)
-        self.write(done=True)
-
-
-def work(job: Job, output: Output) -> None:
-    """Measure one launch."""
+def work(job: Job, write: Write) -> None:
+    """Measure one launch, and say so a second's worth at a time: writing would disturb it."""
     begun = time.monotonic()
     section = find_section(job.section)
     world = world_of(section, job.host)
     points = section.points(job.effort, processors(section, world), job.host)
     setting = setting_of(section, world)
     if world.rank == 0:
-        output.write(setting=asdict(setting))
+        write({"setting": asdict(setting)})
+    visits: list[Visit] = []
+    due = time.monotonic() + _BATCH_S
+
+    def emit(index: int, taken: tuple[float, ...]) -> None:
+        nonlocal due
+        visits.append((index, taken))
+        if time.monotonic() >= due:
+            write({"visits": visits.copy()})
+            visits.clear()
+            due = time.monotonic() + _BATCH_S
+
     measure(
         section,
         points,
@@ -391,10 +366,11 @@ def work(job: Job, output: Output) -> None:
         PACES[job.effort],
         seconds=job.seconds - (time.monotonic() - begun),
         seed=job.seed,
-        emit=output.visit,
+        emit=emit,
     )
     if world.rank == 0:
-        output.end()
+        write({"visits": visits})
+        write({"done": True})
 
 
 def world_of(section: Section, host: Host) -> World:
@@ -423,8 +399,14 @@ def main(arguments: list[str]) -> int:
     if owner is not None:
         follow(int(owner))
     threading.Thread(target=_end_with_reader, daemon=True).start()
+    stream = os.fdopen(descriptor, "w", encoding="utf-8")
+
+    def write(message: dict[str, object]) -> None:
+        stream.write(json.dumps(message) + "\n")
+        stream.flush()
+
     try:
-        work(job, _Lines(descriptor))
+        work(job, write)
     except BaseException:
         traceback.print_exc()
         sys.stderr.flush()

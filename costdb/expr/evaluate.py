@@ -17,16 +17,13 @@ from itertools import compress, islice, repeat
 from typing import Any, TypeAlias
 
 from costdb.expr.functions import (
-    Comparison,
     Conditional,
     Equal,
-    Extreme,
     Gcd,
     Less,
     LessEqual,
     Log2,
     Max,
-    MaxOver,
     Min,
     Reduction,
     Sum,
@@ -42,8 +39,7 @@ from costdb.expr.numbers import (
     log2_value,
     quotient,
 )
-from costdb.expr.polynomials import closed_sum
-from costdb.expr.products import Names, by_products
+from costdb.expr.polynomials import Names, by_products, closed_sum
 
 MAX_ITERATIONS = 10_000_000
 """Terms that one evaluation may enumerate before it is refused."""
@@ -53,9 +49,6 @@ CHUNK = 8192
 
 MOST_REMEMBERED = 8192
 """Sums over ranges between numbers that are kept."""
-
-MOST_LOOPS = 16
-"""Ranges whose columns are kept at a point, the longest unasked dropped first."""
 
 Column: TypeAlias = list[Value]
 
@@ -111,25 +104,6 @@ class Evaluator:
             self.point = Point(bindings)
         return [self.point.at(expr) for expr in self.exprs]
 
-    def along(
-        self, bindings: Mapping[str, Value], name: str, values: Sequence[int]
-    ) -> list[list[Value]]:
-        """Return what each formula is at every one of some values of a symbol, at once.
-
-        Raises
-        ------
-        ExprError
-            As :meth:`at` does, for any of the values.
-        """
-        point = Point({other: value for other, value in bindings.items() if other != name})
-        steps = _Steps(point, {name: list(values)})
-        with _refusing():
-            columns = [steps.value(expr) for expr in self.exprs]
-        found = [list(islice(_each(column), len(values))) for column in columns]
-        if not all(math.isfinite(value) for column in found for value in column):
-            raise ExprError(_NOT_FINITE)
-        return found
-
 
 _NOT_FINITE = "the value is not a finite number"
 
@@ -156,7 +130,6 @@ class Point:
     def __init__(self, bindings: Mapping[str, Value]) -> None:
         self.scope = dict(bindings)
         self.known: dict[Expr, Any] = {}
-        self.loops: dict[tuple[str, int, int], _Steps] = {}
         self.iterations = 0
 
     def move_to(self, bindings: Mapping[str, Value]) -> None:
@@ -165,12 +138,6 @@ class Point:
         if not changed:
             return
         self.scope.update(bindings)
-        self.forget(changed)
-        for steps in self.loops.values():
-            steps.forget(changed)
-
-    def forget(self, changed: set[str]) -> None:
-        """Drop the values of parts that hold one of some symbols."""
         for part in [part for part in self.known if not free_symbols(part).isdisjoint(changed)]:
             del self.known[part]
 
@@ -289,17 +256,8 @@ class Point:
         parts = []
         for start in range(low, high + 1, CHUNK):
             places = range(start, min(start + CHUNK, high + 1))
-            key = expr.index, start, places.stop
-            steps = self.loops.get(key) or _Steps(self, {expr.index: list(places)})
-            if high - low < CHUNK:
-                while len(self.loops) >= MOST_LOOPS:
-                    del self.loops[next(iter(self.loops))]
-                self.loops[key] = steps
-            parts.append(
-                steps.total(body)
-                if isinstance(expr, Sum)
-                else _gathered(MaxOver, steps.value(body), [len(places)])[0]
-            )
+            steps = _Steps(self, {expr.index: list(places)})
+            parts += _gathered(type(expr), steps.value(body), [len(places)])
         return sum(parts) if isinstance(expr, Sum) else max(parts)
 
     def spend(self, index: str, steps: int) -> None:
@@ -353,7 +311,6 @@ class _Steps(Point):
         )
         self.known = {Sym(name): column for name, column in columns.items()}
         self.sides: dict[Expr, tuple[_Steps, _Steps]] = {}
-        self.bounds: dict[Expr, tuple[Value, Value]] = {}
 
     def value(self, expr: Expr) -> Any:
         """Return a column; one value for a part that does not move."""
@@ -377,48 +334,6 @@ class _Steps(Point):
             column = [column[place] for place in self.places]
         self.known[expr] = column
         return column
-
-    def forget(self, changed: set[str]) -> None:
-        """Drop the columns of parts that hold one of some symbols."""
-        super().forget(changed)
-        self.bounds.clear()
-        for test in [test for test in self.sides if not free_symbols(test).isdisjoint(changed)]:
-            del self.sides[test]
-        for sides in self.sides.values():
-            for side in sides:
-                if side is not self:
-                    side.forget(changed)
-
-    def total(self, expr: Expr) -> Value:
-        """Return the sum of a column, from sums of its parts where those are fewer numbers."""
-        if free_symbols(expr).isdisjoint(self.moving):
-            value: Value = self.point.value(expr)
-            return value * self.count
-        if isinstance(expr, Conditional):
-            sides = self.chosen(expr.test)
-            branches = zip(sides, (expr.then, expr.orelse), strict=True)
-            return sum(side.total(branch) for side, branch in branches if side.count)
-        if isinstance(expr, Add):
-            below = _denominator(expr)
-            sums = [self.total_of(term, below) for term in expr.terms]
-            return quotient(sum(sums, int(expr.constant * below) * self.count), below)
-        if isinstance(expr, Mul):
-            return self.total_of(expr, 1)
-        return _gathered(Sum, self.value(expr), [self.count])[0]
-
-    def total_of(self, term: Expr, by: int) -> Value:
-        """Return the sum of a term times a whole number; what does not move multiplies it once."""
-        if not isinstance(term, Mul):
-            return by * self.total(term)
-        moving = [one for one in term.factors if not free_symbols(one).isdisjoint(self.moving)]
-        others = [one for one in term.factors if one not in moving]
-        if len(moving) == 1:
-            total = self.total(moving[0])
-        else:
-            total = _gathered(Sum, self.product(moving, 1), [self.count])[0]
-        weight = term.coefficient
-        found: Value = self.point.product(others, by * weight.numerator * total, weight.denominator)
-        return found
 
     def choice(self, expr: Conditional) -> Any:
         """Return the values of the sides that are chosen, each evaluated where it is."""
@@ -444,48 +359,8 @@ class _Steps(Point):
         return self.sides[test]
 
     def compute(self, expr: Expr) -> Any:
-        """Return a column; where bounds decide at all steps alike, less than that."""
-        if not self.count:
-            return []
-        if isinstance(expr, Comparison):
-            left, right = self.ends(expr.left), self.ends(expr.right)
-            decided = _compared(expr, left, right)
-            if decided is not None:
-                return int(decided)
-        elif isinstance(expr, Extreme):
-            sides = [(self.ends(one), one) for one in expr.args]
-            if isinstance(expr, Max):
-                most = max(low for (low, _), _ in sides)
-                kept = [one for (_, high), one in sides if high >= most]
-            else:
-                most = min(high for (_, high), _ in sides)
-                kept = [one for (low, _), one in sides if low <= most]
-            if len(kept) == 1:
-                return self.value(kept[0])
-            return _applied(_FUNCTIONS[type(expr)], [self.value(one) for one in kept])
-        return super().compute(expr)
-
-    def ends(self, expr: Expr) -> tuple[Value, Value]:
-        """Return numbers that all values of a part lie between."""
-        found = self.bounds.get(expr)
-        if found is None:
-            found = self.bounds[expr] = self._ends(expr)
-        return found
-
-    def _ends(self, expr: Expr) -> tuple[Value, Value]:
-        if isinstance(expr, Add):
-            parts = [self.ends(term) for term in expr.terms]
-            constant = _number(expr.constant)
-            return (
-                sum([low for low, _ in parts], constant),
-                sum([high for _, high in parts], constant),
-            )
-        if isinstance(expr, Mul) and len(expr.factors) == 1:
-            weight = _number(expr.coefficient)
-            low, high = (weight * end for end in self.ends(expr.factors[0]))
-            return (low, high) if weight > 0 else (high, low)
-        value = self.value(expr)
-        return (min(value), max(value)) if isinstance(value, list) else (value, value)
+        """Return a column."""
+        return super().compute(expr) if self.count else []
 
     def part(self, places: Sequence[int]) -> _Steps:
         """Return some of these steps."""
@@ -514,19 +389,6 @@ class _Steps(Point):
     def count(self) -> int:
         """How many steps there are."""
         return len(self.places) if self.outer is not None else len(next(iter(self.known.values())))
-
-
-def _compared(
-    expr: Comparison, left: tuple[Value, Value], right: tuple[Value, Value]
-) -> bool | None:
-    """Return what comes of a comparison of all numbers between two pairs; None where both may."""
-    if isinstance(expr, Equal):
-        if left[1] < right[0] or right[1] < left[0]:
-            return False
-        return True if left[0] == left[1] == right[0] == right[1] else None
-    if isinstance(expr, Less):
-        return True if left[1] < right[0] else False if left[0] >= right[1] else None
-    return True if left[1] <= right[0] else False if left[0] > right[1] else None
 
 
 def _batches(ranges: Sequence[range]) -> Iterator[list[int]]:

@@ -126,22 +126,22 @@ class Expr(Node):
         return all(child.is_whole(whole) for child in self.children)
 
     def __add__(self, other: ExprLike) -> Expr:
-        return _plus(self, as_expr(other))
+        return combine([(1, self), (1, as_expr(other))])
 
     def __radd__(self, other: ExprLike) -> Expr:
-        return _plus(as_expr(other), self)
+        return combine([(1, as_expr(other)), (1, self)])
 
     def __sub__(self, other: ExprLike) -> Expr:
-        return _minus(self, as_expr(other))
+        return combine([(1, self), (-1, as_expr(other))])
 
     def __rsub__(self, other: ExprLike) -> Expr:
-        return _minus(as_expr(other), self)
+        return combine([(1, as_expr(other)), (-1, self)])
 
     def __mul__(self, other: ExprLike) -> Expr:
-        return _times(self, as_expr(other))
+        return multiply((self, as_expr(other)))
 
     def __rmul__(self, other: ExprLike) -> Expr:
-        return _times(as_expr(other), self)
+        return multiply((as_expr(other), self))
 
     def __truediv__(self, other: ExprLike) -> Expr:
         return multiply((self, power(as_expr(other), MINUS_ONE)))
@@ -361,38 +361,6 @@ def as_expr(value: ExprLike) -> Expr:
     if type(value) is int or isinstance(value, int | float | Fraction):
         return num(value)
     raise ExprError(f"{value!r} is not a number or an expression")
-
-
-def _plus(left: Expr, right: Expr) -> Expr:
-    # at given sizes most of what is added are two numbers, or nothing
-    if type(right) is Num:
-        if type(left) is Num:
-            return num(left.value + right.value)
-        if right.value == 0:
-            return left
-    elif type(left) is Num and left.value == 0:
-        return right
-    return combine([(1, left), (1, right)])
-
-
-def _minus(left: Expr, right: Expr) -> Expr:
-    if type(right) is Num:
-        if type(left) is Num:
-            return num(left.value - right.value)
-        if right.value == 0:
-            return left
-    return combine([(1, left), (-1, right)])
-
-
-def _times(left: Expr, right: Expr) -> Expr:
-    if type(right) is Num:
-        if type(left) is Num:
-            return num(left.value * right.value)
-        if right.value == 1:
-            return left
-    elif type(left) is Num and left.value == 1:
-        return right
-    return multiply((left, right))
 
 
 def split_coefficient(expr: Expr) -> tuple[Rational, Expr]:

@@ -1,26 +1,286 @@
-"""Reading expressions from text, by the grammar and in no other way."""
+"""Expressions from text: the grammar, what its rules become, and the parser.
+
+Other languages embed expressions by appending `EXPRESSION_RULES` to their own rules and by
+deriving their builder from `ExprBuilder`; the rule to refer to is ``expression``. The parser
+library is imported when it is first needed.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
-from costdb.expr.grammar import (
-    EXPRESSION_RULES,
-    ExprBuilder,
-    check_text,
-    error_at,
-    read_number,
+from costdb.expr.functions import (
+    conditional,
+    equal,
+    gcd,
+    less,
+    less_equal,
+    log2,
+    logical_and,
+    logical_not,
+    logical_or,
+    maximum,
+    maximum_over,
+    minimum,
+    summation,
 )
 from costdb.expr.names import NAME_PATTERN, sym
-from costdb.expr.nodes import Expr
-from costdb.expr.numbers import ExprError
+from costdb.expr.nodes import (
+    MINUS_ONE,
+    Expr,
+    add,
+    ceil,
+    floor,
+    floor_div,
+    modulo,
+    multiply,
+    num,
+    power,
+)
+from costdb.expr.numbers import ExprError, exact
+from costdb.wording import NAME_PART
 
 if TYPE_CHECKING:
     from lark import Lark, Token
     from lark.exceptions import UnexpectedInput
+
+APART = rf"(?![{NAME_PART}.])"
+"""Follows a word of the language that may begin a longer name."""
+
+EXPRESSION_RULES = rf"""
+?expression: disjunction
+?disjunction: conjunction | disjunction OR conjunction -> binary
+?conjunction: negation | conjunction AND negation -> binary
+?negation: comparison | NOT negation -> unary
+?comparison: sum | sum COMPARE sum -> binary
+?sum: product | product (SIGN product)+ -> chain
+?product: factor | factor ((STAR | SLASH | DIV | MOD) factor)+ -> chain
+?factor: power | SIGN factor -> unary
+?power: atom | atom POWER factor -> binary
+?atom: NUMBER -> number
+    | NAME -> name
+    | "(" expression ")"
+    | call
+call: NAME "(" expression ("," expression)* ")" -> call
+    | NAME "(" NAME "=" expression "," expression "," expression ")" -> reduction
+    | NAME "(" NAME "=" expression "," expression ")" product -> reduction
+
+OR.2: /or{APART}/
+AND.2: /and{APART}/
+NOT.2: /not{APART}/
+COMPARE: "==" | "!=" | "<=" | ">=" | "<" | ">"
+SIGN: "+" | "-"
+POWER.1: "**"
+STAR: "*"
+SLASH: "/"
+DIV.2: "//" | /div{APART}/
+MOD.2: "%" | /mod{APART}/
+NUMBER: /(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?/
+NAME: /{NAME_PATTERN}/
+"""
+"""Rules of the grammar, rooted at ``expression``; white space is the embedding grammar's."""
+
+MAX_TEXT = 100_000
+"""Characters of one source file that are looked at."""
+
+MAX_EXPRESSION = 50_000
+"""Characters of one expression on its own."""
+
+MAX_NESTING = 100
+"""Brackets open at once."""
+
+MAX_LITERAL = 400
+"""Digits of a literal, and the largest decimal exponent."""
+
+_BRACKET = re.compile(r"[(){}\[\]]")
+_FUNCTIONS: dict[str, tuple[int, int, Callable[..., Expr]]] = {
+    "max": (1, MAX_TEXT, maximum),
+    "min": (1, MAX_TEXT, minimum),
+    "ceil": (1, 1, ceil),
+    "floor": (1, 1, floor),
+    "log2": (1, 1, log2),
+    "gcd": (2, 2, gcd),
+    "if": (3, 3, conditional),
+}
+_REDUCTIONS: dict[str, Callable[[str, Expr, Expr, Expr], Expr]] = {
+    "sum": summation,
+    "max": maximum_over,
+}
+_BINARY: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "//": floor_div,
+    "div": floor_div,
+    "%": modulo,
+    "mod": modulo,
+    "**": power,
+    "==": equal,
+    "!=": lambda a, b: logical_not(equal(a, b)),
+    "<": less,
+    "<=": less_equal,
+    ">": lambda a, b: less(b, a),
+    ">=": lambda a, b: less_equal(b, a),
+    "and": logical_and,
+    "or": logical_or,
+}
+_RUNS: dict[str, Callable[[Expr], Expr]] = {
+    "+": lambda a: a,
+    "-": lambda a: -a,
+    "*": lambda a: a,
+    "/": lambda a: power(a, MINUS_ONE),
+}
+_UNARY: dict[str, Callable[[Expr], Expr]] = {
+    "-": lambda a: -a,
+    "+": lambda a: a,
+    "not": logical_not,
+}
+
+
+class Place(Protocol):
+    """Where a token stands, counted from 1, as the parser library's tokens say it."""
+
+    @property
+    def line(self) -> int | None:
+        """Its line."""
+        ...
+
+    @property
+    def column(self) -> int | None:
+        """Its column."""
+        ...
+
+
+class WordLike(Place, Protocol):
+    """A token: its text and its place."""
+
+    @property
+    def value(self) -> str:
+        """Its text."""
+        ...
+
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+def error_at(message: str, line: int | None, column: int | None) -> ExprError:
+    """Return an error that names its column, and its line beyond the first."""
+    where = f"line {line}, column {column}" if line is not None and line > 1 else f"column {column}"
+    return ExprError(f"{where}: {message}")
+
+
+class LocatedExprError(ExprError):
+    """An error that already names its place."""
+
+
+def check_text(text: str, longest: int = MAX_EXPRESSION) -> None:
+    """Refuse text that is too long or too deeply bracketed to be worth parsing."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, 0, longest):
+        depth += 1 if bracket.group() in "([{" else -1
+        if depth > MAX_NESTING:
+            line = text.count("\n", 0, bracket.start()) + 1
+            column = bracket.start() - text.rfind("\n", 0, bracket.start())
+            raise error_at(f"brackets nest more than {MAX_NESTING} levels deep", line, column)
+    if len(text) > longest:
+        line = text.count("\n", 0, longest) + 1
+        column = longest - text.rfind("\n", 0, longest)
+        raise error_at(f"the text is longer than {longest} characters", line, column)
+
+
+def read_number(text: str) -> Expr:
+    """Return the exact value of a literal such as ``3``, ``0.1`` or ``2.5e-3``."""
+    digits, _, exponent = text.lower().partition("e")
+    if len(digits) > MAX_LITERAL or len(exponent) > 6 or abs(int(exponent or "0")) > MAX_LITERAL:
+        shown = text if len(text) <= 30 else text[:27] + "..."
+        raise ExprError(f"the number {shown} is too large or too small")
+    return num(exact(Fraction(text)))
+
+
+class ExprBuilder:
+    """Builds expressions bottom-up; each method is named after a rule.
+
+    A derived builder adds functions by overriding `call_named` and names by `named`.
+    """
+
+    def number(self, token: WordLike) -> Expr:
+        """Return a literal."""
+        return self.located(token, read_number, token.value)
+
+    def name(self, token: WordLike) -> Expr:
+        """Return the value that a name stands for."""
+        return self.located(token, self.named, token.value)
+
+    def unary(self, operator: WordLike, operand: Expr) -> Expr:
+        """Return a sign or a negation applied."""
+        return self.located(operator, _UNARY[operator.value], operand)
+
+    def binary(self, left: Expr, operator: WordLike, right: Expr) -> Expr:
+        """Return an operator applied."""
+        return self.located(operator, _BINARY[operator.value], left, right)
+
+    def chain(self, first: Expr, *rest: Any) -> Expr:
+        """Return operators of one level, and their operands, applied from the left."""
+        # A run of + and - (or of * and /) is combined at once: pairwise, a long sum would take
+        # time by the square of its length.
+        run = [first]
+        for operator, operand in zip(rest[::2], rest[1::2], strict=True):
+            symbol = operator.value
+            if symbol in _RUNS:
+                run.append(self.located(operator, _RUNS[symbol], operand))
+            else:
+                run = [self.located(operator, _BINARY[symbol], multiply(run), operand)]
+        join = add if rest[0].value in "+-" else multiply
+        return self.located(rest[-2], join, run)
+
+    def call(self, name: WordLike, *args: Expr) -> Expr:
+        """Return a function applied."""
+        return self.located(name, self.call_named, name.value, args)
+
+    def reduction(self, name: WordLike, index: WordLike, low: Expr, high: Expr, body: Expr) -> Expr:
+        """Return a sum or a maximum over an index."""
+        return self.located(name, self.reduce_named, name.value, index.value, low, high, body)
+
+    def named(self, name: str) -> Expr:
+        """Return what `name` stands for; here, a symbol."""
+        return sym(name)
+
+    def call_named(self, name: str, args: tuple[Expr, ...]) -> Expr:
+        """Return the function called `name`, applied."""
+        if name not in _FUNCTIONS:
+            known = ", ".join((*_FUNCTIONS, "sum"))
+            raise ExprError(f"there is no function {name!r}; there are {known}")
+        fewest, most, function = _FUNCTIONS[name]
+        if not fewest <= len(args) <= most:
+            count = f"{fewest} argument{'s' if fewest > 1 else ''}"
+            raise ExprError(f"{name} takes {count}{' or more' if most > fewest else ''}")
+        return function(*args)
+
+    def reduce_named(self, name: str, index: str, low: Expr, high: Expr, body: Expr) -> Expr:
+        """Return the reduction called `name`, applied."""
+        if name not in _REDUCTIONS:
+            raise ExprError(f"there is no reduction {name!r}; there are sum and max")
+        sym(index)
+        return _REDUCTIONS[name](index, low, high, body)
+
+    def located(
+        self, token: Place, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Return ``build(...)``, with the place of `token` added to an error from it."""
+        try:
+            return build(*args, **kwargs)
+        except LocatedExprError:
+            raise
+        except ExprError as error:
+            placed = error_at(str(error), token.line, token.column)
+            raise LocatedExprError(str(placed)) from None
+
 
 _PLAIN_NUMBER = re.compile(r"[0-9]{1,300}(?:\.[0-9]{1,90})?")
 _PLAIN_NAME = re.compile(NAME_PATTERN)
@@ -106,11 +366,12 @@ def syntax_error(error: UnexpectedInput, text: str) -> ExprError:
         lines = text.rstrip().split("\n")
         return error_at("the expression ends too early", len(lines), len(lines[-1]) + 1)
     if isinstance(error, UnexpectedToken):
-        return error_at(f"did not expect {_shown(str(error.token))}", error.line, error.column)
+        return error_at(f"did not expect {shown(str(error.token))}", error.line, error.column)
     if isinstance(error, UnexpectedCharacters):
-        return error_at(f"did not expect {_shown(error.char)}", error.line, error.column)
+        return error_at(f"did not expect {shown(error.char)}", error.line, error.column)
     return error_at("cannot be read", error.line, error.column)
 
 
-def _shown(token: str) -> str:
+def shown(token: str) -> str:
+    """Return a token as it is quoted in messages."""
     return repr(token if len(token) <= 30 else token[:27] + "...")

@@ -26,8 +26,6 @@ from costdb.expr.names import check_name, free_symbols, fresh_name
 from costdb.expr.nodes import (
     ONE,
     ZERO,
-    Add,
-    CeilDiv,
     Division,
     Expr,
     FloorDiv,
@@ -61,7 +59,7 @@ def simplify(expr: Expr, positive: Iterable[str] = (), nonnegative: Iterable[str
     Notes
     -----
     Names in the bounds of reductions are taken to be whole numbers. Polynomials are summed up, and
-    what only grows or only falls is greatest at an end; other reductions stay.
+    lines are greatest at an end; other reductions stay.
     """
     return _simplified(expr, frozenset(positive), frozenset(nonnegative))
 
@@ -179,7 +177,7 @@ class _Simplifier:
         try:
             if isinstance(expr, Sum):
                 return self.sum(prepared)
-            largest = _largest(body, index, inside.facts, 1)
+            largest = _largest(body, index, inside.facts)
         except ExprError:
             # the closed form is too large to write down
             return prepared
@@ -258,75 +256,13 @@ def _is_plain(expr: Pow) -> bool:
     return isinstance(expr.exponent, Num) and expr.exponent.value >= 0
 
 
-def _largest(body: Expr, index: str, facts: Facts, direction: int) -> Expr | None:
-    """Return the greatest value of a body over a range that is not empty, or with -1 the least.
+def _largest(body: Expr, index: str, facts: Facts) -> Expr | None:
+    """Return the greatest value of a body over a range that is not empty; the `facts` know it.
 
-    None where it is not known at which end of the range it lies. The `facts` know the range.
+    None where the body is no line whose slope has a known sign.
     """
-    if index not in free_symbols(body):
-        return body
-    ends = facts.ranges[-1]
-    if isinstance(body, Conditional) and index not in free_symbols(body.test):
-        then = _largest(body.then, index, facts, direction)
-        orelse = _largest(body.orelse, index, facts, direction)
-        return None if then is None or orelse is None else conditional(body.test, then, orelse)
-    if isinstance(body, Max if direction > 0 else Min):
-        parts = [_largest(one, index, facts, direction) for one in body.children]
-        known = [part for part in parts if part is not None]
-        return body.rebuild(tuple(known)) if len(known) == len(parts) else None
-    way = _trend(body, index, facts)
-    if way is not None:
-        return at(body, index, ends.high if way * direction > 0 else ends.low)
-    inside, outside = _parted(body, index)
-    if outside != ONE:
-        sign = facts.sign(outside)
-        found = None if sign is None else _largest(inside, index, facts, direction * sign)
-        return None if found is None else outside * found
-    fixed = [term for term in terms_of(body) if index not in free_symbols(term)]
-    if fixed:
-        moving = add([term for term in terms_of(body) if index in free_symbols(term)])
-        found = _largest(moving, index, facts, direction)
-        return None if found is None else add([*fixed, found])
-    # what bends upwards only is greatest at one end or the other
-    coefficients = coefficients_in(body, index)
-    if coefficients is None or len(coefficients) != 3:
+    line = affine_in(body, index)
+    way = None if line is None else facts.sign(line[0])
+    if way is None:
         return None
-    if not facts.proves_at_least(coefficients[2] * direction, ZERO):
-        return None
-    both = at(body, index, ends.low), at(body, index, ends.high)
-    return facts.largest(both) if direction > 0 else facts.smallest(both)
-
-
-def _trend(expr: Expr, index: str, facts: Facts) -> int | None:
-    """Return 1 where `expr` never falls with an index, -1 where it never rises, else None."""
-    if index not in free_symbols(expr):
-        return 0
-    line = affine_in(expr, index)
-    if line is not None:
-        return facts.sign(line[0])
-    match expr:
-        case Add() | Max() | Min():
-            ways = {_trend(child, index, facts) for child in expr.children} - {0}
-            return ways.pop() if len(ways) == 1 else None
-        case Mul():
-            inside, outside = _parted(expr, index)
-            sign = facts.sign(outside)
-            if sign is None:
-                return None
-            if isinstance(inside, Mul):
-                if not all(facts.sign(factor) == 1 for factor in inside.factors):
-                    return None
-                ways = {_trend(factor, index, facts) for factor in inside.factors} - {0}
-                way = ways.pop() if len(ways) == 1 else None
-            else:
-                way = _trend(inside, index, facts)
-            return None if way is None else sign * way
-        case Pow() if _is_plain(expr) and facts.sign(expr.base) == 1:
-            return _trend(expr.base, index, facts)
-        case FloorDiv() | CeilDiv():
-            steady = index not in free_symbols(expr.divisor) and facts.sign(expr.divisor) == 1
-            return _trend(expr.dividend, index, facts) if steady else None
-        case Log2():
-            return _trend(expr.argument, index, facts)
-        case _:
-            return None
+    return at(body, index, facts.ranges[-1].high if way > 0 else facts.ranges[-1].low)

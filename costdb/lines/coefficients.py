@@ -7,21 +7,21 @@ from dataclasses import dataclass, field, replace
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import ONE, Expr, conditional, less, less_equal, num, sym
-from costdb.graded import Grade, grades, grades_of, step_price
 from costdb.lines.regions import bytes_of, marshalling_of
 from costdb.lines.symbolic import region_line_bounds
-from costdb.machines import Json, Machine, MachineError, quantity_of
-from costdb.profile_parts import interval_of, lacking
+from costdb.machines import Json, Machine, MachineError
+from costdb.profile_parts import Grade, grades, grades_of, interval_of, lacking, step_price
 from costdb.quantity import Provenance, Quantity
 from costdb.work import Region
 
 # Messages priced by grades: one formula with which a profile is read, and to which it is fitted.
 #
 # On machines with caches and message protocols one line through all sizes fits none of them. Here
-# bytes are priced by grade of the message's size (:mod:`costdb.graded`), a protocol adds a step
-# above the size where it takes over, and where the region is staged (:mod:`costdb.lines.regions`)
-# the copies cost a call, their loops, their strided elements, their bytes, and the lines touched,
-# by grade of the bytes that these lines seem to fill. All coefficients are at least 0, so the price
+# bytes are priced by grade of the message's size (:mod:`costdb.profile_parts`), a protocol adds a
+# step above the size where it takes over, and where the region is staged
+# (:mod:`costdb.lines.regions`) the copies cost a call, their loops, their strided elements, their
+# bytes, and the lines touched, by grade of the bytes that these lines seem to fill. All
+# coefficients are at least 0, so the price
 # never falls when the message grows.
 #
 # The formula is a sum of amounts, each with the place of its coefficient in a profile's
@@ -192,6 +192,8 @@ class Bill:
         Places in the profile that were asked for and hold nothing.
     domains : list of Domain
         Ranges that the calibration covered.
+    model : str
+        What terms of measured steps are told to be of.
     """
 
     machine: Machine
@@ -199,6 +201,7 @@ class Bill:
     coefficients: dict[str, Quantity] = field(default_factory=dict)
     absent: list[str] = field(default_factory=list)
     domains: list[Domain] = field(default_factory=list)
+    model: str = MODEL
 
     def charge(self, label: str, section: str, key: str, amount: Expr) -> None:
         """Add `amount` times the coefficient ``lines.<section>.<key>`` as a term."""
@@ -247,12 +250,29 @@ class Bill:
             self.coefficients[".".join(residual)] = stated
             time = time * sym(".".join(residual))
         if time != num(0):
-            self.terms.append(Term(label, MODEL, time))
+            self.terms.append(Term(label, self.model, time))
 
     def charge_staging(self, times: Expr, region: Region) -> None:
         """Add `times` the copies to and from a buffer, without the message between them."""
         if is_graded(self.machine.section(MODEL, "message")) and not self._states_no_line():
             self._charge_graded(times, region, only="staging")
+
+    def charge_each(self, label: str, amount: Expr, *path: str) -> None:
+        """Add `amount` times the coefficient that the profile states at a path."""
+        if amount == num(0):
+            return
+        stated, symbol = self.machine.quantity(*path), _without_unit(".".join(path))
+        if stated is None:
+            self._lacks(".".join(path))
+            return
+        self.coefficients[symbol] = stated
+        self.terms.append(Term(label, self.model, amount * sym(symbol)))
+
+    def correct_by(self, *path: str) -> None:
+        """Multiply all terms so far by the factor at a path, where the profile states one."""
+        stated = self.machine.quantity(*path)
+        if stated is not None:
+            self.correct(".".join(path), stated)
 
     def correct(self, symbol: str, factor: Quantity) -> None:
         """Multiply all terms so far by a factor, say of what is derived from something else."""
@@ -338,45 +358,22 @@ class Bill:
             self.terms.append(Term(label, MODEL, times * each * residual))
 
     def _message_coefficient(self, key: str, size: Expr) -> Expr:
-        pieces = self.machine.section(MODEL, "message").get("pieces")
-        if pieces is None:
+        pieces = grades(self.machine, *SECTION, "pieces")
+        if not pieces:
             return self.coefficient("message", key)
         chosen: Expr | None = None
-        for number, (limit, piece) in reversed(list(enumerate(self._pieces(pieces), start=1))):
-            symbol = f"{MODEL}.message.piece{number}.{_without_unit(key)}"
-            leaf = piece.get(key)
-            if isinstance(leaf, dict):
-                self.coefficients[symbol] = quantity_of(leaf, self.machine.sources)
+        for number, piece in reversed(list(enumerate(pieces))):
+            name = f"{MODEL}.message.piece{number + 1}.{_without_unit(key)}"
+            if key in piece.quantities:
+                self.coefficients[name] = piece.quantities[key]
             else:
-                self._lacks(f"{MODEL}.message.pieces.{number - 1}.{key}")
-            if chosen is None:
-                chosen = sym(symbol)
+                self._lacks(f"{MODEL}.message.pieces.{number}.{key}")
+            if chosen is None or piece.limit is None:
+                chosen = sym(name)
             else:
-                chosen = conditional(less_equal(size, limit), sym(symbol), chosen)
+                chosen = conditional(less_equal(size, piece.limit), sym(name), chosen)
         assert chosen is not None
         return chosen
-
-    def _pieces(self, pieces: Json) -> list[tuple[float, Mapping[str, Json]]]:
-        """Return pieces with the bytes up to which each holds; the last holds for the rest."""
-        place = f"{self.machine.origin}: /{MODEL}/message/pieces"
-        if not isinstance(pieces, list) or not pieces:
-            raise MachineError(f"{place}: expected a list of at least one piece")
-        found: list[tuple[float, Mapping[str, Json]]] = []
-        for number, piece in enumerate(pieces):
-            limit = piece.get("max_bytes") if isinstance(piece, dict) else None
-            last = number == len(pieces) - 1
-            if not isinstance(piece, dict) or (limit is None) != last:
-                raise MachineError(
-                    f"{place}/{number}: expected a piece with max_bytes, null in the last only"
-                )
-            if limit is None:
-                limit = float("inf")
-            elif isinstance(limit, bool) or not isinstance(limit, int | float):
-                raise MachineError(f"{place}/{number}/max_bytes: expected a number")
-            if found and limit <= found[-1][0]:
-                raise MachineError(f"{place}/{number}/max_bytes: pieces must grow")
-            found.append((limit, piece))
-        return found
 
     def _lowest(self, what: str) -> float:
         calibrated = self._range(what)

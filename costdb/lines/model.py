@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from costdb.estimate import Missing, Priced
-from costdb.expr import ONE, Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
+from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
 from costdb.lines.coefficients import Bill
 from costdb.lines.regions import bytes_of, elements_of
 from costdb.machines import Machine
@@ -168,7 +168,7 @@ def step_region(kind: CollectiveKind, ranks: Expr, region: Region) -> Region:
     return Region(region.itemsize_bytes, (pieces,), (num(region.itemsize_bytes),))
 
 
-# Scans and collectives on machines that measured them: their own steps and passes.
+# Collectives on machines that measured them: their own steps.
 #
 # A calibration states them where composing them of messages and local operations would miss.
 
@@ -209,41 +209,8 @@ def charge_own_steps(
     bill.within_section(SECTION, "bytes", conditional(less(0, steps), size, 0), "collective bytes")
 
 
-def states_passes(machine: Machine) -> bool:
-    """Tell whether a profile states the passes of scans by direction."""
-    return "along" in machine.section("lines", "scan")
-
-
-def charge_own_scan(bill: Bill, work: PrefixScan) -> None:
-    """Charge a scan: what one rank does alone, or all passes and the prefix over ranks.
-
-    Passes along the contiguous axis and across it differ: sums along it wait for one another.
-    The copy of a strided edge is part of the passes that were measured.
-    """
-    direction = "along" if is_along(work) else "across"
-    size, elements = bytes_of(work.block), elements_of(work.block)
-    counts = {"loop_us": _rows(work.block), "element_us": elements}
-    several = less(1, work.ranks)
-    for name, label, times in (
-        ("alone", "scan on one rank", ONE - several),
-        ("spread", "scan, local passes", several),
-    ):
-        if times != num(0):
-            passes = ("lines", "scan", direction, name)
-            residual = ("lines", "scan", "residual")
-            bill.charge_step(label, times, passes, size, counts, residual)
-    charge_prefix(bill, work, staged=False)
-    bill.within("scan_elements", elements)
-
-
-def charge_prefix(bill: Bill, work: PrefixScan, *, staged: bool = True) -> None:
-    """Charge the prefix over ranks alone: measured steps, else messages.
-
-    Parameters
-    ----------
-    staged : bool
-        Also the copies of a strided edge; false where they are part of something measured.
-    """
+def charge_prefix(bill: Bill, work: PrefixScan) -> None:
+    """Charge the prefix over ranks alone: measured steps, else messages."""
     steps = doubling_steps(work.ranks)
     if steps == num(0):
         return
@@ -253,31 +220,7 @@ def charge_prefix(bill: Bill, work: PrefixScan, *, staged: bool = True) -> None:
         return
     edge = bytes_of(work.edge)
     bill.charge_step("prefix over ranks", steps, path, edge, residual=_RESIDUAL)
-    if staged:
-        bill.charge_staging(conditional(less(0, steps), 1, 0), work.edge)
-
-
-def is_along(work: PrefixScan) -> bool:
-    """Tell whether the scanned axis is the one along which elements are contiguous.
-
-    It is the axis along which the edge has one element; a block of one row is scanned along it.
-    """
-    item = num(work.block.itemsize_bytes)
-    contiguous = [axis for axis, pitch in enumerate(work.block.pitches_bytes) if pitch == item]
-    if len(contiguous) != 1:
-        return len(work.block.counts) == 1
-    (axis,) = contiguous
-    return work.edge.counts[axis] == ONE and work.block.counts[axis] != ONE
-
-
-def _rows(region: Region) -> Expr:
-    """Return the number of runs along the contiguous axis."""
-    rows = ONE
-    item = num(region.itemsize_bytes)
-    for count, pitch in zip(region.counts, region.pitches_bytes, strict=True):
-        if pitch != item:
-            rows = rows * count
-    return rows
+    bill.charge_staging(conditional(less(0, steps), 1, 0), work.edge)
 
 
 def price_message(work: Message, machine: Machine) -> Priced | Missing:
@@ -301,9 +244,6 @@ def price_scan(work: PrefixScan, machine: Machine) -> Priced | Missing:
     if work.calls is not None and machine.section("arrays"):
         return _scan_of_calls(work, machine)
     bill = Bill(machine)
-    if states_passes(machine):
-        charge_own_scan(bill, work)
-        return bill.total()
     steps = doubling_steps(work.ranks)
     bill.charge_messages(steps, work.edge)
     bill.charge("combining edges", "scan", "phi_us_per_operation", steps * elements_of(work.edge))

@@ -58,9 +58,9 @@ from costdb.work import Region
 # operations for ``d`` dimensions, at most ``O(d * L**2)``, however large the counts are.
 #
 # A view whose dimensions interleave (``numpy.lib.stride_tricks`` can make one) gets no such form:
-# its lines are marked in a bit set, each dimension by doubling, at
-# ``O(d * L * q * span / (64 * L) * log(count))`` word operations for a block that spans `span`
-# bytes. Dimensions outside the interleaved ones still go by residue.
+# its bytes are marked in a bit set, each dimension by doubling, at
+# ``O(d * span / 64 * log(count))`` word operations for a block that spans `span` bytes. Dimensions
+# outside the interleaved ones still go by residue.
 
 Residues = dict[int, int]
 
@@ -145,36 +145,6 @@ def line_bounds(
     return min(found), max(found)
 
 
-def row_bounds(run_bytes: int, line_bytes: int) -> tuple[int, int]:
-    """Return the published bounds for whole rows: a contiguous run with an unknown start."""
-    fewest = -(-run_bytes // line_bytes)
-    return fewest, fewest + 1
-
-
-def lines_per_period(pitch_bytes: int, width_bytes: int, line_bytes: int) -> tuple[int, int]:
-    """Return the period `q` of rows and the lines that one period of a column touches.
-
-    Rows `pitch_bytes` apart start at offsets within a line that repeat every
-    ``q = L / gcd(pitch, L)`` rows; from a start on a line boundary, `q` rows of `width_bytes`
-    each touch ``q + ceil(width / gcd(pitch, L)) - 1`` lines.
-    """
-    common = math.gcd(pitch_bytes, line_bytes)
-    period = line_bytes // common
-    return period, period + -(-width_bytes // common) - 1
-
-
-def column_bounds(
-    rows: int, pitch_bytes: int, width_bytes: int, line_bytes: int
-) -> tuple[int, int]:
-    """Return the published bounds for columns, `width_bytes` of each of `rows` rows.
-
-    They hold where neighbouring rows share no line, so for a pitch of at least
-    ``width_bytes + line_bytes - 1``.
-    """
-    period, lines = lines_per_period(pitch_bytes, width_bytes, line_bytes)
-    return rows // period * lines, -(-rows // period) * (lines + 1)
-
-
 def _normalise(
     itemsize: int, counts: Sequence[int], pitches: Sequence[int], line: int
 ) -> _Shape | None:
@@ -218,12 +188,11 @@ def _counter(shape: _Shape, line: int) -> Callable[[int], int]:
         if dimension.pitch < spans[depth]:
             nested_from = depth + 1
     core = _Shape(0, shape.run, shape.dimensions[:nested_from])
-    marked: dict[tuple[int, int], int] = {}
 
     def lines_of_core(residue: int) -> int:
         if not core.dimensions:
             return (residue + core.run - 1) // line + 1
-        return _mark(core, nested_from, residue, line, marked).bit_count()
+        return _marked(core, residue, line)
 
     # Addresses relative to the start, by residue; outermost dimension first.
     starts: Residues = {0: 1}
@@ -273,25 +242,20 @@ def _spread(starts: Residues, dimension: _Dimension, line: int) -> Residues:
     return spread
 
 
-def _mark(
-    shape: _Shape, depth: int, residue: int, line: int, marked: dict[tuple[int, int], int]
-) -> int:
-    """Return the touched lines as bits, bit 0 being the line of the start."""
-    if depth == 0:
-        return (1 << ((residue + shape.run - 1) // line + 1)) - 1
-    known = marked.get((depth, residue))
-    if known is not None:
-        return known
-    dimension = shape.dimensions[depth - 1]
-    # After one period the same pattern returns, a whole number of lines further on.
-    stride = dimension.pitch // math.gcd(dimension.pitch, line)
-    bits = 0
-    for offset, times in _steps(dimension, line):
-        first = residue + offset
-        pattern = _mark(shape, depth - 1, first % line, line, marked)
-        bits |= _repeat(pattern, times, stride) << (first // line)
-    marked[depth, residue] = bits
-    return bits
+def _marked(shape: _Shape, residue: int, line: int) -> int:
+    """Count the lines of a block that interleaves, every byte of it being marked in a bit set."""
+    bits = ((1 << shape.run) - 1) << residue
+    for dimension in shape.dimensions:
+        bits = _repeat(bits, dimension.count, dimension.pitch)
+    covered = 1
+    while covered < line:
+        # a bit stands for the bytes from its own place on
+        step = min(covered, line - covered)
+        bits |= bits >> step
+        covered += step
+    lines = bits.bit_length() // line + 1
+    first_of_each = ((1 << line * lines) - 1) // ((1 << line) - 1)
+    return (bits & first_of_each).bit_count()
 
 
 def _repeat(pattern: int, times: int, stride: int) -> int:

@@ -100,13 +100,13 @@ def _machine(text: bytes | str, origin: str) -> Machine:
 
 
 def _stored_profile(name: str) -> tuple[str, str] | None:
-    from costdb.store import stored_profile
+    from costdb.store.evidence import stored_profile
 
     return stored_profile(name)
 
 
 def _stored_names() -> Iterable[str]:
-    from costdb.store import stored_profile_names
+    from costdb.store.evidence import stored_profile_names
 
     return stored_profile_names()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from pathlib import Path
 
 from costdb.machines.documents import Json, MachineError, read_document
 from costdb.machines.find import built_in_names
 from costdb.machines.machine import Machine, machine_of
-from costdb.store.database import Report, report_to_stderr, transaction, writing
+from costdb.store.database import Report, now, report_to_stderr, transaction, writing
 from costdb.store.place import store_path
 
 
@@ -49,7 +48,7 @@ def store_profile(
         machine.name,
         json.dumps(document, allow_nan=False),
         origin,
-        datetime.now(UTC).isoformat(timespec="seconds"),
+        now(),
     )
     statement = "INSERT OR REPLACE" if replace else "INSERT OR IGNORE"
     with writing(store_path(), report) as connection, transaction(connection):

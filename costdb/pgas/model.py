@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
-from costdb.interpolation import piecewise_linear
 from costdb.machines import Machine, MachineError
-from costdb.profile_parts import counts_in_keys, interval_of, lacking
-from costdb.quantity import Quantity
+from costdb.profile_parts import counts_in_keys, interval_of, lacking, piecewise_linear
+from costdb.quantity import Quantity, exactly
 from costdb.work import Pattern, RemoteGroup
 
 # What one reference to shared data takes, by pattern, thread count, read or write.
@@ -21,6 +20,9 @@ _BEST_FIRST = (Pattern.VECTOR, Pattern.COALESCE, Pattern.BASELINE)
 _KINDS = {False: "read", True: "write"}
 _MICROSECONDS_PER_SECOND = 1e6
 RESUME_US = "resume_us"
+_EXACT = exactly(1.0, "1", "no residual is stated")
+_WORDS = {"rates": "gap", "call_us": "call"}
+"""By table of a profile: what its symbols are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,72 +56,44 @@ def gap(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap |
     MachineError
         The profile's section is malformed.
     """
-    measured = _measured(machine, pattern, store, threads, _RATES)
-    if measured is None:
-        kind = _KINDS[store]
-        return lacking(machine, f"{SECTION}.{_RATES.entry}.{pattern} for {kind}s")
-    return measured
-
-
-def call(machine: Machine, pattern: Pattern, store: bool, threads: Expr) -> Gap:
-    """Return the time of one call of a pattern, besides that of its words.
-
-    0 where the profile does not state any: its rates were measured on references that a
-    compiler makes.
-
-    Raises
-    ------
-    MachineError
-        The profile's section is malformed.
-    """
-    measured = _measured(machine, pattern, store, threads, _CALLS)
-    return Gap(num(0), {}, (0, 0)) if measured is None else measured
-
-
-def resume(machine: Machine) -> Gap:
-    """Return what a program's own work takes longer after each remote operation than without.
-
-    0 where the profile does not state any.
-
-    Raises
-    ------
-    MachineError
-        The profile's section is malformed.
-    """
-    stated, symbol = machine.quantity(SECTION, RESUME_US), f"{SECTION}.resume"
-    if stated is None:
-        return Gap(num(0), {}, (0, 0))
-    return Gap(sym(symbol), {symbol: stated}, (0, 0))
+    found = _measured(machine, "rates", pattern, store, threads)
+    return found or lacking(machine, f"{SECTION}.rates.{pattern} for {_KINDS[store]}s")
 
 
 def _measured(
-    machine: Machine, pattern: Pattern, store: bool, threads: Expr, table: _Table
+    machine: Machine, entry: str, pattern: Pattern, store: bool, threads: Expr
 ) -> Gap | None:
-    """Return what a table of the profile gives between its thread counts, if it has any."""
+    """Return the times that a table of the profile gives between its thread counts, if any."""
     kind = _KINDS[store]
-    residual = machine.quantity(SECTION, "residual")
+    residual = machine.quantity(SECTION, "residual") or _EXACT
     coefficients: dict[str, Quantity] = {}
     knots: list[tuple[int, Expr]] = []
-    for count in counts_in_keys(machine, "t", SECTION, table.entry, pattern):
-        stated = machine.quantity(SECTION, table.entry, pattern, f"t{count}", kind)
+    for count in counts_in_keys(machine, "t", SECTION, entry, pattern):
+        stated = machine.quantity(SECTION, entry, pattern, f"t{count}", kind)
         if stated is None:
             continue
-        symbol = f"{SECTION}.{table.word}.{pattern}.t{count}.{kind}"
-        coefficients[symbol] = table.time(machine, stated, residual)
+        symbol = f"{SECTION}.{_WORDS[entry]}.{pattern}.t{count}.{kind}"
+        coefficients[symbol] = _time(machine, stated, residual, is_rate=entry == "rates")
         knots.append((count, sym(symbol)))
     if not knots:
         return None
     return Gap(piecewise_linear(threads, knots), coefficients, (knots[0][0], knots[-1][0]))
 
 
-def _times(_: Machine, stated: Quantity, factor: Quantity | None) -> Quantity:
-    if factor is None:
-        return stated
+def _time(machine: Machine, stated: Quantity, residual: Quantity, *, is_rate: bool) -> Quantity:
+    if is_rate:
+        if stated.low <= 0:
+            raise MachineError(f"{machine.origin}: /{SECTION}/rates: a rate must be above 0")
+        low, value, high = (
+            _MICROSECONDS_PER_SECOND / end for end in (stated.high, stated.value, stated.low)
+        )
+        source = f"reciprocal of the rate, {stated.value:g} {stated.unit}: {stated.source}"
+        stated = replace(stated, low=low, value=value, high=high, unit="us", source=source)
     return replace(
         stated,
-        value=stated.value * factor.value,
-        low=stated.low * factor.low,
-        high=stated.high * factor.high,
+        low=stated.low * residual.low,
+        value=stated.value * residual.value,
+        high=stated.high * residual.high,
     )
 
 
@@ -147,37 +121,6 @@ def served_pattern(machine: Machine, admitted: Pattern, store: bool) -> Pattern:
         if kind in optimized:
             return pattern
     return Pattern.BASELINE
-
-
-def _reciprocal(machine: Machine, rate: Quantity, residual: Quantity | None) -> Quantity:
-    if rate.low <= 0:
-        raise MachineError(f"{machine.origin}: /{SECTION}/rates: a rate must be above 0")
-    if residual is None:
-        low = mid = high = 1.0
-    else:
-        low, mid, high = residual.low, residual.value, residual.high
-    return Quantity(
-        mid * _MICROSECONDS_PER_SECOND / rate.value,
-        low * _MICROSECONDS_PER_SECOND / rate.high,
-        high * _MICROSECONDS_PER_SECOND / rate.low,
-        "us",
-        rate.provenance,
-        f"reciprocal of the rate, {rate.value:g} {rate.unit}: {rate.source}",
-        rate.fitted_to,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """Where a profile keeps times by thread count, and how its entries become times."""
-
-    entry: str
-    word: str
-    time: Callable[[Machine, Quantity, Quantity | None], Quantity]
-
-
-_RATES = _Table("rates", "gap", _reciprocal)
-_CALLS = _Table("call_us", "call", _times)
 
 
 MODEL = "pgas"
@@ -218,30 +161,26 @@ def price_remote_group(group: RemoteGroup, machine: Machine) -> Priced | Missing
     )
     label = f"{group.label}: {_described(group, pattern)}"
     terms = [Term(label, MODEL, time_us)]
-    share = 1 - num(1) / group.threads if group.mixed else num(1)
-    each_return, operations = resume(machine), _operations(group, pattern)
-    returns_us = operations * share * each_return.microseconds
-    if returns_us != num(0):
-        coefficients |= each_return.coefficients
-        terms.append(Term(f"{label}, resuming own work", MODEL, returns_us))
-        time_us = time_us + returns_us
+    domains = [threads]
+    remote_share = 1 - num(1) / group.threads if group.mixed else num(1)
+    stated = machine.quantity(SECTION, RESUME_US)
+    if stated is not None:
+        returns_us = _operations(group, pattern) * remote_share * sym(f"{SECTION}.resume")
+        if returns_us != num(0):
+            coefficients[f"{SECTION}.resume"] = stated
+            terms.append(Term(f"{label}, resuming own work", MODEL, returns_us))
     if group.calls != num(0) and pattern is not Pattern.LOCAL:
-        each_call = call(machine, pattern, group.store, group.threads)
-        coefficients |= each_call.coefficients
-        calls_us = group.calls * share * each_call.microseconds
-        if calls_us != num(0):
+        each_call = _measured(machine, "call_us", pattern, group.store, group.threads)
+        if each_call is not None:
+            coefficients |= each_call.coefficients
+            calls_us = group.calls * remote_share * each_call.microseconds
             terms.append(Term(f"{label}, calls", MODEL, calls_us))
-            time_us = time_us + calls_us
         measured = interval_of(machine, MODEL, "range", "call_words")
         if measured is not None:
             each_words = conditional(less(0, group.calls), group.count / group.calls, measured[0])
-            return Priced(
-                time_us,
-                tuple(terms),
-                coefficients,
-                (threads, Domain("words of a call", each_words, *measured)),
-            )
-    return Priced(time_us, tuple(terms), coefficients, (threads,))
+            domains.append(Domain("words of a call", each_words, *measured))
+    total = sum((term.microseconds for term in terms), num(0))
+    return Priced(total, tuple(terms), coefficients, tuple(domains))
 
 
 def price_groups(groups: Iterable[RemoteGroup], machine: Machine) -> Priced | Missing:

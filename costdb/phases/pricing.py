@@ -17,11 +17,9 @@ from costdb.machines import Machine
 from costdb.phases.application import (
     Application,
     ApplicationError,
-    Chosen,
     Exchange,
     Phase,
     Word,
-    bind,
 )
 from costdb.phases.reading import RATE_UNITS
 from costdb.quantity import Quantity
@@ -29,21 +27,20 @@ from costdb.quantity import Quantity
 MODEL = "phases"
 
 
-def price_application(
-    application: Application, machine: Machine, choices: Mapping[str, Chosen]
+def price_words(
+    application: Application, machine: Machine, words: Mapping[str, Word]
 ) -> Priced | Missing:
-    """Return the time of a run of `application` on `machine`, in microseconds.
+    """Return the time of a run of the variant that `words` pick, in microseconds.
 
-    The words among `choices` decide which phases and messages there are. Sizes and number
-    parameters stay symbols of the formula, derived quantities are written out;
+    The words decide which phases and messages there are, all of them bound and allowed. Sizes and
+    number parameters stay symbols of the formula, derived quantities are written out;
     :func:`costdb.phases.application.bind` gives the values to evaluate it with.
 
     Parameters
     ----------
     application : Application
     machine : Machine
-    choices : mapping
-        Words and numbers by parameter.
+    words : mapping of str to str
 
     Returns
     -------
@@ -53,38 +50,25 @@ def price_application(
     Raises
     ------
     ApplicationError
-        A choice is not allowed, or the description leaves a name undefined for it.
+        The description leaves a name undefined for them.
     """
-    return price_words(application, machine, bind(application, choices).words)
-
-
-def price_words(
-    application: Application, machine: Machine, words: Mapping[str, Word]
-) -> Priced | Missing:
-    """Price the variant that `words` pick, all of them bound and allowed."""
     lookup = _Lookup(application, machine)
     derived = derived_quantities(application, words)
     repeat = written_out(application, application.repeat, derived, "/repeat")
     terms: list[Term] = []
-    for phase in application.phases:
-        if phase.when.holds(words):
-            cost = _phase_us(phase, lookup)
+    parts: tuple[Phase | Exchange, ...] = (*application.phases, *application.exchanges)
+    for part in parts:
+        if part.when.holds(words):
+            if isinstance(part, Phase):
+                cost = _phase_us(part, lookup)
+            else:
+                cost = _exchange_us(part, lookup)
             if isinstance(cost, Missing):
                 return cost
-            whole = written_out(application, cost, derived, phase.place)
-            terms.append(Term(phase.name, MODEL, repeat * whole))
-    for exchange in application.exchanges:
-        if exchange.when.holds(words):
-            cost = _exchange_us(exchange, lookup)
-            if isinstance(cost, Missing):
-                return cost
-            whole = written_out(application, cost, derived, exchange.place)
-            terms.append(Term(exchange.name, MODEL, repeat * whole))
-    total = num(0)
-    for term in terms:
-        total = total + term.microseconds
+            whole = written_out(application, cost, derived, part.place)
+            terms.append(Term(part.name, MODEL, repeat * whole))
     return Priced(
-        microseconds=total,
+        microseconds=sum((term.microseconds for term in terms), num(0)),
         terms=tuple(terms),
         coefficients=lookup.found,
         domains=_domains(application, machine, derived),

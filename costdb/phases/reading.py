@@ -1,14 +1,9 @@
-"""Reading an application description: TOML in, :class:`Application` out, in one pass.
-
-Only what would put a wrong number into a prediction is checked here, so that reading stays
-cheap; :mod:`costdb.documents` compares a description with the JSON Schema.
-"""
+"""Reading an application description: a TOML document in, :class:`Application` out, in one pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 from costdb.expr import Expr, free_symbols, num
@@ -26,35 +21,12 @@ from costdb.phases.application import (
     Word,
     WordParameter,
 )
-from costdb.phases.document import Node, read_content, read_toml
+from costdb.phases.document import Node
 from costdb.quantity import Provenance, Quantity
 
 APPLICATION_SCHEMA_VERSION: Final = 1
 PHASES: Final = "phases"
 RATE_UNITS: Final = {"flop": "MFlop/s", "byte": "MByte/s"}
-
-
-def load_application(path: str | Path) -> Application:
-    """Return the application that a TOML document describes.
-
-    Raises
-    ------
-    ApplicationError
-        The file cannot be read or says something that cannot be used: one line with the file
-        and the place.
-    """
-    return parse_application(read_content(path), str(path))
-
-
-def parse_application(content: bytes, origin: str) -> Application:
-    """Return the application that TOML text describes; `origin` names it in errors.
-
-    Raises
-    ------
-    ApplicationError
-        As for :func:`load_application`.
-    """
-    return application_of(read_toml(content, origin), origin)
 
 
 HEAD_KEYS: Final = ("schema_version", "name", "title", "source", "parameters")
@@ -101,7 +73,7 @@ def application_of(document: dict[str, object], origin: str) -> Application:
     Raises
     ------
     ApplicationError
-        As for :func:`load_application`.
+        It says something that cannot be used: one line with the file and the place.
     """
     top = Node(document, "", origin)
     keys = top.known((*HEAD_KEYS, "phases"), (*OPTIONAL_HEAD_KEYS, "messages", "rates"))

@@ -28,8 +28,8 @@ from costdb.expr import (
     simplify,
     summation,
 )
-from costdb.process.distributions import Tidy
-from costdb.process.occupancy import Entry, Loop, Vector, largest_element, largest_fixed, total_of
+from costdb.expr.nodes import add
+from costdb.process.servers import Entry, Loop, Tidy, Vector, largest_element, largest_fixed
 from costdb.process.terms import (
     Branch,
     Delay,
@@ -189,8 +189,8 @@ class _Compiler:
         if not parts:
             return _NOTHING
         return _Part(
-            total_of(part.time for part in parts),
-            total_of(part.phi for part in parts),
+            add([part.time for part in parts]),
+            add([part.phi for part in parts]),
             sum((part.delta for part in parts), Vector()),
         )
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from costdb.estimate import Priced, Term
-from costdb.expr import ZERO, to_text
+from costdb.expr import ZERO, Expr, to_text
 from costdb.expr.nodes import Rational
 from costdb.process.compile import Cost, ProcessError, compile_process, knowing
-from costdb.process.occupancy import largest_element
+from costdb.process.servers import Vector, largest_element
 from costdb.process.substitution import MICROSECONDS, RESERVED, Substitution
 from costdb.process.syntax import Equation, Kind, ModelError, read_equations
-from costdb.process.terms import Process, names_of_sizes
+from costdb.process.terms import Process, Resource, names_of_sizes
 from costdb.subject import Bound, Chosen, Number, PlacedError, RefusedError, SubjectError
 from costdb.wording import nearest, read_number
 
@@ -67,16 +67,15 @@ def load_model(paths: Sequence[Path]) -> Model:
                 )
             equations[equation.name] = equation
     substitution = Substitution(equations)
-    for equation in equations.values():
-        if not equation.formals:
-            substitution.check(equation)
+    # each is substituted, for the errors that may be in it
+    closed = {e.name: substitution.closed_form(e) for e in equations.values() if not e.formals}
     parameters = {
         equation.name: substitution.default(equation)
         for equation in equations.values()
         if equation.is_parameter and equation.kind is Kind.NUMERIC
     }
-    main = _main(equations.values(), str(paths[0]))
-    process = substitution.process(main)
+    process = closed[_main(equations.values(), str(paths[0])).name]
+    assert not isinstance(process, Expr | Vector | Resource)
     sizes = frozenset(parameters.keys() & names_of_sizes(process))
     return Model(process, parameters, sizes, tuple(map(str, paths)))
 

@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeAlias, TypeVar
 
 from costdb.expr import ONE, ZERO, Expr, ExprError, num, sym
-from costdb.expr.grammar import ExprBuilder
-from costdb.expr.grammar import Place as TokenPlace
 from costdb.expr.names import fresh_name
 from costdb.expr.nodes import Rational
+from costdb.expr.parse import ExprBuilder
+from costdb.expr.parse import Place as TokenPlace
 from costdb.expr.text import number_text
-from costdb.process.occupancy import Entry, Loop, Vector, largest_element
-from costdb.process.syntax import Equation, Kind, Node, Place, Word
+from costdb.process.servers import Entry, Loop, Vector, largest_element
+from costdb.process.syntax import Equation, Kind, Place, first_word, parts_of, place_of, words_of
 from costdb.process.terms import (
     NOTHING,
     Branch,
@@ -33,6 +33,11 @@ from costdb.process.terms import (
     Use,
     constant_of,
 )
+
+if TYPE_CHECKING:
+    from lark import Token
+
+    from costdb.process.syntax import Node
 
 # What expressions of a model may stand for beside numbers: servers and vectors.
 
@@ -60,7 +65,7 @@ class Builder(ExprBuilder):
 
     def place(self, word: TokenPlace) -> Place:
         """Return where `word` stands."""
-        return Place(self.file, word.line or 1, word.column or 1)
+        return place_of(word, self.file)
 
     def located(
         self, token: TokenPlace, build: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
@@ -71,31 +76,25 @@ class Builder(ExprBuilder):
         except ExprError as error:
             raise self.place(token).error(str(error)) from None
 
-    def built_in(self, word: Word, args: Sequence[Quantity]) -> Quantity:
+    def built_in(self, word: Token, args: Sequence[Quantity]) -> Quantity:
         """Return the built-in function called `word`, applied."""
+        match word.value, args:
+            case "unitvec", [Expr() as index]:
+                return Vector((Entry("", index, ONE),))
+            case "unitvec", [*_] if all(isinstance(arg, Expr) for arg in args):
+                raise self.place(word).error(arity(word.value, 1, len(args)))
+            case "max", [Vector() as vector]:
+                return self.located(word, largest_element, vector)
+            case "sum", [Vector() as vector]:
+                return self.located(word, vector.total)
         numbers = tuple(arg for arg in args if isinstance(arg, Expr))
         if len(numbers) == len(args):
-            if word.value != "unitvec":
-                return self.located(word, self.call_named, word.value, numbers)
-            if len(args) != 1:
-                raise self.place(word).error(arity(word.value, 1, len(args)))
-            return Vector((Entry("", numbers[0], ONE),))
-        if len(args) == 1 and isinstance(args[0], Vector):
-            if word.value == "max":
-                return self.located(word, largest_element, args[0])
-            if word.value == "sum":
-                return self.located(word, args[0].total)
+            return self.located(word, self.call_named, word.value, numbers)
         kinds = " and ".join(dict.fromkeys(map(described, args)))
         raise self.place(word).error(f"{word.value} does not take {kinds}")
 
-    def vector(self, items: Sequence[Expr], word: Word) -> Vector:
-        """Return the vector of `items`, from index 0."""
-        return Vector(
-            tuple(Entry("", num(k), self.amount(item, word)) for k, item in enumerate(items))
-        )
-
     def vectors(
-        self, first: Quantity, operators: Sequence[Word], rest: Sequence[Quantity]
+        self, first: Quantity, operators: Sequence[Token], rest: Sequence[Quantity]
     ) -> Vector:
         """Return a chain of operators, applied from the left to numbers and vectors."""
         result = first
@@ -103,16 +102,12 @@ class Builder(ExprBuilder):
             match operator.value, result, operand:
                 case "+", Vector(), Vector():
                     result = result + operand
-                case "*", Expr(), Expr():
-                    result = result * operand
-                case "/", Expr(), Expr():
-                    result = self.located(operator, lambda a, b: a / b, result, operand)
-                case "*", Vector(), Expr():
-                    result = result.scaled(self.amount(operand, operator))
+                case "*" | "/", Expr(), Expr():
+                    result = self.binary(result, operator, operand)
                 case "*", Expr(), Vector():
                     result = operand.scaled(self.amount(result, operator))
-                case "/", Vector(), Expr():
-                    factor = self.located(operator, lambda b: ONE / b, operand)
+                case "*" | "/", Vector(), Expr():
+                    factor = self.binary(ONE, operator, operand)
                     result = result.scaled(self.amount(factor, operator))
                 case _:
                     raise self.place(operator).error(
@@ -123,7 +118,7 @@ class Builder(ExprBuilder):
             raise self.place(operators[-1]).error("a vector is needed here")
         return result
 
-    def amount(self, amount: Expr, word: Word) -> Expr:
+    def amount(self, amount: Expr, word: TokenPlace) -> Expr:
         """Return `amount`, or refuse a constant that is negative."""
         known = constant_of(amount)
         if known is not None and known < 0:
@@ -179,7 +174,7 @@ class _Scope:
     live: frozenset[str]
     within: tuple[str, ...]
 
-    def loop(self, variable: Word) -> tuple[str, _Scope]:
+    def loop(self, variable: Token) -> tuple[str, _Scope]:
         """Return the symbol to use for the variable of a loop, and the scope of its body."""
         symbol = fresh_name(variable.value, self.live)
         meaning = self.builder.located(variable, sym, symbol)
@@ -199,16 +194,9 @@ class Substitution:
         self.steps = 0
         self.level = 0
 
-    def process(self, equation: Equation) -> Process:
-        """Return the process that an equation without formals stands for."""
-        found = self.apply(equation, (), equation.place, ())
-        if isinstance(found, Expr | Vector | Resource):
-            raise equation.place.error(f"{equation.name!r} is not a process")
-        return found
-
-    def check(self, equation: Equation) -> None:
-        """Substitute an equation without formals, for the errors that may be in it."""
-        self.apply(equation, (), equation.place, ())
+    def closed_form(self, equation: Equation) -> Quantity | Process:
+        """Return what an equation without formals stands for."""
+        return self.apply(equation, (), equation.place, ())
 
     def default(self, equation: Equation) -> Rational | None:
         """Return the value that a numeric parameter has unless the user says otherwise."""
@@ -281,16 +269,16 @@ class Substitution:
             self.level -= 1
 
     def _process(self, node: Node, scope: _Scope) -> Process:
-        parts = node.parts
-        if node.rule == "nothing":
+        parts = parts_of(node)
+        if node.data == "nothing":
             return NOTHING
-        if node.rule in ("parallel", "sequence"):
+        if node.data in ("parallel", "sequence"):
             terms = tuple(self._process(part, scope) for part in parts)
-            return Parallel(terms) if node.rule == "parallel" else Sequential(terms)
-        word = node.first_word
+            return Parallel(terms) if node.data == "parallel" else Sequential(terms)
+        word = first_word(node)
         place = scope.builder.place(word)
         with self._deeper(place):
-            match node.rule:
+            match node.data:
                 case "delay":
                     return Delay(self._time(parts[0], scope, place))
                 case "use":
@@ -300,7 +288,7 @@ class Substitution:
                     return Use(resource, self._time(parts[1], scope, place))
                 case "loop":
                     low, high = (self._number(bound, scope, place) for bound in parts[:2])
-                    symbol, inner = scope.loop(node.words[1])
+                    symbol, inner = scope.loop(words_of(node)[1])
                     kind = SeqLoop if word.value == "seq" else ParLoop
                     return kind(symbol, low, high, self._process(parts[2], inner))
                 case "branch":
@@ -313,8 +301,7 @@ class Substitution:
                 case _:
                     found = self._named(word, [self._value(a, scope) for a in parts], scope)
                     if isinstance(found, Expr | Vector | Resource):
-                        kind_found = described(found)
-                        raise place.error(f"{word.value!r} is {kind_found}, not a process")
+                        raise place.error(f"{word.value!r} is {described(found)}, not a process")
                     return found
 
     def _time(self, node: Node, scope: _Scope, place: Place) -> Expr:
@@ -331,51 +318,57 @@ class Substitution:
         return value
 
     def _value(self, node: Node, scope: _Scope) -> Quantity:
-        word, parts, builder = node.first_word, node.parts, scope.builder
+        word, parts, builder = first_word(node), parts_of(node), scope.builder
         place = builder.place(word)
         with self._deeper(place):
-            match node.rule:
-                case "name" | "call":
-                    return self._quantity(word, [self._value(a, scope) for a in parts], scope)
+            match node.data:
                 case "vector":
-                    return builder.vector([self._number(p, scope, place) for p in parts], word)
+                    items = [self._number(part, scope, place) for part in parts]
+                    return Vector(
+                        tuple(
+                            Entry("", num(k), builder.amount(item, word))
+                            for k, item in enumerate(items)
+                        )
+                    )
                 case "element":
                     vector = self._quantity(word, [], scope)
                     if not isinstance(vector, Vector):
                         raise place.error(f"{word.value!r} is {described(vector)}, not a vector")
                     return vector.at("", self._number(parts[0], scope, place))
                 case "reduction":
-                    return self._reduction(node, scope)
+                    return self._reduction(node, scope, place)
             values = [self._value(part, scope) for part in parts]
+            if node.data in ("name", "call"):
+                return self._quantity(word, values, scope)
             if any(isinstance(value, Vector) for value in values):
-                return builder.vectors(values[0], node.words, values[1:])
+                return builder.vectors(values[0], words_of(node), values[1:])
             if any(isinstance(value, Resource) for value in values):
                 raise place.error("a resource is not a number")
             operands = iter(values)
-            children = (c if isinstance(c, Word) else next(operands) for c in node.children)
-            result: Expr = getattr(builder, node.rule)(*children)
+            children = (c if isinstance(c, str) else next(operands) for c in node.children)
+            result: Expr = getattr(builder, str(node.data))(*children)
             return result
 
-    def _reduction(self, node: Node, scope: _Scope) -> Quantity:
-        word, variable = node.words
-        place = scope.builder.place(word)
-        low, high = (self._number(bound, scope, place) for bound in node.parts[:2])
+    def _reduction(self, node: Node, scope: _Scope, place: Place) -> Quantity:
+        word, variable = words_of(node)
+        *bounds, body = parts_of(node)
+        low, high = (self._number(bound, scope, place) for bound in bounds)
         symbol, inner = scope.loop(variable)
-        body = self._value(node.parts[2], inner)
-        if isinstance(body, Vector) and word.value == "sum":
-            return body.over(Loop(symbol, low, high))
-        if not isinstance(body, Expr):
-            raise place.error(f"{word.value} over an index does not take {described(body)}")
-        builder = scope.builder
-        return builder.located(word, builder.reduce_named, word.value, symbol, low, high, body)
+        value = self._value(body, inner)
+        if isinstance(value, Vector) and word.value == "sum":
+            return value.over(Loop(symbol, low, high))
+        if not isinstance(value, Expr):
+            raise place.error(f"{word.value} over an index does not take {described(value)}")
+        reduce = scope.builder.reduce_named
+        return scope.builder.located(word, reduce, word.value, symbol, low, high, value)
 
-    def _quantity(self, word: Word, args: Sequence[Quantity], scope: _Scope) -> Quantity:
+    def _quantity(self, word: Token, args: Sequence[Quantity], scope: _Scope) -> Quantity:
         found = self._named(word, args, scope)
         if not isinstance(found, Expr | Vector | Resource):
             raise scope.builder.place(word).error(f"{word.value!r} is a process, not a number")
         return found
 
-    def _named(self, word: Word, args: Sequence[Quantity], scope: _Scope) -> Quantity | Process:
+    def _named(self, word: Token, args: Sequence[Quantity], scope: _Scope) -> Quantity | Process:
         name, place = word.value, scope.builder.place(word)
         if name in scope.names:
             if args:

@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
-from costdb.expr.grammar import APART, EXPRESSION_RULES, MAX_NESTING
+from costdb.expr.parse import APART, EXPRESSION_RULES, MAX_NESTING, shown
+from costdb.expr.parse import Place as TokenPlace
 from costdb.process.compile import ProcessError
 
 if TYPE_CHECKING:
     from lark import Lark, Token, Tree
+
+    Node: TypeAlias = Tree[Token]
 
 MAX_SOURCE = 50_000
 """Characters of one file beside comments, so that refusing nonsense takes no time."""
@@ -78,45 +81,33 @@ class Place:
     """Where something stands, counted from 1."""
 
     file: str
-    line: int
-    column: int
+    line: int = 1
+    column: int = 1
 
     def error(self, message: str) -> ModelError:
         """Return `message` as an error at this place."""
         return ModelError(f"{self.file}:{self.line}:{self.column}: {message}")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A word or an operator of the text, and where it stands."""
-
-    value: str
-    line: int
-    column: int
+def place_of(word: TokenPlace, file: str) -> Place:
+    """Return where a token of a file stands."""
+    return Place(file, word.line or 1, word.column or 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Node:
-    """A rule of the grammar applied; its words and parts are in the order of the text."""
+def words_of(node: Node) -> list[Token]:
+    """Return the words and operators among the children of a rule's application."""
+    return [child for child in node.children if isinstance(child, str)]
 
-    rule: str
-    children: tuple[Word | Node, ...]
 
-    @property
-    def words(self) -> tuple[Word, ...]:
-        """The words among the children."""
-        return tuple(child for child in self.children if isinstance(child, Word))
+def parts_of(node: Node) -> list[Node]:
+    """Return the applications of other rules among the children."""
+    return [child for child in node.children if not isinstance(child, str)]
 
-    @property
-    def parts(self) -> tuple[Node, ...]:
-        """The applications of other rules among the children."""
-        return tuple(child for child in self.children if isinstance(child, Node))
 
-    @property
-    def first_word(self) -> Word:
-        """The word that comes first in the text."""
-        child = self.children[0]
-        return child if isinstance(child, Word) else child.first_word
+def first_word(node: Node) -> Token:
+    """Return the word that comes first in the text."""
+    child = node.children[0]
+    return child if isinstance(child, str) else first_word(child)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,28 +130,23 @@ def read_equations(path: Path) -> tuple[Equation, ...]:
     ModelError
         When the file cannot be read or its text is not in the language.
     """
+    file = str(path)
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
-            raise Place(str(path), 1, 1).error(f"is longer than {MAX_BYTES} bytes")
+            raise Place(file).error(f"is longer than {MAX_BYTES} bytes")
         text = data.decode()
     except OSError as error:
-        raise Place(str(path), 1, 1).error(f"cannot be read: {error.strerror}") from None
+        raise Place(file).error(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise Place(str(path), line, 1).error("is not UTF-8 text") from None
-    return parse_equations(text, str(path))
-
-
-def parse_equations(text: str, file: str) -> tuple[Equation, ...]:
-    """Return the equations that `text` spells; `file` is what error messages call it."""
+        raise Place(file, line).error("is not UTF-8 text") from None
     text = _COMMENT.sub("", text)
     _check_brackets(text, file)
     if len(text) > MAX_SOURCE:
-        raise Place(file, 1, 1).error(f"has more than {MAX_SOURCE} characters beside comments")
-    parsed = _parse(text, file)
-    return tuple(_equation(tree, file) for tree in parsed.children if not isinstance(tree, str))
+        raise Place(file).error(f"has more than {MAX_SOURCE} characters beside comments")
+    return tuple(_equation(tree, file) for tree in parts_of(_parse(text, file)))
 
 
 def _check_brackets(text: str, file: str) -> None:
@@ -170,15 +156,13 @@ def _check_brackets(text: str, file: str) -> None:
 
     opened: list[tuple[str, int]] = []
     for match in _BRACKET.finditer(text):
-        bracket = match.group()
+        bracket, offset = match.group(), match.start()
         if bracket not in _PARTNER:
-            opened.append((bracket, match.start()))
+            opened.append((bracket, offset))
             if len(opened) > MAX_NESTING:
-                raise place(match.start()).error(
-                    f"brackets nest more than {MAX_NESTING} levels deep"
-                )
+                raise place(offset).error(f"brackets nest more than {MAX_NESTING} levels deep")
         elif not opened or opened.pop()[0] != _PARTNER[bracket]:
-            raise place(match.start()).error(f"{bracket!r} closes nothing")
+            raise place(offset).error(f"{bracket!r} closes nothing")
     if opened:
         bracket, offset = opened[-1]
         raise place(offset).error(f"{bracket!r} is never closed")
@@ -191,8 +175,8 @@ def _parser() -> Lark:
     return Lark(_GRAMMAR, parser="lalr", maybe_placeholders=False)
 
 
-def _parse(text: str, file: str) -> Tree[Token]:
-    from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken
+def _parse(text: str, file: str) -> Node:
+    from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
     try:
         return _parser().parse(text)
@@ -201,53 +185,29 @@ def _parse(text: str, file: str) -> Tree[Token]:
             lines = text.rstrip().split("\n")
             place = Place(file, len(lines), len(lines[-1]) + 1)
             raise place.error("the model ends too early") from None
-        message = f"did not expect {_shown(str(error.token))}"
+        message = f"did not expect {shown(str(error.token))}"
         raise Place(file, error.line, error.column).error(message) from None
     except UnexpectedCharacters as error:
-        message = f"did not expect {_shown(text[error.pos_in_stream :].split()[0])}"
+        message = f"did not expect {shown(text[error.pos_in_stream :].split()[0])}"
         raise Place(file, error.line, error.column).error(message) from None
-    except UnexpectedInput as error:
-        raise Place(file, error.line, error.column).error("cannot be read") from None
 
 
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= 30 else text[:27] + "...")
-
-
-def _equation(tree: Tree[Token], file: str) -> Equation:
-    words = [child for child in tree.children if isinstance(child, str)]
-    parts = [child for child in tree.children if not isinstance(child, str)]
+def _equation(tree: Node, file: str) -> Equation:
+    words, parts = words_of(tree), parts_of(tree)
     kind, name = Kind(words[0].value), words[-1].value
-    place = Place(file, words[-1].line or 1, words[-1].column or 1)
+    place = place_of(words[-1], file)
     formals: tuple[str, ...] = ()
     if parts and parts[0].data == "formals":
         formals = tuple(map(str, parts.pop(0).children))
         if len(set(formals)) < len(formals):
             raise place.error(f"two formals of {name!r} have the same name")
     is_parameter = words[1].type == "PARAMETER"
-    if not parts:
-        if not is_parameter:
-            raise place.error(f"{name!r} is neither defined nor a parameter")
-        return Equation(kind, name, formals, is_parameter, None, place)
-    _check_depth(parts[0], place)
-    return Equation(kind, name, formals, is_parameter, _node(parts[0]), place)
-
-
-def _check_depth(body: Tree[Token], place: Place) -> None:
-    # Level by level: recursion is what the check is to protect.
-    level = [body]
+    if not parts and not is_parameter:
+        raise place.error(f"{name!r} is neither defined nor a parameter")
+    # level by level: recursion is what the check is to protect
+    level = parts
     for _ in range(MAX_DEPTH):
-        level = [child for tree in level for child in tree.children if not isinstance(child, str)]
-        if not level:
-            return
-    raise place.error(f"the equation nests more than {MAX_DEPTH} levels deep")
-
-
-def _node(tree: Tree[Token]) -> Node:
-    children = (
-        Word(child.value, child.line or 1, child.column or 1)
-        if isinstance(child, str)
-        else _node(child)
-        for child in tree.children
-    )
-    return Node(str(tree.data), tuple(children))
+        level = [inner for node in level for inner in parts_of(node)]
+    if level:
+        raise place.error(f"the equation nests more than {MAX_DEPTH} levels deep")
+    return Equation(kind, name, formals, is_parameter, parts[0] if parts else None, place)

@@ -3,25 +3,3 @@
 :mod:`costdb.smp.functions` holds the two families of cost functions, :mod:`costdb.smp.functions`
 the price of a superstep, :mod:`costdb.smp.suites` those that a machine is measured with.
 """
-
-from costdb.smp.functions import (
-    LOCALITY,
-    Family,
-    SuperstepError,
-    SuperstepInterval,
-    locality,
-    measured_over_good,
-    price_superstep,
-    superstep_interval,
-)
-
-__all__ = [
-    "LOCALITY",
-    "Family",
-    "SuperstepError",
-    "SuperstepInterval",
-    "locality",
-    "measured_over_good",
-    "price_superstep",
-    "superstep_interval",
-]

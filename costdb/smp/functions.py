@@ -26,9 +26,8 @@ from costdb.expr import (
     num,
     sym,
 )
-from costdb.interpolation import piecewise_linear
 from costdb.machines import Machine, MachineError
-from costdb.profile_parts import counts_in_keys, lacking
+from costdb.profile_parts import counts_in_keys, lacking, piecewise_linear
 from costdb.quantity import Provenance, Quantity
 from costdb.work import Spacing, Superstep
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+ELEMENT_BYTES = 8
 LEAST_H = 5_000
 GREATEST_H = 1_900_000
 

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -122,6 +122,20 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
+
+
+def insert(connection: sqlite3.Connection, table: str, *rows: Mapping[str, object]) -> None:
+    """Insert rows of the same columns, within a transaction."""
+    columns = [*rows[0]] if rows else []
+    values = ", ".join(f":{column}" for column in columns)
+    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({values})"
+    if rows:
+        connection.executemany(statement, rows)
+
+
+def now(timespec: str = "seconds") -> str:
+    """Return the time as the store states it."""
+    return datetime.now(UTC).isoformat(timespec=timespec)
 
 
 def set_aside(path: Path, report: Report = report_to_stderr) -> Path | None:

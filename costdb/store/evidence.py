@@ -26,8 +26,9 @@ class Evidence:
         Where, which kernel, and the code of the finding.
     bindings : mapping of str to float
         Sizes.
-    predicted, measured : Ratio
-        Speed-up, before over after.
+    predicted : Ratio or None
+        Speed-up, before over after; None where a part had no price.
+    measured : Ratio
     circumstances : mapping of str to str
         Library, ``ranks``, ``date``, versions, name of the ``file``, ``title`` of the suggestion:
         whatever the measurement depended on.
@@ -37,7 +38,7 @@ class Evidence:
     kernel: str
     code: str
     bindings: Mapping[str, float]
-    predicted: Ratio
+    predicted: Ratio | None
     measured: Ratio
     circumstances: Mapping[str, str]
 
@@ -51,36 +52,23 @@ def add_evidence(connection: sqlite3.Connection, evidence: Evidence) -> None:
         A number is not finite.
     """
     # a lint run reads evidence, from an extract, and has no use for a database
-    from datetime import UTC, datetime
+    from costdb.store.database import insert, now, transaction
 
-    from costdb.store.database import transaction
+    def ends(ratio: Ratio | None) -> str:
+        return to_text(None if ratio is None else [ratio.low, ratio.mid, ratio.high])
 
-    row = (
-        evidence.machine,
-        evidence.kernel,
-        evidence.code,
-        to_text(dict(evidence.bindings)),
-        _ratio_text(evidence.predicted),
-        _ratio_text(evidence.measured),
-        to_text(dict(evidence.circumstances)),
-        datetime.now(UTC).isoformat(timespec="seconds"),
-    )
+    row = {
+        "machine": evidence.machine,
+        "kernel": evidence.kernel,
+        "code": evidence.code,
+        "bindings": to_text(dict(evidence.bindings)),
+        "predicted": ends(evidence.predicted),
+        "measured": ends(evidence.measured),
+        "circumstances": to_text(dict(evidence.circumstances)),
+        "stored_at": now(),
+    }
     with transaction(connection):
-        connection.execute(
-            "INSERT INTO evidence (machine, kernel, code, bindings, predicted, measured, "
-            "circumstances, stored_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            row,
-        )
-
-
-def evidence_on(connection: sqlite3.Connection, machine: str) -> tuple[Evidence, ...]:
-    """Return all evidence gathered on a machine, oldest first."""
-    rows = connection.execute(
-        "SELECT machine, kernel, code, bindings, predicted, measured, circumstances "
-        "FROM evidence WHERE machine = ? ORDER BY id",
-        (machine,),
-    )
-    return tuple(map(evidence_in, rows))
+        insert(connection, "evidence", row)
 
 
 def evidence_in(row: Sequence[str]) -> Evidence:
@@ -100,14 +88,10 @@ def evidence_in(row: Sequence[str]) -> Evidence:
         kernel,
         code,
         from_text(bindings),
-        Ratio(*from_text(predicted)),
+        None if (ends := from_text(predicted)) is None else Ratio(*ends),
         Ratio(*from_text(measured)),
         from_text(circumstances),
     )
-
-
-def _ratio_text(ratio: Ratio) -> str:
-    return to_text([ratio.low, ratio.mid, ratio.high])
 
 
 # Read-only look-ups by name; where there is no store they create none.

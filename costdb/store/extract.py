@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,139 +26,101 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 5
 APPLICATION_ID = 0x41445653  # "ADVS"
 
+
+def _table(name: str, columns: str) -> str:
+    return f"CREATE TABLE {name} ({columns}) STRICT"
+
+
+_KEYS = (
+    "machine TEXT NOT NULL, library TEXT NOT NULL, library_version TEXT NOT NULL, "
+    "dtype TEXT NOT NULL, ranks INTEGER NOT NULL, nodes INTEGER NOT NULL, "
+    "operation TEXT NOT NULL, pinning TEXT NOT NULL, stride TEXT NOT NULL, date TEXT NOT NULL, "
+    "code_version TEXT NOT NULL"
+)
 FIRST_TABLES = (
-    """
-    CREATE TABLE profiles (
-        name TEXT PRIMARY KEY,
-        document TEXT NOT NULL,
-        origin TEXT NOT NULL,
-        stored_at TEXT NOT NULL
-    ) STRICT
-    """,
+    _table(
+        "profiles",
+        "name TEXT PRIMARY KEY, document TEXT NOT NULL, origin TEXT NOT NULL, "
+        "stored_at TEXT NOT NULL",
+    ),
     # Every circumstance is part of the key: what was measured otherwise is another record.
-    """
-    CREATE TABLE records (
-        id INTEGER PRIMARY KEY,
-        machine TEXT NOT NULL,
-        library TEXT NOT NULL,
-        library_version TEXT NOT NULL,
-        dtype TEXT NOT NULL,
-        ranks INTEGER NOT NULL,
-        nodes INTEGER NOT NULL,
-        operation TEXT NOT NULL,
-        pinning TEXT NOT NULL,
-        stride TEXT NOT NULL,
-        date TEXT NOT NULL,
-        code_version TEXT NOT NULL,
-        UNIQUE (machine, library, library_version, dtype, ranks, nodes, operation,
-                pinning, stride, date, code_version)
-    ) STRICT
-    """,
-    """
-    CREATE TABLE samples (
-        id INTEGER PRIMARY KEY,
-        record INTEGER NOT NULL REFERENCES records (id),
-        launch INTEGER NOT NULL,
-        point TEXT NOT NULL,
-        microseconds TEXT NOT NULL
-    ) STRICT
-    """,
+    _table(
+        "records",
+        f"id INTEGER PRIMARY KEY, {_KEYS}, UNIQUE (machine, library, library_version, dtype, "
+        "ranks, nodes, operation, pinning, stride, date, code_version)",
+    ),
+    _table(
+        "samples",
+        "id INTEGER PRIMARY KEY, record INTEGER NOT NULL REFERENCES records (id), "
+        "launch INTEGER NOT NULL, point TEXT NOT NULL, microseconds TEXT NOT NULL",
+    ),
     "CREATE INDEX samples_of_record ON samples (record)",
-    """
-    CREATE TABLE fits (
-        id INTEGER PRIMARY KEY,
-        record INTEGER NOT NULL REFERENCES records (id),
-        model TEXT NOT NULL,
-        coefficients TEXT NOT NULL,
-        ranges TEXT NOT NULL,
-        statistics TEXT NOT NULL,
-        residuals TEXT NOT NULL,
-        stored_at TEXT NOT NULL
-    ) STRICT
-    """,
+    # of versions that kept fits beside their samples; nothing writes it
+    _table(
+        "fits",
+        "id INTEGER PRIMARY KEY, record INTEGER NOT NULL REFERENCES records (id), "
+        "model TEXT NOT NULL, coefficients TEXT NOT NULL, ranges TEXT NOT NULL, "
+        "statistics TEXT NOT NULL, residuals TEXT NOT NULL, stored_at TEXT NOT NULL",
+    ),
     "CREATE INDEX fits_of_record ON fits (record, model)",
-    """
-    CREATE TABLE evidence (
-        id INTEGER PRIMARY KEY,
-        machine TEXT NOT NULL,
-        kernel TEXT NOT NULL,
-        code TEXT NOT NULL,
-        bindings TEXT NOT NULL,
-        predicted TEXT NOT NULL,
-        measured TEXT NOT NULL,
-        circumstances TEXT NOT NULL,
-        stored_at TEXT NOT NULL
-    ) STRICT
-    """,
+    _table(
+        "evidence",
+        "id INTEGER PRIMARY KEY, machine TEXT NOT NULL, kernel TEXT NOT NULL, code TEXT NOT NULL, "
+        "bindings TEXT NOT NULL, predicted TEXT NOT NULL, measured TEXT NOT NULL, "
+        "circumstances TEXT NOT NULL, stored_at TEXT NOT NULL",
+    ),
     "CREATE INDEX evidence_of_machine ON evidence (machine, kernel)",
 )
 
 _OBSERVATIONS = (
     # What runs of programs showed; a name is that of a function, or the place of a call.
-    """
-    CREATE TABLE observations (
-        id INTEGER PRIMARY KEY,
-        path TEXT NOT NULL,
-        kind TEXT NOT NULL,
-        name TEXT NOT NULL,
-        document TEXT NOT NULL,
-        program TEXT NOT NULL,
-        stored_at TEXT NOT NULL
-    ) STRICT
-    """,
+    _table(
+        "observations",
+        "id INTEGER PRIMARY KEY, path TEXT NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, "
+        "document TEXT NOT NULL, program TEXT NOT NULL, stored_at TEXT NOT NULL",
+    ),
     "CREATE INDEX observations_of_path ON observations (path, kind, name)",
 )
 
 _RUNS = (
     # Calibrations, so that one that was interrupted can be resumed.
-    """
-    CREATE TABLE runs (
-        id TEXT PRIMARY KEY,
-        machine TEXT NOT NULL,
-        effort TEXT NOT NULL,
-        ranks INTEGER NOT NULL,
-        code_version TEXT NOT NULL,
-        sections TEXT NOT NULL,
-        finished INTEGER NOT NULL
-    ) STRICT
-    """,
+    _table(
+        "runs",
+        "id TEXT PRIMARY KEY, machine TEXT NOT NULL, effort TEXT NOT NULL, "
+        "ranks INTEGER NOT NULL, code_version TEXT NOT NULL, sections TEXT NOT NULL, "
+        "finished INTEGER NOT NULL",
+    ),
     "CREATE INDEX runs_of_machine ON runs (machine)",
-    """
-    CREATE TABLE launches (
-        run TEXT NOT NULL REFERENCES runs (id),
-        section TEXT NOT NULL,
-        launch INTEGER NOT NULL,
-        setting TEXT NOT NULL,
-        finished INTEGER NOT NULL,
-        PRIMARY KEY (run, section, launch)
-    ) STRICT
-    """,
+    _table(
+        "launches",
+        "run TEXT NOT NULL REFERENCES runs (id), section TEXT NOT NULL, launch INTEGER NOT NULL, "
+        "setting TEXT NOT NULL, finished INTEGER NOT NULL, PRIMARY KEY (run, section, launch)",
+    ),
 )
 
 _RESULTS = (
     # What validations and verifications said of a machine's predictions, as documents.
-    """
-    CREATE TABLE results (
-        id INTEGER PRIMARY KEY,
-        machine TEXT NOT NULL,
-        command TEXT NOT NULL,
-        subject TEXT NOT NULL,
-        document TEXT NOT NULL,
-        stored_at TEXT NOT NULL
-    ) STRICT
-    """,
+    _table(
+        "results",
+        "id INTEGER PRIMARY KEY, machine TEXT NOT NULL, command TEXT NOT NULL, "
+        "subject TEXT NOT NULL, document TEXT NOT NULL, stored_at TEXT NOT NULL",
+    ),
     "CREATE INDEX results_of_machine ON results (machine, command, subject)",
 )
 
-_BESIDE = (
-    # What a sentinel took beside each sample of the row; samples of older versions have none.
-    "ALTER TABLE samples ADD COLUMN beside TEXT",
-)
+# What a sentinel took beside each sample of the row; samples of older versions have none.
+_BESIDE = ("ALTER TABLE samples ADD COLUMN beside TEXT",)
 
 MIGRATIONS = {1: _OBSERVATIONS, 2: _RUNS, 3: _RESULTS, 4: _BESIDE}
 """By version: what makes the tables of the next one of them."""
 
 TABLES = (*FIRST_TABLES, *_OBSERVATIONS, *_RUNS, *_RESULTS, *_BESIDE)
+
+
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """Tell whether a store has a table; one of an older version lacks some."""
+    there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
+    return bool(connection.execute(there, (name,)).fetchone()[0])
 
 
 SUFFIX = ".extract.json"
@@ -243,9 +205,7 @@ def taken(connection: sqlite3.Connection) -> Extract:
 
 
 def _observed(connection: sqlite3.Connection, kind: str) -> list[tuple[str, Any]]:
-    # a store of an older version has none
-    there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'observations'"
-    if not connection.execute(there).fetchone()[0]:
+    if not has_table(connection, "observations"):
         return []
     rows = connection.execute(
         "SELECT path, document FROM observations WHERE kind = ? ORDER BY id", (kind,)
@@ -266,14 +226,7 @@ def _newest(rows: Iterable[tuple[str, ...]]) -> list[list[str]]:
 
 def write(path: Path, state: State, found: Extract) -> None:
     """Keep the extract of a store in that state, where the folder can be written to."""
-    document = {
-        "version": _VERSION,
-        "state": state,
-        "profiles": found.profiles,
-        "evidence": found.evidence,
-        "functions": found.functions,
-        "messages": found.messages,
-    }
+    document = {"version": _VERSION, "state": state, **asdict(found)}
     import tempfile
 
     with suppress(OSError):

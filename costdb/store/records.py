@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from costdb.store.database import transaction
+from costdb.store.database import insert, now, transaction
 from costdb.store.place import StoreError, from_text, store_path, to_text
 
 
@@ -79,19 +79,16 @@ def add_samples(
         A number is not finite.
     """
     rows = [
-        (
-            sample.launch,
-            to_text(dict(sample.point)),
-            to_text(list(sample.microseconds)),
-        )
+        {
+            "launch": sample.launch,
+            "point": to_text(dict(sample.point)),
+            "microseconds": to_text(list(sample.microseconds)),
+        }
         for sample in samples
     ]
     with transaction(connection):
         record = _record(connection, circumstances)
-        connection.executemany(
-            "INSERT INTO samples (record, launch, point, microseconds) VALUES (?, ?, ?, ?)",
-            [(record, *row) for row in rows],
-        )
+        insert(connection, "samples", *({"record": record, **row} for row in rows))
     return len(rows)
 
 
@@ -210,13 +207,10 @@ def begin_run(
     sections: Sequence[str],
 ) -> Run:
     """Begin a run."""
-    began = datetime.now(UTC).isoformat(timespec="milliseconds")
-    run = Run(f"{began} {os.getpid()}", machine, effort, ranks, code_version, tuple(sections))
+    began = f"{now('milliseconds')} {os.getpid()}"
+    run = Run(began, machine, effort, ranks, code_version, tuple(sections))
     with transaction(connection):
-        connection.execute(
-            f"INSERT INTO runs ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, 0)",
-            (run.id, machine, effort, ranks, code_version, to_text(list(sections))),
-        )
+        insert(connection, "runs", {**asdict(run), "sections": to_text(list(sections))})
     return run
 
 
@@ -229,18 +223,12 @@ def unfinished_run(connection: sqlite3.Connection, like: Run, within: timedelta)
         Older ones do not count: a machine drifts.
     """
     oldest = (datetime.now(UTC) - within).isoformat(timespec="milliseconds")
+    asked = {**asdict(like), "sections": to_text(list(like.sections)), "oldest": oldest}
     row = connection.execute(
-        f"SELECT {_COLUMNS} FROM runs WHERE machine = ? AND effort = ? AND ranks = ? "
-        "AND code_version = ? AND sections = ? AND finished = 0 AND id >= ? "
-        "ORDER BY id DESC LIMIT 1",
-        (
-            like.machine,
-            like.effort,
-            like.ranks,
-            like.code_version,
-            to_text(list(like.sections)),
-            oldest,
-        ),
+        f"SELECT {_COLUMNS} FROM runs WHERE machine = :machine AND effort = :effort "
+        "AND ranks = :ranks AND code_version = :code_version AND sections = :sections "
+        "AND finished = 0 AND id >= :oldest ORDER BY id DESC LIMIT 1",
+        asked,
     ).fetchone()
     return None if row is None else _run(row)
 

@@ -1,18 +1,19 @@
-"""How far a machine's predictions were found to hold: documents of validations, newest last.
+"""What commands found: how far predictions hold, measured pieces, and what runs of programs showed.
 
-Nothing is replaced: a machine drifts, and what was found last month is still what was found then.
-A store of an older version has none.
+Of validations nothing is replaced: a machine drifts, and what was found last month is still what
+was found then. A store of an older version has none.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
-from costdb.store.database import transaction
+from costdb.store.database import insert, now, transaction
+from costdb.store.extract import has_table
 from costdb.store.place import from_text, to_text
 
 PIECE = "piece"
@@ -52,19 +53,15 @@ def add_result(connection: sqlite3.Connection, result: Result) -> None:
     StoreError
         A number is not finite.
     """
-    row = (
-        result.machine,
-        result.command,
-        result.subject,
-        to_text(dict(result.document)),
-        datetime.now(UTC).isoformat(timespec="milliseconds"),
-    )
+    row = {
+        "machine": result.machine,
+        "command": result.command,
+        "subject": result.subject,
+        "document": to_text(dict(result.document)),
+        "stored_at": now("milliseconds"),
+    }
     with transaction(connection):
-        connection.execute(
-            "INSERT INTO results (machine, command, subject, document, stored_at) "
-            "VALUES (?, ?, ?, ?, ?)",
-            row,
-        )
+        insert(connection, "results", row)
 
 
 def newest_results(connection: sqlite3.Connection, machine: str) -> tuple[Result, ...]:
@@ -77,7 +74,7 @@ def newest_results(connection: sqlite3.Connection, machine: str) -> tuple[Result
     StoreError
         A document was altered since.
     """
-    if not _has_results(connection):
+    if not has_table(connection, "results"):
         return ()
     profile = connection.execute("SELECT stored_at FROM profiles WHERE name = ?", (machine,))
     row = profile.fetchone()
@@ -109,7 +106,7 @@ def stored_piece(connection: sqlite3.Connection, machine: str, key: str) -> Any 
     StoreError
         It was altered since.
     """
-    if not _has_results(connection):
+    if not has_table(connection, "results"):
         return None
     row = connection.execute(
         "SELECT document FROM results WHERE machine = ? AND command = ? AND subject = ? "
@@ -119,6 +116,92 @@ def stored_piece(connection: sqlite3.Connection, machine: str, key: str) -> Any 
     return None if row is None else from_text(row[0])
 
 
-def _has_results(connection: sqlite3.Connection) -> bool:
-    there = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'results'"
-    return bool(connection.execute(there).fetchone()[0])
+# What runs of programs showed, by the file that it is about: documents that only users read.
+#
+# A run replaces what an earlier one showed of the same name; what it did not come across stays.
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One thing that a run showed.
+
+    Attributes
+    ----------
+    path : str
+        Of the file that it is about.
+    kind : str
+        ``"function"`` or ``"message"``.
+    name : str
+        Which function, or which call.
+    document : mapping
+        JSON values.
+    program : str
+        What was run.
+    stored_at : str
+        ISO date and time; empty for one that is not stored yet.
+    """
+
+    path: str
+    kind: str
+    name: str
+    document: Mapping[str, Any]
+    program: str
+    stored_at: str = ""
+
+
+def add_observations(
+    connection: sqlite3.Connection, observed: Iterable[Observation], *, whole: bool = False
+) -> None:
+    """Store what one run showed, in place of what earlier runs did; all of it or nothing.
+
+    Parameters
+    ----------
+    connection : sqlite3.Connection
+    observed : iterable of Observation
+    whole : bool
+        Drop everything of the same kinds that was known of these files, whatever its name: for
+        names that hold line numbers, which move.
+
+    Raises
+    ------
+    StoreError
+        A number is not finite.
+    """
+    found = now()
+    rows = [
+        {
+            "path": one.path,
+            "kind": one.kind,
+            "name": one.name,
+            "document": to_text(dict(one.document)),
+            "program": one.program,
+            "stored_at": found,
+        }
+        for one in observed
+    ]
+    with transaction(connection):
+        known = "DELETE FROM observations WHERE path = :path AND kind = :kind"
+        connection.executemany(known if whole else f"{known} AND name = :name", rows)
+        insert(connection, "observations", *rows)
+
+
+def observations(connection: sqlite3.Connection, kind: str) -> tuple[Observation, ...]:
+    """Return everything of a kind, in the order in which it was stored."""
+    if not has_table(connection, "observations"):
+        return ()
+    rows = connection.execute(
+        "SELECT path, kind, name, document, program, stored_at FROM observations "
+        "WHERE kind = ? ORDER BY id",
+        (kind,),
+    )
+    return tuple(
+        Observation(path, found, name, from_text(document), program, stored_at)
+        for path, found, name, document, program, stored_at in rows
+    )
+
+
+def forget_observations(connection: sqlite3.Connection, path: str | None = None) -> int:
+    """Drop what is known of a file, or of all files; return how many things that were."""
+    where, values = ("", ()) if path is None else (" WHERE path = ?", (path,))
+    with transaction(connection):
+        return connection.execute(f"DELETE FROM observations{where}", values).rowcount

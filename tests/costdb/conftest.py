@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from costdb.calibration.host import hardware
-from costdb.calibration.host.hardware import Host
+from costdb.calibration import hardware
+from costdb.calibration.hardware import Host
 from tests.costdb.hosts import EPYC, HOSTS
 
 

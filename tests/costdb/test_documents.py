@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import jsonschema
@@ -9,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from costdb import documents
 from costdb.choosing import predict
 from costdb.documents import description_problems, load_description
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import sym
 from costdb.machines import load_machine
-from costdb.pgas import price_groups
 from costdb.pgas.document import program_of as references_of
-from costdb.pgas.partition import Interval, Spread, partition, remote_groups
+from costdb.pgas.model import price_groups
+from costdb.pgas.partition import Interval, PartitionError, Spread, partition, remote_groups
+from costdb.phases.application import ApplicationError
 from costdb.subject import SubjectError
 from tests.papers.upc_programs import histogram, matmul, sobel
 
@@ -92,9 +95,9 @@ def test_examples_keep_to_their_schema(path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "before", "after", "said"),
     [
-        ("pstswm/pstswm.toml", "count =", "coutn =", "/phases/0: Additional properties"),
-        ("sorts/sorts.toml", "reads =", "raeds =", "/supersteps/0: Additional properties"),
-        ("pgas/matmul.toml", "trips =", "trisp =", "/loops/0: Additional properties"),
+        ("pstswm/pstswm.toml", "count =", "coutn =", "/phases/0/coutn: unknown key"),
+        ("sorts/sorts.toml", "reads =", "raeds =", "/supersteps/0/raeds: unknown key"),
+        ("pgas/matmul.toml", "trips =", "trisp =", "/loops/0/trisp: unknown key"),
         ("pgas/matmul.toml", 'affinity = "', 'affinity = "no', "no"),
         ("sorts/sorts.toml", 'kind = "supersteps"', 'kind = "superstpes"', "/kind: expected one"),
         ("sorts/sorts.toml", 'kind = "supersteps"', "kind = 3", "/kind: expected one"),
@@ -111,6 +114,43 @@ def test_what_is_wrong_with_a_description_is_told_with_its_place(
     assert problems
     assert all(problem.startswith(f"{wrong}: /") for problem in problems)
     assert any(said in problem for problem in problems), problems
+
+
+def changed(document: object) -> Iterator[object]:
+    """Yield a document with a key too many, and with one too few, in each of its tables."""
+    if isinstance(document, dict):
+        if not {"words", "when", "define", "rates", "parameters", "sets"} & {*document}:
+            yield {**document, "none_such": 1}
+        for key in document:
+            yield {name: value for name, value in document.items() if name != key}
+        for key, value in document.items():
+            yield from ({**document, key: other} for other in changed(value))
+    elif isinstance(document, list):
+        for place, value in enumerate(document[:2]):
+            for other in changed(value):
+                yield [*document[:place], other, *document[place + 1 :]]
+
+
+@pytest.mark.parametrize("name", ["pstswm/pstswm.toml", "sorts/sorts.toml", "pgas/matmul.toml"])
+def test_schemas_refuse_the_keys_that_readers_refuse(name: str, tmp_path: Path) -> None:
+    document = tomllib.loads((EXAMPLES / name).read_text())
+    schema = json.loads(SCHEMAS[document.get("kind", "phases")].read_text())
+    validator = jsonschema.Draft202012Validator(schema)
+    refused = 0
+    for other in changed(document):
+        assert isinstance(other, dict)
+        try:
+            documents._description(other, "a.toml")
+            said = ""
+        except (ApplicationError, PartitionError) as error:
+            said = str(error)
+        # what names stand for is no matter of a schema
+        of_keys = "is missing" in said or "unknown key" in said
+        if said and not of_keys:
+            continue
+        assert of_keys == (not validator.is_valid(other)), (said, other)
+        refused += of_keys
+    assert refused > 20
 
 
 def test_schemas_share_what_descriptions_share() -> None:

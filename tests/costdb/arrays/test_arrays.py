@@ -23,11 +23,11 @@ from costdb.arrays.amounts import (
     rate_key,
 )
 from costdb.arrays.memory import Hierarchy, inner_runs, shape_of
-from costdb.calibration.array_calls.arrays import SECTION
-from costdb.calibration.array_calls.fit import cache_levels, caches, fit_classes
-from costdb.calibration.array_calls.loops import SECTION as LOOPS
-from costdb.calibration.array_calls.points import array_points, call_of
-from costdb.calibration.host.hardware import Host
+from costdb.calibration.array_fit import cache_levels, caches, fit_classes
+from costdb.calibration.array_points import array_points
+from costdb.calibration.arrays import SECTION, call_of
+from costdb.calibration.hardware import Host
+from costdb.calibration.loops import SECTION as LOOPS
 from costdb.calibration.section import Effort, Point, Timing, World
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from costdb.arrays.memory import Hierarchy
-from costdb.calibration.host.hardware import Host
-from costdb.calibration.ranks import together
-from costdb.calibration.ranks.together import ALL, ARRAYS_OF, ONE, SECTION, fit_together
+from costdb.calibration import together
+from costdb.calibration.hardware import Host
 from costdb.calibration.section import Effort, Point, Timing, World
+from costdb.calibration.together import ALL, ARRAYS_OF, ONE, SECTION, fit_together
 from costdb.estimate import Priced
 from costdb.evaluate import compare, evaluate_price
 from costdb.expr import Expr, num, sym
@@ -105,7 +105,7 @@ def test_only_the_first_rank_computes_where_one_does(
 ) -> None:
     monkeypatch.setattr(together, "_LARGEST_BYTES", 1 << 16)
     together._memory.cache_clear()
-    target = together._doubles({"copy": 1, "add": 2}[operation], 100)
+    target = together._memory({"copy": 1, "add": 2}[operation])[:100]
     value = {"copy": 1.0, "add": 2.0}[operation]
     for who, rank, works in ((ONE, 1, False), (ONE, 0, True), (ALL, 1, True)):
         point = Point(f"together.{operation}", {"bytes": 2400, "who": who, "ranks": 2})

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from costdb.calibration.host.hardware import Host
+from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,

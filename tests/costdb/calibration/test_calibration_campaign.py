@@ -18,7 +18,7 @@ import pytest
 
 from costdb.calibration import campaign
 from costdb.calibration.campaign import LAUNCHES, Request
-from costdb.calibration.host.hardware import Bystanders, Host
+from costdb.calibration.hardware import Bystanders, Host
 from costdb.calibration.profile import disturbances, document_of, timings_of
 from costdb.calibration.section import SECTIONS, CalibrationError, Effort, check_names, find_section
 from costdb.calibration.worker import PACES, launched_ranks
@@ -26,9 +26,9 @@ from costdb.launch.processes import mpiexec
 from costdb.launch.space import command
 from costdb.machines import load_machine
 from costdb.profile_check import check_profile
-from costdb.store import StoreError, store_path
 from costdb.store.database import reading, writing
 from costdb.store.extract import SCHEMA_VERSION
+from costdb.store.place import StoreError, store_path
 from costdb.store.records import (
     Circumstances,
     Sample,

@@ -52,11 +52,11 @@ CLOSED = [
     "sum(i = 1, N) i*(10 // N)",
     "sum(i = lo, hi) if(N < 2, i, 2*i)",
     "max(i = lo, hi) 3 - 2*i",
-    "max(i = lo, hi) i**2",
-    "max(i = lo, hi) max(N - i, i // 2)",
-    "max(i = lo, hi) ceil(i/4) + N",
 ]
 LOOPS = [
+    "max(i = lo, hi) ceil(i/4) + N",
+    "max(i = lo, hi) max(N - i, i // 2)",
+    "max(i = lo, hi) i**2",
     "sum(i = 1, N) sum(j = i + 2, lo) (j - i)",
     "sum(i = 0, N - 1) max(0, i - lo)",
     "sum(i = lo, hi) if(i < N, i, N - i)",

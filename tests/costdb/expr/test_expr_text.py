@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 
 from costdb.expr import Expr, ExprError, evaluate, num, parse, sym, to_text
-from costdb.expr.grammar import MAX_EXPRESSION, MAX_NESTING
+from costdb.expr.parse import MAX_EXPRESSION, MAX_NESTING
 from tests.costdb.expr.expr_strategies import expressions
 
 

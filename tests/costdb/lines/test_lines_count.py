@@ -8,13 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from costdb.lines.symbolic import (
-    column_bounds,
-    count_lines,
-    line_bounds,
-    lines_per_period,
-    row_bounds,
-)
+from costdb.lines.symbolic import count_lines, line_bounds
+from tests.costdb.lines.published import column_bounds, lines_per_period, row_bounds
 
 
 def enumerate_lines(

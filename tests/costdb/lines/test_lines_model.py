@@ -323,7 +323,7 @@ def test_a_profile_without_a_line_size_says_so() -> None:
     ("lines", "message"),
     [
         ({"message": {"pieces": []}}, "/lines/message/pieces: expected a list"),
-        ({"message": {"pieces": [{"max_bytes": 8}]}}, "/lines/message/pieces/0: expected a piece"),
+        ({"message": {"pieces": [{"max_bytes": 8}]}}, "/lines/message/pieces/0: expected a grade"),
         (
             {"message": {"pieces": [{"max_bytes": "x"}, {"max_bytes": None}]}},
             "/lines/message/pieces/0/max_bytes: expected a number",
@@ -334,7 +334,7 @@ def test_a_profile_without_a_line_size_says_so() -> None:
                     "pieces": [{"max_bytes": 8}, {"max_bytes": 8}, {"max_bytes": None}],
                 }
             },
-            "/lines/message/pieces/1/max_bytes: pieces must grow",
+            "/lines/message/pieces/1/max_bytes: grades must grow",
         ),
         ({"range": {"message_bytes": [9, 8]}}, r"/lines/range/message_bytes: expected \[low, high"),
     ],

@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from costdb.expr import Expr, ceil_div, evaluate, num, parse, sym
-from costdb.lines.symbolic import count_lines, line_bounds, lines_per_period, region_line_bounds
+from costdb.lines.symbolic import count_lines, line_bounds, region_line_bounds
 from costdb.work import Region
+from tests.costdb.lines.published import lines_per_period
 
 N, M, K = sym("N"), sym("M"), sym("K")
 D = ceil_div(N, 4)

@@ -12,7 +12,7 @@ from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import Machine, MachineError, load_machine, machine_of
-from costdb.pgas import gap, price_groups, price_remote_group, served_pattern
+from costdb.pgas.model import gap, price_groups, price_remote_group, served_pattern
 from costdb.quantity import Provenance
 from costdb.work import Pattern, RemoteGroup
 

@@ -12,7 +12,7 @@ from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, sym
 from costdb.machines import load_machine
-from costdb.pgas import price_groups, served_pattern
+from costdb.pgas.model import price_groups, served_pattern
 from costdb.pgas.partition import (
     CLOSE_ELEMENTS,
     Affine,

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from costdb.choosing import Choice
 from costdb.estimate import Estimate, Missing
 from costdb.expr import parse
 from costdb.machines import Machine, load_machine
-from costdb.phases import Application, Choice, load_application, predict, rank_choices
+from costdb.phases.application import Application
+from tests.costdb.phases.choices import load_application, predict, rank_choices
 from tests.papers.pstswm_fit import Printed
 
 ROOT = Path(__file__).parents[3]

@@ -12,13 +12,8 @@ from hypothesis import strategies as st
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import evaluate, free_symbols
 from costdb.machines import Machine, machine_of
-from costdb.phases import (
-    ApplicationError,
-    bind,
-    parse_application,
-    predict,
-    price_application,
-)
+from costdb.phases.application import ApplicationError, bind
+from tests.costdb.phases.choices import parse_application, predict, price_application
 
 TEXT = """
 schema_version = 1

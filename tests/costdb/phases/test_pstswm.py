@@ -8,17 +8,11 @@ import pytest
 from costdb.documents import description_problems
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import evaluate, parse, substitute
-from costdb.phases import (
-    Application,
-    bind,
-    parse_application,
-    predict,
-    price_application,
-    rank_choices,
-)
+from costdb.phases.application import Application, bind
 from costdb.phases.pricing import derived_quantities
 from costdb.profile_check import check_profile
 from costdb.quantity import Provenance
+from tests.costdb.phases.choices import parse_application, predict, price_application, rank_choices
 from tests.costdb.phases.pstswm_published import (
     ALGORITHMS,
     APPLICATION_PATH,

@@ -8,7 +8,8 @@ import pytest
 from costdb.estimate import Priced
 from costdb.expr import evaluate
 from costdb.machines import machine_of
-from costdb.phases import ApplicationError, bind, parse_application, price_application
+from costdb.phases.application import ApplicationError, bind
+from tests.costdb.phases.choices import parse_application, price_application
 from tests.costdb.phases.pstswm_published import (
     FITTED,
     application,

@@ -12,7 +12,7 @@ from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, num, sym
 from costdb.machines import MachineError, load_machine, machine_of
 from costdb.quantity import Provenance
-from costdb.smp import (
+from costdb.smp.functions import (
     Family,
     SuperstepError,
     SuperstepInterval,

@@ -12,7 +12,7 @@ from costdb.estimate import Missing
 from costdb.expr import evaluate, num
 from costdb.machines import Machine, MachineError, machine_of
 from costdb.profile_check import check_profile
-from costdb.smp import Family, superstep_interval
+from costdb.smp.functions import Family, superstep_interval
 
 LIMITS = [1_000, 50_000]
 COUNTS = (2, 4)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from costdb.estimate import Ratio
 from costdb.machines import MachineError, load_machine, machine_names
 from costdb.machines.stored import import_profile, remove_profile
-from costdb.store import StoreError, store_path
 from costdb.store.database import DamagedStoreError, reading, set_aside, transaction, writing
-from costdb.store.evidence import Evidence, add_evidence, evidence_on
+from costdb.store.evidence import Evidence, add_evidence
 from costdb.store.extract import SCHEMA_VERSION
+from costdb.store.place import StoreError, store_path
 from costdb.store.records import (
     Circumstances,
     Sample,
@@ -20,6 +20,7 @@ from costdb.store.records import (
     recorded,
     samples_of,
 )
+from tests.stored import evidence_on
 
 HERE = Circumstances(
     "here", "MPICH", "4.2", "f8", 4, 1, "message", "core", "row", "2026-11-21", "0.1.0"

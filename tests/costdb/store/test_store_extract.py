@@ -13,12 +13,18 @@ from hypothesis import strategies as st
 
 from costdb.estimate import Ratio
 from costdb.machines.stored import remove_profile
-from costdb.store import stored_evidence, stored_functions, stored_profile_names
 from costdb.store.database import reading, transaction, writing
-from costdb.store.evidence import Evidence, add_evidence, evidence_on
+from costdb.store.evidence import (
+    Evidence,
+    add_evidence,
+    stored_evidence,
+    stored_functions,
+    stored_profile_names,
+)
 from costdb.store.extract import SUFFIX, state_of
-from costdb.store.observations import Observation, add_observations
 from costdb.store.place import store_path
+from costdb.store.results import Observation, add_observations
+from tests.stored import evidence_on
 
 RATIO = Ratio(1.0, 2.0, 3.0)
 
@@ -112,7 +118,7 @@ def test_a_reader_of_a_settled_extract_opens_no_database() -> None:
     add_profile("here")
     settle()
     program = (
-        "import sys; from costdb.store import stored_profile_names, stored_evidence\n"
+        "import sys; from costdb.store.evidence import stored_profile_names, stored_evidence\n"
         "print(stored_profile_names(), stored_evidence('here'), 'sqlite3' in sys.modules)"
     )
     ended = subprocess.run(

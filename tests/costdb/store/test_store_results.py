@@ -7,9 +7,9 @@ import pytest
 
 from costdb.machines import load_machine
 from costdb.machines.stored import store_profile
-from costdb.store import StoreError, store_path
 from costdb.store.database import reading, writing
 from costdb.store.extract import FIRST_TABLES, MIGRATIONS, SCHEMA_VERSION
+from costdb.store.place import StoreError, store_path
 from costdb.store.results import Result, add_result, newest_results
 
 

@@ -1,1 +1,0 @@
-"""The machine while it is measured: its hardware, and who else computes on its cores."""

@@ -1,0 +1,237 @@
+"""Loops over elements: compiled ones, and ones that an interpreter goes through step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from costdb.calibration.array_fit import (
+    caches,
+    caches_document,
+    fit_classes,
+    quantity_of_ratios,
+)
+from costdb.calibration.hardware import Host, numpy_on_one_thread
+from costdb.calibration.section import (
+    Action,
+    Effort,
+    Fitted,
+    Need,
+    Point,
+    Section,
+    Timing,
+    World,
+    repeated,
+)
+from costdb.common import STEPS
+from costdb.expr import ONE, num
+from costdb.machines.documents import Json
+from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+INTERPRETED = "interpreted"
+_ROWS, _COLUMNS = 12, 40
+
+
+_SOURCE = """
+def run(np, a, b, c, v):
+    {before}
+    for i in range({rows}):
+        {in_row}
+        for j in range({columns}):
+            {body}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loop:
+    """What a nest does for each element, and that in the words of the model."""
+
+    body: str
+    each: Interpretation
+    before: str = "pass"
+    in_row: str = "pass"
+
+    @property
+    def run(self) -> Callable[[Any, Array, Array, Array, Array], None]:
+        """The nest as a function of the interpreter's."""
+        names: dict[str, Any] = {}
+        parts = {"before": self.before, "in_row": self.in_row, "body": self.body}
+        exec(_SOURCE.format(rows=_ROWS, columns=_COLUMNS, **parts), names)
+        found: Callable[[Any, Array, Array, Array, Array], None] = names["run"]
+        return found
+
+
+_LOOPS: Mapping[str, _Loop] = {
+    "empty": _Loop("pass", Interpretation(ONE)),
+    "filled": _Loop("c[i, j] = number", Interpretation(ONE, stores=1), "number = a[0, 0]"),
+    "moved": _Loop("c[i, j] = a[i, j]", Interpretation(ONE, loads=1, stores=1)),
+    "sums": _Loop(
+        "c[i, j] = a[i, j] + b[i, j]", Interpretation(ONE, loads=2, stores=1, operations=1)
+    ),
+    "neighbours": _Loop(
+        "c[i, j] = a[i - 1, j] - a[i, j - 1] * b[i, j]",
+        Interpretation(ONE, loads=3, stores=1, operations=2),
+    ),
+    "totals": _Loop("v[j] = v[j] + a[i, j]", Interpretation(ONE, loads=2, stores=1, operations=1)),
+    # the answer is no wherever elements are 2 or 0 and those of the vector are 0
+    "chosen": _Loop(
+        "c[i, j] = a[i, j] if a[i, j] < v[j] else b[i, j]",
+        Interpretation(ONE, loads=3, stores=1, operations=1),
+    ),
+    "least": _Loop(
+        "c[i, j] = np.minimum(a[i, j], b[i, j])", Interpretation(ONE, loads=2, stores=1, calls=1)
+    ),
+    "functions": _Loop(
+        "c[i, j] = abs(b[i, j]) - np.absolute(a[i, j])",
+        Interpretation(ONE, loads=2, stores=1, operations=2, calls=1),
+    ),
+    "products": _Loop(
+        "total = total + a[i, j] * v[j]",
+        Interpretation(ONE, loads=2, operations=2),
+        in_row="total = a.dtype.type(0)",
+    ),
+}
+
+
+def interpreted_points() -> list[Point]:
+    """Return the loops that an interpreter goes through."""
+    return [
+        Point(INTERPRETED, {INTERPRETED: name, "dtype": dtype})
+        for name in _LOOPS
+        for dtype in ("float64", "int32")
+    ]
+
+
+def interpreted_action(point: Point) -> Action:
+    """Return one loop; its repetitions are its iterations."""
+    np = numpy_on_one_thread()
+    loop = _LOOPS[str(point.features[INTERPRETED])]
+    shape, dtype = (_ROWS, _COLUMNS), str(point.features["dtype"])
+    a, b, c = (np.full(shape, value).astype(dtype) for value in (2.0, 0.5, 0.0))
+    # whole numbers that are 0 add up to 0 however often
+    a, v = (a if dtype == "float64" else a * 0), np.zeros(_COLUMNS, dtype)
+    run = loop.run
+    return Action(lambda: run(np, a, b, c, v), _ROWS * _COLUMNS, alone=True)
+
+
+def fit_steps(timings: Sequence[Timing]) -> dict[str, Json]:
+    """Return what each step takes in loops; nothing where too few were timed to tell."""
+    # the process that measures decides how many threads NumPy may have, before it is imported
+    import numpy as np
+
+    from costdb.calibration.fitting import fit_above, predict
+
+    known = [timing for timing in timings if timing.launches_us]
+    if len({timing.point.features[INTERPRETED] for timing in known}) <= len(STEPS):
+        return {}
+    rows = [_counts(_LOOPS[str(timing.point.features[INTERPRETED])].each) for timing in known]
+    columns = {
+        key: np.array([row[place] for row in rows], float) for place, key in enumerate(STEPS)
+    }
+    found = fit_above(columns, np.array([timing.typical_us for timing in known]))
+    predicted = predict(columns, found).tolist()
+    ratios = [
+        launch / us
+        for timing, us in zip(known, predicted, strict=True)
+        if us > 0
+        for launch in timing.each_launch_us
+    ]
+    return {key: quantity_of_ratios(us, "us", ratios) for key, us in found.items()}
+
+
+def _counts(each: Interpretation) -> tuple[int, ...]:
+    """Return the steps of an iteration, in the order of `STEPS`."""
+    return int(each.loop), each.loads, each.stores, each.operations, each.calls
+
+
+_ITEM_BYTES = 8
+_OPERATIONS = 2
+_SHAPES = (
+    (20, 30), (50, 400), (400, 50), (300, 300), (700, 680), (1000, 1010), (1500, 1300),
+    (2000, 1900), (60, 5000), (5000, 60), (1024, 1024), (100, 110), (500, 500), (900, 200),
+)  # fmt: skip
+
+
+def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
+    """Return nests of either order over arrays of many sizes."""
+    shapes = _SHAPES if effort is Effort.FULL else _SHAPES[:6]
+    return [
+        Point("loop", {"rows": rows, "columns": columns, "by": by})
+        for by in ("rows", "columns")
+        for rows, columns in shapes
+    ]
+
+
+def _action(point: Point, world: World) -> Action:
+    """Return one nest of a triad, ``c[i, j] = a[i, j] + s * b[i, j]``, compiled by Numba."""
+    import numpy as np
+
+    shape = int(point.features["rows"]), int(point.features["columns"])
+    a, b, c = (np.full(shape, value) for value in (1.0, 2.0, 0.0))
+    triad = _compiled(str(point.features["by"]))
+    return repeated(lambda: triad(a, b, c, 0.5), max(1, 100_000 // a.size), alone=True)
+
+
+def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
+    """Fit the innermost loop, as often as it is entered."""
+    runs = [_innermost(timing) for timing in timings if timing.launches_us]
+    if not runs:
+        return Fitted({}, (), ("Compiled loops: none was measured in the time given.",))
+    memory = caches(host)
+    rates, qualities = fit_classes(runs, memory)
+    arrays: Json = {**caches_document(memory), "rates": rates}
+    return Fitted({"arrays": arrays}, tuple(qualities))
+
+
+def _innermost(timing: Timing) -> tuple[ArrayCall, Timing]:
+    """Return what one entry of the innermost loop does, and its share of the time."""
+    rows, columns = int(timing.point.features["rows"]), int(timing.point.features["columns"])
+    by_rows = timing.point.features["by"] == "rows"
+    count, entered = (columns, rows) if by_rows else (rows, columns)
+    step = _ITEM_BYTES if by_rows else _ITEM_BYTES * columns
+    run = Region(_ITEM_BYTES, (num(count),), (num(step),))
+    # one more iteration around moves to the next row, or by one element along all of them
+    moves = num(_ITEM_BYTES * columns if by_rows else _ITEM_BYTES)
+    whole = num(3 * _ITEM_BYTES * rows * columns)
+    visits = tuple(Visit(run, name, whole, moves) for name in "abc")
+    call = ArrayCall(ArrayOperation.LOOP, "float64", num(_OPERATIONS * count), None, visits)
+    shared = (
+        tuple(tuple(us / entered for us in visit) for visit in launch)
+        for launch in timing.launches_us
+    )
+    return call, Timing(timing.point, tuple(shared))
+
+
+@cache
+def _compiled(by: str) -> Callable[..., Any]:
+    import numba
+
+    def by_rows(a: Any, b: Any, c: Any, s: float) -> None:
+        for i in range(a.shape[0]):
+            for j in range(a.shape[1]):
+                c[i, j] = a[i, j] + s * b[i, j]
+
+    def by_columns(a: Any, b: Any, c: Any, s: float) -> None:
+        for j in range(a.shape[1]):
+            for i in range(a.shape[0]):
+                c[i, j] = a[i, j] + s * b[i, j]
+
+    made: Callable[..., Any] = numba.njit(by_rows if by == "rows" else by_columns)
+    return made
+
+
+SECTION = Section(
+    "loops",
+    "compiled loops by rows and by columns",
+    frozenset({Need.NUMBA}),
+    _points,
+    _action,
+    _fitted,
+)

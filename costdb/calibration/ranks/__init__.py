@@ -1,1 +1,0 @@
-"""What several ranks do: messages, collectives, pickles, one-sided references, work at once."""

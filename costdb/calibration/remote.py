@@ -1,0 +1,423 @@
+"""One-sided references: the four patterns of the PGAS model with real windows.
+
+Every rank reaches into the window of the next at once. A *baseline* reference is a program's
+scalar access: one ``Get`` (``Put``) of a double word at a random place, and a flush before the
+next. *Coalesced* references are one call with an indexed type of small irregular strides,
+*vector* ones a call of consecutive words, each call at another place and with its flush; a
+*local* one is an element of the rank's own window, read or written through its NumPy view.
+*Pipelined* scalars, flushed together, are timed beside them. Loops are Python's, as in the
+programs that are predicted. What private statements take longer after each reference is timed as
+well.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import cycle, product
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from costdb.calibration.fitting import (
+    Vector,
+    feature,
+    fit_above,
+    held_out,
+    judged,
+    named,
+    part,
+    predict,
+    residual_of,
+    typical_us,
+)
+from costdb.calibration.hardware import Host
+from costdb.calibration.section import (
+    Action,
+    Effort,
+    Feature,
+    Fitted,
+    Need,
+    Point,
+    Quality,
+    Section,
+    Timing,
+    World,
+    communicator_of,
+    repeated,
+    repetitions,
+    spread_sizes,
+)
+from costdb.machines.documents import Json, measured
+from costdb.pgas.model import RESUME_US
+
+_WORD_BYTES = 8
+_WINDOW_WORDS = 1 << 17
+_LARGEST_WORDS = {"coalesce": 8 << 10, "vector": 16 << 10}
+_COUNTS = {Effort.QUICK: 8, Effort.FULL: 20}
+# Single references are timed by so many at different places; several points tell the spread.
+_SCALARS = (40, 56, 72, 88)
+_BESIDE = (56, 88)
+_BLOCK_PLACES = 61
+_SEED = 5
+_PATTERNS = ("baseline", "coalesce", "vector", "local")
+_OF_MANY = ("coalesce", "vector")
+_KINDS = ("read", "write")
+_SYNCHRONIZATION = ("fence", "lock", "flush")
+PRIVATE = "remote.private"
+# A word takes no less than this, whatever else explains the times: eight terabytes a second.
+_LEAST_US_PER_WORD = 1e-6
+
+
+def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
+    """Return references of each pattern, private statements beside, and synchronisation."""
+    beside: Iterator[tuple[str, int, int, dict[str, Feature]]] = (
+        (operation, number, words, {"private": what})
+        for operation in (PRIVATE, *(f"remote.beside.{kind}" for kind in _KINDS))
+        for what in STATEMENTS
+        for number, words in enumerate(_BESIDE)
+    )
+    made = [
+        Point(operation, {"words": words, "ranks": processors, **more}, number % 2 == 1)
+        for operation, number, words, more in (
+            *((*one, {}) for one in _references(_COUNTS[effort])),
+            *beside,
+        )
+    ]
+    alone = (*_SYNCHRONIZATION, "barrier")
+    return made + [Point(f"remote.{name}", {"words": 0, "ranks": processors}) for name in alone]
+
+
+def _action(point: Point, world: World) -> Action:
+    """Return references into the next rank's window, in an epoch that is open all the time."""
+    from mpi4py import MPI
+
+    communicator = communicator_of(world)
+    window: Any = MPI.Win.Allocate(_WINDOW_WORDS * _WORD_BYTES, _WORD_BYTES, comm=communicator)
+    np.frombuffer(window, dtype=np.float64)[:] = 1.0
+    step, close = _step(point, window, communicator)
+    words = int(point.features["words"])
+    count = repetitions(5.0 + words * (1e-3 if words > _SCALARS[-1] else 0.5))
+
+    def free() -> None:
+        close()
+        window.Free()
+
+    return repeated(step, count, close=free)
+
+
+def _references(count: int) -> Iterator[tuple[str, int, int]]:
+    for kind in ("read", "write"):
+        for pattern in ("baseline", "pipelined", "local"):
+            for number, words in enumerate(_SCALARS):
+                yield f"remote.{pattern}.{kind}", number, words
+        for pattern, most in _LARGEST_WORDS.items():
+            for number, words in enumerate(spread_sizes(8, most, count, unit=1)):
+                yield f"remote.{pattern}.{kind}", number, words
+
+
+def _step(
+    point: Point, window: Any, communicator: Any
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return what to repeat, and what ends the epoch it is in."""
+    size = communicator.Get_size()
+    target = (communicator.Get_rank() + 1) % size
+    _, name, *kind = point.operation.split(".")
+    if name == "barrier":
+        return communicator.Barrier, _nothing
+    if name == "fence":
+        window.Fence()
+        return window.Fence, _nothing
+    if name == "lock":
+
+        def locked() -> None:
+            window.Lock(target)
+            window.Unlock(target)
+
+        return locked, _nothing
+    words, store = int(point.features["words"]), kind == ["write"]
+    then = (
+        private_statement(str(point.features["private"])) if "private" in point.features else None
+    )
+    if name == "private":
+        assert then is not None
+        return _private(words, then), _nothing
+    window.Lock_all()
+    if name == "flush":
+        return lambda: window.Flush(target), window.Unlock_all
+    if name == "local":
+        return _local(window, words, store=store), window.Unlock_all
+    move = window.Put if store else window.Get
+    if name in _LARGEST_WORDS:
+        return _block(window, move, target, words, indexed=name == "coalesce")
+    each = name != "pipelined"
+    return _scalars(window, move, target, words, each=each, then=then), window.Unlock_all
+
+
+def _nothing() -> None:
+    pass
+
+
+def _places(count: int, below: int = _WINDOW_WORDS) -> list[int]:
+    return random.Random(_SEED).choices(range(below), k=count)
+
+
+def _scalars(
+    window: Any,
+    move: Callable[..., object],
+    target: int,
+    words: int,
+    *,
+    each: bool,
+    then: Callable[[int], object] | None = None,
+) -> Callable[[], object]:
+    from mpi4py import MPI
+
+    places = _places(words)
+    # what is in flight together needs places of its own
+    cells = [np.ones(1)] * words if each else list(np.ones((words, 1)))
+
+    def flushed_each() -> None:
+        for cell, place in zip(cells, places, strict=True):
+            move(cell, target, (place, 1, MPI.DOUBLE))
+            window.Flush(target)
+
+    def beside() -> None:
+        assert then is not None
+        for cell, place in zip(cells, places, strict=True):
+            move(cell, target, (place, 1, MPI.DOUBLE))
+            window.Flush(target)
+            then(place)
+
+    def flushed_once() -> None:
+        for cell, place in zip(cells, places, strict=True):
+            move(cell, target, (place, 1, MPI.DOUBLE))
+        window.Flush(target)
+
+    return beside if then else flushed_each if each else flushed_once
+
+
+def _private(words: int, then: Callable[[int], object]) -> Callable[[], object]:
+    places = _places(words)
+
+    def alone() -> None:
+        for place in places:
+            then(place)
+
+    return alone
+
+
+def _local(window: Any, words: int, *, store: bool) -> Callable[[], object]:
+    own, places = np.frombuffer(window, dtype=np.float64), _places(words)
+
+    def read() -> None:
+        for place in places:
+            own[place]
+
+    def write() -> None:
+        for place in places:
+            own[place] = 1.0
+
+    return write if store else read
+
+
+def _block(
+    window: Any, move: Callable[..., object], target: int, words: int, *, indexed: bool
+) -> tuple[Callable[[], object], Callable[[], object]]:
+    from mpi4py import MPI
+
+    cells = np.ones(words)
+    if indexed:
+        gaps = random.Random(_SEED).choices((1, 2, 3, 4), k=words)
+        spots = np.cumsum(gaps)
+        there = MPI.DOUBLE.Create_indexed_block(1, spots.tolist()).Commit()
+        reach, count = int(spots[-1]) + 1, 1
+    else:
+        there, reach, count = None, words, words
+    kind = MPI.DOUBLE if there is None else there
+    # programs come to another place each time, and say where in the call
+    places = cycle(_places(_BLOCK_PLACES, _WINDOW_WORDS - reach))
+
+    def block() -> None:
+        move(cells, target, (next(places), count, kind))
+        window.Flush(target)
+
+    def close() -> None:
+        window.Unlock_all()
+        if there is not None:
+            there.Free()
+
+    return block, close
+
+
+# Private computation between remote references, which finds the library's code in its place.
+#
+# A loop of references, or of private statements, keeps caches and branch predictors to itself. In a
+# program the two take turns, and each return from a reference finds them full of the other's code
+# and data. Timed are private statements alone and after each reference; what they take longer is
+# neither the reference's rate nor the private part.
+
+STATEMENTS = ("element", "integer", "sum", "added")
+"""An element added to, whole numbers divided; a vector summed up, one added to another by the
+library."""
+
+_VECTOR = 64
+_DIVISOR = 7
+
+
+def private_statement(what: str) -> Callable[[int], object]:
+    """Return a statement of one's own variables that takes a place."""
+    cell, left, made = np.ones(1), np.ones(_VECTOR), np.ones(_VECTOR)
+
+    def element(_: int) -> None:
+        cell[0] += 1.0
+
+    return {
+        "element": element,
+        "integer": lambda place: divmod(place, _DIVISOR),
+        "sum": lambda _: left.sum(),
+        "added": lambda _: np.add(left, left, out=made),
+    }[what]
+
+
+# Rates of one-sided references by pattern, fitted to their measured times.
+
+_Coefficients = dict[str, float]
+
+
+def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
+    """Fit the section ``pgas`` of a profile, and what barriers take."""
+    ranks = int(timings[0].point.features["ranks"])
+    found: dict[tuple[str, str], _Coefficients] = {}
+    tested: list[tuple[Timing, float]] = []
+    qualities: list[Quality] = []
+    for pattern, kind in product(_PATTERNS, _KINDS):
+        points, calls = _named(timings, f"{pattern}.{kind}"), pattern in _OF_MANY
+        times, kept, columns = typical_us(points), held_out(points), _columns(points, calls=calls)
+        floors = {"word": _LEAST_US_PER_WORD}
+        ours = found[pattern, kind] = fit_above(part(columns, ~kept), times[~kept], floors)
+        predicted = predict(columns, ours)
+        tested += [
+            (timing, us)
+            for timing, us in zip(points, predicted.tolist(), strict=True)
+            if timing.point.held_out
+        ]
+        label = "rate and call" if calls else "rate"
+        operation = f"remote.{pattern}.{kind}"
+        qualities += judged(operation, times, kept, {label: predicted}, label)
+    longer, resumed = _resumed(timings, {kind: found["baseline", kind]["word"] for kind in _KINDS})
+    tested += resumed
+    section: dict[str, Any] = {
+        "rates": {
+            pattern: {f"t{ranks}": {kind: _rate(found[pattern, kind]) for kind in _KINDS}}
+            for pattern in _PATTERNS
+        },
+        "call_us": {
+            pattern: {
+                f"t{ranks}": {kind: measured(found[pattern, kind]["call"], "us") for kind in _KINDS}
+            }
+            for pattern in _OF_MANY
+        },
+        **longer,
+        "synchronization": {
+            f"{name}_us": measured(_alone(timings, name), "us") for name in _SYNCHRONIZATION
+        },
+        "optimizations": {pattern: list(_KINDS) for pattern in _OF_MANY},
+        "residual": residual_of([timing for timing, _ in tested], np.array([p for _, p in tested])),
+        "range": {"call_words": _range(timings)},
+    }
+    steps = max(1, (ranks - 1).bit_length())
+    barrier_us = measured(_alone(timings, "barrier") / steps, "us")
+    parts: dict[str, Any] = {"pgas": section, "collectives": {"barrier_step_us": barrier_us}}
+    return Fitted(parts, tuple(qualities), _notes(timings, ranks))
+
+
+def _resumed(
+    timings: Sequence[Timing], word_us: Mapping[str, float]
+) -> tuple[dict[str, Json], list[tuple[Timing, float]]]:
+    """Return what work takes longer after a reference, and what that predicts of points kept.
+
+    Nothing where no such points were measured, as by an earlier version.
+
+    Parameters
+    ----------
+    word_us : mapping of str to float
+        One reference, by ``"read"`` and ``"write"``.
+    """
+    alone = {
+        _statements(timing): timing.typical_us
+        for timing in timings
+        if timing.point.operation == PRIVATE
+    }
+    apart = [
+        (timing, alone[_statements(timing)] + each * _statements(timing)[1])
+        for kind, each in word_us.items()
+        for timing in _named(timings, f"beside.{kind}")
+        if _statements(timing) in alone
+    ]
+    # it differs by the statement, and which one a program has is not known
+    seen = sorted(
+        max(0.0, timing.typical_us - us) / _statements(timing)[1]
+        for timing, us in apart
+        if not timing.point.held_out
+    )
+    if not seen:
+        return {}, []
+    note = "ends: the private statements and kinds of reference that it was measured with"
+    kept = [(timing, us) for timing, us in apart if timing.point.held_out]
+    return (
+        {RESUME_US: measured(median(seen), "us", seen[0], seen[-1], note)},
+        [(timing, us + median(seen) * _statements(timing)[1]) for timing, us in kept],
+    )
+
+
+def _statements(timing: Timing) -> tuple[str, int]:
+    features = timing.point.features
+    return str(features["private"]), int(features["words"])
+
+
+def _named(timings: Sequence[Timing], name: str) -> list[Timing]:
+    return named(timings, f"remote.{name}")
+
+
+def _alone(timings: Sequence[Timing], name: str) -> float:
+    return float(typical_us(_named(timings, name))[0])
+
+
+def _range(timings: Sequence[Timing]) -> list[float]:
+    """Return the fewest and the most words of a call that every pattern was measured with."""
+    words = [feature(_named(timings, f"{pattern}.read"), "words") for pattern in _OF_MANY]
+    return [float(max(map(min, words))), float(min(map(max, words)))]
+
+
+def _columns(timings: Sequence[Timing], *, calls: bool) -> dict[str, Vector]:
+    words = feature(timings, "words")
+    return {"call": np.ones(words.size), "word": words} if calls else {"word": words}
+
+
+def _rate(coefficients: _Coefficients) -> dict[str, Any]:
+    return measured(1e6 / coefficients["word"], "double words/s")
+
+
+def _notes(timings: Sequence[Timing], ranks: int) -> tuple[str, ...]:
+    rates = []
+    for kind in _KINDS:
+        points = _named(timings, f"pipelined.{kind}")
+        rate = float(np.median(feature(points, "words") / typical_us(points)))
+        rates.append(f"{rate:.2f} million {kind}s")
+    return (
+        f"Rates of remote references are those of {ranks} ranks that all reach into the next "
+        "one's window at once, from Python loops.",
+        f"Scalar references that are flushed together instead: {' and '.join(rates)} a second.",
+    )
+
+
+SECTION = Section(
+    "remote",
+    "remote references: patterns and synchronisation",
+    frozenset((Need.MPI,)),
+    _points,
+    _action,
+    _fitted,
+)

@@ -1,0 +1,212 @@
+"""Supersteps: what they do to memory, and fits that find back what made the times."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from costdb.calibration.array_fit import cache_levels
+from costdb.calibration.hardware import Host
+from costdb.calibration.section import SECTIONS, Effort, Need, Timing, World
+from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
+from costdb.calibration.supersteps import SECTION
+from costdb.estimate import Missing
+from costdb.expr import evaluate, num
+from costdb.machines import machine_of
+from costdb.profile_check import check_profile
+from costdb.smp.functions import Family, superstep_interval
+from tests.costdb.hosts import EPYC, LAPTOP
+
+BEYOND_BYTES = 16 << 20
+
+
+def timings(
+    time_of, host: Host = EPYC, noise: float = 0.0, effort: Effort = Effort.FULL
+) -> list[Timing]:
+    source = random.Random(1)
+    return [
+        Timing(
+            point,
+            tuple(
+                (
+                    tuple(
+                        time_of(point.features, host) * source.uniform(1 - noise, 1 + noise)
+                        for _ in "123"
+                    ),
+                )
+                for _ in "12"
+            ),
+        )
+        for point in SECTION.points(effort, 2, host)
+    ]
+
+
+def linear(features, host: Host) -> float:
+    far = 4 if features["family"] == "bad" else 1
+    return 5 + far * (
+        0.001 * features["hr"] + 0.002 * features["hw"] + 0.0001 * features["accesses"]
+    )
+
+
+def by_level(features, host: Host) -> float:
+    if features["family"] == "bad":
+        return linear(features, host)
+    limits = [size // 8 for size in cache_levels(host)]
+
+    def walk(count: float) -> float:
+        cost, low = 0.0, 0.0
+        for level, limit in enumerate([*limits, float("inf")]):
+            cost += max(0.0, min(count, limit) - low) * 0.0004 * 2**level
+            low = limit
+        return cost
+
+    return 5 + walk(features["hr"]) + 1.5 * walk(features["hw"])
+
+
+def machine(part):
+    document = {
+        "schema_version": 1,
+        "name": "made-up",
+        "title": "made up",
+        "library": "none",
+        "sources": {"calibration": "a test"},
+        "smp": part,
+    }
+    assert check_profile(document, "made-up") == []
+    return machine_of(document, "test")
+
+
+def prediction(made_up, features) -> float:
+    counts = [num(features[key]) for key in ("hr", "hw", "accesses", "processors")]
+    found = superstep_interval(Family.HRHWM, *counts, made_up)
+    assert not isinstance(found, Missing)
+    values = {name: quantity.value for name, quantity in found.coefficients.items()}
+    return float(evaluate(found.good if features["family"] == "good" else found.bad, values))
+
+
+@pytest.mark.parametrize("truth", [linear, by_level])
+def test_the_profile_predicts_what_made_the_times(truth, host: Host) -> None:
+    fitted = SECTION.fit(timings(truth, host, noise=0.01), host)
+    part = fitted.parts["smp"]
+    made_up = machine(part)
+    for point in SECTION.points(Effort.FULL, 2, host):
+        expected = truth(point.features, host)
+        assert prediction(made_up, point.features) == pytest.approx(expected, rel=0.02)
+    chosen = [quality for quality in fitted.qualities if quality.chosen]
+    assert {quality.operation for quality in chosen} == {"superstep.good.p2", "superstep.bad.p2"}
+    assert all(quality.median_error < 0.02 for quality in chosen)
+    residual = part["residual"]
+    assert 0.95 < residual["low"] <= 1 <= residual["high"] < 1.05
+
+
+def test_the_interval_owns_what_no_form_explains(host: Host) -> None:
+    fitted = SECTION.fit(timings(linear, host, noise=0.4), host)
+    residual = fitted.parts["smp"]["residual"]
+    assert residual["low"] < 0.85
+    assert residual["high"] > 1.15
+
+
+def test_predictions_grow_with_accesses(host: Host) -> None:
+    made_up = machine(SECTION.fit(timings(by_level, host, noise=0.3), host).parts["smp"])
+    for family in ("good", "bad"):
+        last = 0.0
+        for h in np.geomspace(5000, 1_900_000, 60).astype(int).tolist():
+            features = {"hr": h, "hw": h, "accesses": 2 * h, "processors": 2, "family": family}
+            found = prediction(made_up, features)
+            assert found >= last
+            last = found
+
+
+def test_the_quick_points_can_be_fitted_too(host: Host) -> None:
+    fitted = SECTION.fit(timings(linear, host, effort=Effort.QUICK), host)
+    assert fitted.parts["smp"]["range"]["h"] == [5000, 600_000]
+    machine(fitted.parts["smp"])
+
+
+def test_too_few_points_are_no_fit() -> None:
+    with pytest.raises(ValueError, match="two cores"):
+        SECTION.fit([], EPYC)
+    with pytest.raises(ValueError, match="too few"):
+        SECTION.fit(timings(linear)[:4], EPYC)
+    assert SECTION.points(Effort.FULL, 1, EPYC) == []
+
+
+def test_points_are_the_same_every_time_and_keep_suites_from_the_fit() -> None:
+    points = SECTION.points(Effort.FULL, 2, EPYC)
+    assert points == SECTION.points(Effort.FULL, 2, EPYC)
+    for point in points:
+        fitted = {"good": 1, "bad": 2}[str(point.features["family"])]
+        assert point.held_out is (point.features["suite"] != fitted)
+    assert {point.features["processors"] for point in SECTION.points(Effort.QUICK, 4, EPYC)} == {
+        2,
+        4,
+    }
+    assert SECTION.needs == {Need.NUMBA}
+    assert "supersteps" in SECTIONS
+
+
+def test_near_processors_use_elements_of_their_own_that_follow_one_another() -> None:
+    step = Near((5, 30), (40, 7))
+    step.shared[:] = -1
+    step()
+    expected = np.full_like(step.shared, -1)
+    expected[:40] = range(40)
+    expected[40:47] = range(7)
+    np.testing.assert_array_equal(step.shared, expected)
+    assert step.shared.ctypes.data % 64 == 0
+    step.shared[:] = 1
+    step()
+    assert step.sums[::ELEMENTS_IN_LINE][:2].tolist() == [5, 30]
+
+
+def test_far_processors_never_share_a_line_nor_come_back_to_one_and_change_places() -> None:
+    step = Far((5, 30), (40, 7), BEYOND_BYTES)
+    step.arena[:] = 1
+    lines = step.arena.reshape(-1, ELEMENTS_IN_LINE)
+    seen: set[int] = set()
+    for _ in range(6):
+        step.move()
+        lines[:] = 1
+        step()
+        assert step.sums[::ELEMENTS_IN_LINE][:2].tolist() == [5, 30]
+        # one element of a line, and what is written there is its number
+        written = np.flatnonzero((lines != 1).any(axis=1))
+        assert (lines[written, 1:] == 1).all()
+        assert seen.isdisjoint(written)
+        seen.update(written.tolist())
+        shares = [written[written // step.lines == (who + step.turn) % 2] for who in (0, 1)]
+        # the element numbered 1 was 1 before
+        assert [len(share) for share in shares] == [39, 6]
+        for share, count in zip(shares, (40, 7), strict=True):
+            assert sorted(lines[share, 0]) == [0, *range(2, count)]
+            assert np.diff(np.sort(share)).min() > 100
+    assert step.arena.nbytes == 2 * BEYOND_BYTES
+
+
+@pytest.mark.parametrize(("reads", "writes"), [((5, 30), (40, 7)), ((50, 3), (2, 50))])
+def test_far_processors_write_no_line_that_any_has_read_in_the_superstep(reads, writes) -> None:
+    step = Far(reads, writes, BEYOND_BYTES)
+    lines = step.arena.reshape(-1, ELEMENTS_IN_LINE)
+    for _ in range(3):
+        step.move()
+        step.arena[:] = 1
+        step()
+        written = np.flatnonzero((lines != 1).any(axis=1))
+        assert len(written) >= sum(writes) - 2  # the element numbered 1 was 1 before
+        # once more at the same places: what was written would show in the sums of what is read
+        step.arena[:] = 1
+        lines[written, 0] = 1000
+        step()
+        assert step.sums[::ELEMENTS_IN_LINE][:2].tolist() == list(reads)
+
+
+def test_a_point_of_each_family_runs() -> None:
+    for point in (
+        SECTION.points(Effort.QUICK, 2, LAPTOP)[0],
+        SECTION.points(Effort.QUICK, 2, LAPTOP)[-1],
+    ):
+        action = SECTION.action(point, World(LAPTOP))
+        action.run()
+        action.close()

@@ -1,0 +1,134 @@
+"""Nothing under test asks what it runs on but in one place, and tests replace that."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from costdb.calibration.array_fit import caches
+from costdb.calibration.hardware import (
+    Host,
+    hardware_facts,
+    host_of,
+    read_host,
+    this_host,
+)
+from costdb.calibration.section import SECTIONS, Effort, Timing, find_section
+from costdb.machines.machine import machine_of
+from costdb.profile_check import check_profile
+from tests.costdb.hosts import EPYC, HOSTS, SERVER, UNTOLD
+
+ROOT = Path(__file__).parents[3]
+ASKING = frozenset(
+    ("cpu_count", "process_cpu_count", "sched_getaffinity", "sysconf", "getpagesize", "PAGESIZE")
+    + ("getloadavg", "uname", "processor", "cpuinfo")
+)
+PLACES = ("/sys/devices", "/proc/cpuinfo", "/proc/meminfo", "getconf", "lscpu")
+PRODUCT = {
+    "costdb/calibration/hardware.py": "reads them, and which cores a process may use",
+    "costdb/calibration/worker.py": "names the nodes of the ranks",
+}
+TESTS = {
+    "tests/costdb/calibration/test_allocator.py": "counts real pages by their real size",
+    "tests/costdb/calibration/test_made_up_hosts.py": "holds this",
+}
+
+
+def asks(path: Path) -> Iterator[str]:
+    """Yield what a file asks its host."""
+    tree = ast.parse(path.read_text())
+    documented = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr in ASKING:
+            whose = node.value.id if isinstance(node.value, ast.Name) else ""
+            if whose in ("os", "resource", "platform", "mmap", "multiprocessing"):
+                yield f"{whose}.{node.attr}"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = "" if id(node) in documented else node.value
+            yield from (place for place in PLACES if place in text)
+            yield from (f"os.{name}" for name in ASKING if f".{name}(" in text)
+
+
+@pytest.mark.parametrize(("room", "known"), [("costdb", PRODUCT), ("tests/costdb", TESTS)])
+def test_only_what_is_named_here_asks_the_host(room: str, known: dict[str, str]) -> None:
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / room).rglob("*.py")
+        if any(asks(path)) or "usable_cores()" in path.read_text()
+    }
+    assert found == set(known)
+
+
+def test_the_host_that_tests_see_is_made_up() -> None:
+    assert this_host() == EPYC
+
+
+def test_what_a_system_tells_is_read_once_for_all(tmp_path: Path) -> None:
+    stated = ("Unified", 3, "105M"), ("Data", 1, "48K"), ("Instruction", 1, "32K")
+    for number, (kind, level, size) in enumerate((*stated, ("Unified", 2, "2048K"))):
+        place = tmp_path / f"index{number}"
+        place.mkdir()
+        told = {"type": kind, "level": level, "size": size, "coherency_line_size": 64}
+        for name, value in told.items():
+            (place / name).write_text(f"{value}\n")
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: A  large server\n")
+    found = read_host(tmp_path, tmp_path / "cpuinfo")
+    sizes = [cache.size_bytes for cache in found.caches]
+    assert sizes == [cache.size_bytes for cache in SERVER.caches]
+    assert (found.processor, found.line_bytes) == ("A large server", 64)
+    nothing = read_host(tmp_path / "none", tmp_path / "none")
+    assert nothing.caches == ()
+    assert set(hardware_facts(UNTOLD)) == {"cores"}
+    assert caches(UNTOLD).levels
+
+
+@pytest.mark.parametrize("host", [*HOSTS.values(), UNTOLD], ids=[*HOSTS, "untold"])
+def test_a_host_is_the_same_after_a_job_has_told_of_it(host: Host) -> None:
+    assert host_of(json.loads(json.dumps(asdict(host)))) == host
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_what_is_measured_on_any_host_makes_a_sound_profile(name: str, host: Host) -> None:
+    section = find_section(name)
+    points = section.points(Effort.QUICK, 2, host)
+    assert points == section.points(Effort.QUICK, 2, host)
+    timings = [Timing(point, (((1.0 + len(point.features),),),) * 2) for point in points]
+    fitted = section.fit(timings, host)
+    hardware = {"hardware": hardware_facts(host)}
+    document = {
+        "schema_version": 1,
+        "name": "made-up",
+        "title": host.title,
+        "library": "none",
+        "sources": {"calibration": "a test", "system": "a test"},
+        **hardware,
+        **fitted.parts,
+    }
+    assert check_profile(document, "made-up") == []
+    assert machine_of(document, "a test").cache_line_bytes == 64
+    stated = [document.get("arrays", {}).get("levels", {})]
+    for levels in stated:
+        if levels:
+            ends = tuple(int(key.removeprefix("b")) for key in levels)
+            assert ends == caches(host).levels
+
+
+def test_points_that_go_by_caches_reach_beyond_them(host: Host) -> None:
+    together = find_section("together").points(Effort.FULL, 2, host)
+    sizes = [int(point.features["bytes"]) for point in together]
+    second, last = (cache.size_bytes for cache in host.caches[1:])
+    assert min(sizes) < second < last
+    assert max(sizes) > min(last, 100 * 2**20)
+    if host != SERVER:
+        assert max(sizes) > 1.5 * last
