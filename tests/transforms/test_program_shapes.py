@@ -9,8 +9,8 @@ from costdb.expr import evaluate
 from costdb.work import ArrayOperation, Statement
 from tests.transforms.spmd_running import HEADER, read
 from transforms.distributions.mesh_of_ranks import TRANSFORM as MESHES
-from transforms.faces.partition_axis import TRANSFORM as SPLITS
-from transforms.threads.dealt_loops import TRANSFORM as SHARES
+from transforms.loops.dealt_loops import TRANSFORM as SHARES
+from transforms.messages.partition_axis import TRANSFORM as SPLITS
 
 START = """\
 comm = MPI.COMM_WORLD

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transforms.programs.uses import without_comments
+from transforms.kit.names import without_comments
 
 PIECES = (
     "u = 1",

@@ -1,24 +1,4 @@
-"""ADV102: deal the indices out in blocks, or cyclically in pieces."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-
-from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
-from advisor.ir.dependence import bounds_of
-from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Proposal
-from advisor.ir.statements import Bind, Loop, ScalarBind, Scatter, Store, Unknown, walk
-from advisor.ir.values import Point, reads
-from advisor.source import Edit
-from costdb.expr import free_symbols
-from costdb.expr.nodes import Num
-from transforms.distributions.entries import entry_edits, legality_of_entries
-
-DOCUMENTATION = """\
-# ADV102 unbalanced-blocks
+"""# ADV102 unbalanced-blocks
 
 **What it does.** Tries blocks, and cyclic pieces of 1 to 64 elements in powers of two, for each
 distributed dimension, and names the best piece.
@@ -52,37 +32,56 @@ step in closed form.
 data-parallel programs.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
+from advisor.ir.dependence import bounds_of
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal
+from advisor.ir.statements import Bind, Loop, ScalarBind, Scatter, Store, Unknown, walk
+from advisor.ir.values import Point, reads
+from costdb.expr import free_symbols
+from costdb.expr.nodes import Num
+from transforms.distributions.entries import dealt, named
+from transforms.kit.rule import KernelRule
+
 PIECES = (1, 2, 4, 8, 16, 32, 64)
 
 
-@dataclass(frozen=True, slots=True)
-class BlockOrCyclic:
-    """The rule ADV102; see its page in `documentation`."""
-
-    code: str = "ADV102"
-    name: str = "unbalanced-blocks"
-    documentation: str = DOCUMENTATION
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield the other ways to deal out each dimension, for all arrays dealt out alike."""
-        dealt = dict.fromkeys(
-            (dimension, dim, array.spec.mesh, len(array.spec.dims))
-            for array in kernel.arrays.values()
-            for dimension, dim in enumerate(array.spec.dims)
-            if not isinstance(dim, NotDistributed)
-        )
-        for dimension, dim, mesh, dimensions in dealt:
-            if isinstance(dim, BlockDim) and _is_even(kernel, dimension, dimensions):
-                # blocks have the least work, and send the least, where nothing shrinks
-                continue
-            arrays = {
-                name: array
-                for name, array in kernel.arrays.items()
-                if array.spec.mesh == mesh
-                and len(array.spec.dims) == dimensions
-                and array.spec.dims[dimension] == dim
-            }
-            yield from _dealt_otherwise(kernel, arrays, dimension, dim)
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield the other ways to deal out each dimension, for all arrays dealt out alike."""
+    found = dict.fromkeys(
+        (dimension, dim, array.spec.mesh, len(array.spec.dims))
+        for array in kernel.arrays.values()
+        for dimension, dim in enumerate(array.spec.dims)
+        if not isinstance(dim, NotDistributed)
+    )
+    for dimension, dim, mesh, dimensions in found:
+        if isinstance(dim, BlockDim) and _is_even(kernel, dimension, dimensions):
+            # blocks have the least work, and send the least, where nothing shrinks
+            continue
+        arrays = {
+            name: array
+            for name, array in kernel.arrays.items()
+            if array.spec.mesh == mesh
+            and len(array.spec.dims) == dimensions
+            and array.spec.dims[dimension] == dim
+        }
+        pieces = [CyclicDim(dim.axes, piece) for piece in PIECES]
+        others: list[AxisMap] = [BlockDim(dim.axes), *pieces]
+        for other in others:
+            if other != dim:
+                yield dealt(
+                    kernel,
+                    arrays,
+                    dimension,
+                    other,
+                    f"deal axis {dimension} of {named(arrays)} out {_described(other)}",
+                    "the pieces decide how evenly the work stays spread and how much neighbours"
+                    " exchange",
+                )
 
 
 def _is_even(kernel: Kernel, dimension: int, dimensions: int) -> bool:
@@ -111,49 +110,10 @@ def _is_even(kernel: Kernel, dimension: int, dimensions: int) -> bool:
     return True
 
 
-def _dealt_otherwise(
-    kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int, dim: AxisMap
-) -> Iterator[Proposal]:
-    names = ", ".join(f"`{name}`" for name in arrays)
-    candidates: list[AxisMap] = [BlockDim(dim.axes)]
-    candidates += [CyclicDim(dim.axes, piece) for piece in PIECES]
-    for other in candidates:
-        if other == dim:
-            continue
-        changed = {
-            name: replace(array, spec=replace(array.spec, dims=_with(array, dimension, other)))
-            for name, array in arrays.items()
-        }
-        yield Proposal(
-            title=f"deal axis {dimension} of {names} out {_described(other)}",
-            reason="the pieces decide how evenly the work stays spread and how much neighbours"
-            " exchange",
-            span=next(iter(arrays.values())).places.whole,
-            variant=kernel.with_arrays({**kernel.arrays, **changed}),
-            legality=legality_of_entries(kernel, arrays, (dimension,)),
-            edits=partial(_edits, kernel, arrays, dimension, other),
-        )
-
-
-def _with(array: DeclaredArray, dimension: int, other: AxisMap) -> tuple[AxisMap, ...]:
-    return tuple(
-        other if position == dimension else dim for position, dim in enumerate(array.spec.dims)
-    )
-
-
 def _described(dim: AxisMap) -> str:
     if isinstance(dim, CyclicDim):
         return "cyclically" if dim.k == 1 else f"cyclically in pieces of {dim.k}"
     return "in blocks"
 
 
-def _edits(
-    kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int, other: AxisMap
-) -> tuple[Edit, ...]:
-    if any(dimension >= len(array.places.dimensions) for array in arrays.values()):
-        return ()
-    changes = [(array.places.dimensions[dimension], other) for array in arrays.values()]
-    return entry_edits(changes, kernel.context)
-
-
-TRANSFORM = BlockOrCyclic()
+TRANSFORM = KernelRule("ADV102", "unbalanced-blocks", __doc__, propose)

@@ -1,23 +1,98 @@
-"""Writing the entries of distributions, in annotations and in comments."""
+"""Entries of distributions: arrays with others, whether they may change, how they are written."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
 
-from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
+from advisor.distribution import (
+    ArraySpec,
+    AxisMap,
+    BlockDim,
+    CyclicDim,
+    MeshSpec,
+    NotDistributed,
+)
 from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
-from advisor.ir.proposal import Legality
+from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit, Span
 
 PACKAGE = "advisor"
+Arrays = Mapping[str, DeclaredArray]
 INERT = Legality(Applicability.SAFE, "the annotation is inert at run time, so no result can change")
 
 
-def legality_of_entries(
-    kernel: Kernel, arrays: Mapping[str, DeclaredArray], dimensions: Iterable[int]
-) -> Legality:
+def factorisations(number: int, parts: int) -> Iterator[tuple[int, ...]]:
+    """Yield all ordered ways to write a number as a product of `parts` factors."""
+    if parts == 1:
+        yield (number,)
+        return
+    for first in range(1, number + 1):
+        if number % first == 0:
+            for rest in factorisations(number // first, parts - 1):
+                yield (first, *rest)
+
+
+def named(arrays: Iterable[str]) -> str:
+    """Return how to speak of arrays."""
+    return ", ".join(f"`{name}`" for name in arrays)
+
+
+def specified(kernel: Kernel, arrays: Arrays, change: Callable[[ArraySpec], ArraySpec]) -> Kernel:
+    """Return a kernel with other declarations of some arrays."""
+    changed = {name: replace(array, spec=change(array.spec)) for name, array in arrays.items()}
+    return kernel.with_arrays({**kernel.arrays, **changed})
+
+
+def dealt(
+    kernel: Kernel,
+    arrays: Arrays,
+    dimension: int,
+    dim: AxisMap,
+    title: str,
+    reason: str,
+    mesh: MeshSpec | None = None,
+) -> Proposal:
+    """Return the proposal to deal out one dimension of some arrays otherwise.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    arrays : mapping of str to DeclaredArray
+    dimension : int
+    dim : AxisMap
+        What its entry shall say.
+    title, reason : str
+    mesh : MeshSpec or None
+        Over which it is dealt out, if that is not the arrays' own.
+    """
+
+    def change(spec: ArraySpec) -> ArraySpec:
+        dims = (*spec.dims[:dimension], dim, *spec.dims[dimension + 1 :])
+        return replace(spec, dims=dims, mesh=mesh or spec.mesh)
+
+    return Proposal(
+        title=title,
+        reason=reason,
+        span=next(iter(arrays.values())).places.whole,
+        variant=specified(kernel, arrays, change),
+        legality=legality_of_entries(kernel, arrays, (dimension,)),
+        edits=partial(_dealt_edits, kernel, arrays, dimension, dim),
+    )
+
+
+def _dealt_edits(kernel: Kernel, arrays: Arrays, dimension: int, dim: AxisMap) -> tuple[Edit, ...]:
+    for array in arrays.values():
+        if dimension >= len(array.places.dimensions) or not array.spec.mesh.axes:
+            return ()
+    changes = [(array.places.dimensions[dimension], dim) for array in arrays.values()]
+    return entry_edits(changes, kernel.context)
+
+
+def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Iterable[int]) -> Legality:
     """Return whether entries of some arrays can be changed without changing anything else.
 
     Parameters
@@ -27,11 +102,6 @@ def legality_of_entries(
         Those of the kernel whose entries would change.
     dimensions : iterable of int
         Which entries would; dimensions that an array does not have are passed over.
-
-    Returns
-    -------
-    Legality
-        Safe, unless another declaration stands at the same place.
     """
     wanted = tuple(dimensions)
     changed = {
@@ -40,21 +110,18 @@ def legality_of_entries(
         for dimension in wanted
         if dimension < len(array.places.dimensions)
     }
-    if changed & (kernel.context.shared | _entries_of_others(kernel, arrays)):
-        return Legality(
-            Applicability.DISPLAY,
-            "the distribution is shared with other kernels or arrays, which would change too",
-        )
-    return INERT
-
-
-def _entries_of_others(kernel: Kernel, arrays: Mapping[str, DeclaredArray]) -> set[Span]:
-    return {
+    others = {
         span
         for name, array in kernel.arrays.items()
         if name not in arrays
         for span in array.places.dimensions
     }
+    if changed & (kernel.context.shared | others):
+        return Legality(
+            Applicability.DISPLAY,
+            "the distribution is shared with other kernels or arrays, which would change too",
+        )
+    return INERT
 
 
 def entry_edits(

@@ -1,38 +1,4 @@
-"""ADV605: arrange the ranks of a Cartesian communicator otherwise."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
-
-from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
-from advisor.ir.spmd.memory import (
-    Allocation,
-    At,
-    Buffer,
-    Contiguity,
-    Index,
-    Order,
-    Origin,
-    View,
-    Whole,
-    contiguity,
-)
-from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
-from advisor.ir.spmd.sizes import with_derived
-from advisor.ir.spmd.steps import Communicate, Compute, Copy, Loop, Op, Step, Visit
-from advisor.source import Span
-from costdb.expr import ExprError, evaluate, num
-from transforms.distributions.factors import factorisations
-
-DOCUMENTATION = """\
-# ADV605 shape-of-the-ranks
+"""# ADV605 shape-of-the-ranks
 
 **What it does.** Tries every arrangement of the ranks of a Cartesian communicator: 8 ranks as
 4 x 2, 2 x 4, 8 x 1 and 1 x 8. Where the program uses fewer ranks than it was started with, as
@@ -69,6 +35,31 @@ has to follow.
 transform code on the Intel Paragon. Rows and columns at different cost: the study of
 communication costs with cache effects for ZPL and MPI programs.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+
+from advisor.ir.spmd.memory import (
+    At,
+    Index,
+    Order,
+    View,
+    Whole,
+)
+from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
+from advisor.ir.spmd.sizes import with_derived
+from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step, Visit
+from advisor.source import Span
+from costdb.expr import ExprError, evaluate, num
+from transforms.distributions.entries import factorisations
+from transforms.kit.memory import carried
+from transforms.kit.rule import ProgramRule, offer
 
 _AXES = 2
 _SENDS = frozenset({Op.SEND, Op.SENDRECV})
@@ -129,25 +120,17 @@ class _Exchange:
         return {face.dimension: face.axis for face in self.faces}
 
 
-@dataclass(frozen=True, slots=True)
-class ShapeOfTheRanks:
-    """The rule ADV605; see its page in `documentation`."""
-
-    code: str = "ADV605"
-    name: str = "shape-of-the-ranks"
-    documentation: str = DOCUMENTATION
-
-    def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
-        """Yield every other arrangement of the ranks that exchange faces in a loop."""
-        exchanges: dict[Span, _Exchange] = {}
-        for function in program.functions:
-            for exchange in _exchanges(program, function):
-                # one for each mesh, for shapes of one mesh compete: what is deepest in loops
-                known = exchanges.setdefault(exchange.communicator.span, exchange)
-                if exchange.weight > known.weight:
-                    exchanges[exchange.communicator.span] = exchange
-        for exchange in exchanges.values():
-            yield from _arrangements(program, exchange)
+def propose(program: Program) -> Iterator[ProgramProposal]:
+    """Yield every other arrangement of the ranks that exchange faces in a loop."""
+    exchanges: dict[Span, _Exchange] = {}
+    for function in program.functions:
+        for exchange in _exchanges(program, function):
+            # one for each mesh, for shapes of one mesh compete: what is deepest in loops
+            known = exchanges.setdefault(exchange.communicator.span, exchange)
+            if exchange.weight > known.weight:
+                exchanges[exchange.communicator.span] = exchange
+    for exchange in exchanges.values():
+        yield from _arrangements(program, exchange)
 
 
 def _exchanges(program: Program, function: SpmdFunction) -> Iterator[_Exchange]:
@@ -227,19 +210,16 @@ def _arrangements(program: Program, exchange: _Exchange) -> Iterator[ProgramProp
         title = f"arrange the {ranks} ranks as {new}, not {old}"
         if idle:
             title = f"{title}, which leaves {idle} of them idle"
-        yield ProgramProposal(
-            title=title,
-            reason="the shape sets which faces go to neighbours, how long they are, and whether"
-            " they lie across the storage order",
-            span=exchange.communicator.span,
-            function=exchange.function,
-            before=before,
-            after=_exchanged(exchange, shape, with_work=bool(idle)),
-            legality=Legality(
-                Applicability.DISPLAY,
-                "the communicator is created with any shape of as many ranks",
-            ),
-            loops=exchange.visit.loops,
+        yield offer(
+            exchange.function,
+            exchange.visit,
+            exchange.communicator.span,
+            title,
+            "the shape sets which faces go to neighbours, how long they are, and whether they lie"
+            " across the storage order",
+            before,
+            _exchanged(exchange, shape, with_work=bool(idle)),
+            "the communicator is created with any shape of as many ranks",
             conditions=("what the program derives from the shape of the mesh follows it",),
         )
 
@@ -253,21 +233,11 @@ def _exchanged(exchange: _Exchange, shape: tuple[int, ...], *, with_work: bool) 
     }
     periods = exchange.communicator.periods
     for face in exchange.faces:
-        view = _scaled(face.view, scales)
         alone = shape[face.axis] == 1
         if alone and periods is not None and periods[face.axis] is False:
             continue  # there is nobody to send to
-        face_view, strided = view, contiguity(view) is not Contiguity.YES
-        if alone or strided:
-            view = _fresh(view)
-            steps.append(Copy(view, face_view, face.step.span, allocates=True))
-        if not alone:
-            payload = Payload(
-                PayloadKind.ARRAY, view.text, face.step.span, view, view.dtype, view.count
-            )
-            steps.append(replace(face.step, op=Op.SEND, send=payload, receive=None))
-        if strided and not alone:  # what comes in goes to a face like the one that went out
-            steps.append(Copy(face_view, view, face.step.span))
+        # what comes in goes to a face like the one that went out
+        steps += carried(face.step, _scaled(face.view, scales), None, copied=False, stays=alone)
     if with_work:
         steps += [_work(step, scales) for step in exchange.work if isinstance(step, Compute)]
     return tuple(steps)
@@ -284,13 +254,6 @@ def _scaled(view: View, scales: Mapping[int, Fraction]) -> View:
         for index, extent in zip(view.region, extents, strict=True)
     )
     return replace(view, buffer=replace(view.buffer, extents=extents), region=region)
-
-
-def _fresh(view: View) -> View:
-    shape = view.shape or ()
-    allocation = Allocation(Origin.COPY, view.text, view.span)
-    memory = Buffer(f"{view.text} copied", -1, view.dtype, shape, Order.C, allocation)
-    return View(memory, tuple(Whole(extent) for extent in shape), view.text, view.span)
 
 
 def _work(step: Compute, scales: Mapping[int, Fraction]) -> Step:
@@ -310,4 +273,4 @@ def _block(view: View, scales: Mapping[int, Fraction]) -> View:
     return _scaled(view, scales)
 
 
-TRANSFORM = ShapeOfTheRanks()
+TRANSFORM = ProgramRule("ADV605", "shape-of-the-ranks", __doc__, propose)

@@ -1,22 +1,4 @@
-"""ADV103: arrange the ranks otherwise."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
-
-from advisor.distribution import MeshSpec
-from advisor.finding import Applicability
-from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Family, Legality, Proposal
-from advisor.source import Edit
-from transforms.distributions.entries import INERT
-from transforms.distributions.factors import factorisations
-from transforms.distributions.mesh_axes import spreadings
-
-DOCUMENTATION = """\
-# ADV103 mesh-shape
+"""# ADV103 mesh-shape
 
 **What it does.** Tries every arrangement of the same number of ranks as a mesh with the same
 axes: 16 ranks as 4 x 4, 2 x 8, 8 x 2, 16 x 1 and 1 x 16. Where a mesh has one axis, so that arrays
@@ -52,35 +34,36 @@ transform code on the Intel Paragon. Rows and columns at different cost: the stu
 communication costs with cache effects for ZPL and MPI programs.
 """
 
+from __future__ import annotations
 
-@dataclass(frozen=True, slots=True)
-class MeshShape:
-    """The rule ADV103; see its page in `documentation`."""
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+from math import prod
 
-    code: str = "ADV103"
-    name: str = "mesh-shape"
-    documentation: str = DOCUMENTATION
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield every other factorisation of the number of ranks, over the same axes or more."""
-        yield from spreadings(kernel)
-        for mesh in dict.fromkeys(a.spec.mesh for a in kernel.arrays.values()):
-            extents = _numbers(mesh)
-            if extents is None or len(extents) < 2:
-                continue
-            yield from _arrangements(kernel, mesh, extents)
+from advisor.distribution import ArraySpec, AxisMap, BlockDim, MeshSpec, NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
+from advisor.ir.proposal import Family, Legality, Proposal
+from advisor.source import Edit, Span
+from transforms.distributions.entries import INERT, Arrays, factorisations, specified
+from transforms.kit.rule import KernelRule
 
 
-def _numbers(mesh: MeshSpec) -> dict[str, int] | None:
-    """Return the extents of a mesh; None where one of them is a size."""
-    extents = {axis: extent for axis, extent in mesh.axes if isinstance(extent, int)}
-    return extents if len(extents) == len(mesh.axes) else None
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield every other factorisation of the number of ranks, over the same axes or more."""
+    yield from spreadings(kernel)
+    for mesh in dict.fromkeys(a.spec.mesh for a in kernel.arrays.values()):
+        extents = {axis: extent for axis, extent in mesh.axes if isinstance(extent, int)}
+        if len(extents) < max(2, len(mesh.axes)):
+            continue
+        yield from _arrangements(kernel, mesh, extents)
 
 
 def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> Iterator[Proposal]:
-    ranks = 1
-    for extent in extents.values():
-        ranks *= extent
+    ranks = prod(extents.values())
     users = {name: a for name, a in kernel.arrays.items() if a.spec.mesh == mesh}
     symbols = {axis: f"{axis}_ranks" for axis in extents}
     general = _with_mesh(kernel, users, MeshSpec(tuple(symbols.items())))
@@ -97,20 +80,17 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
             " they are",
             span=first.places.whole,
             variant=_with_mesh(kernel, users, MeshSpec(tuple(chosen.items()))),
-            legality=_legality(kernel, users),
-            edits=partial(_edits, users, chosen),
+            legality=_mesh_legality(kernel, users),
+            edits=partial(_mesh_edits, users, chosen),
             family=Family(general, {symbols[axis]: n for axis, n in chosen.items()}),
         )
 
 
-def _with_mesh(kernel: Kernel, users: Mapping[str, DeclaredArray], mesh: MeshSpec) -> Kernel:
-    changed = {
-        name: replace(array, spec=replace(array.spec, mesh=mesh)) for name, array in users.items()
-    }
-    return kernel.with_arrays({**kernel.arrays, **changed})
+def _with_mesh(kernel: Kernel, users: Arrays, mesh: MeshSpec) -> Kernel:
+    return specified(kernel, users, lambda spec: replace(spec, mesh=mesh))
 
 
-def _legality(kernel: Kernel, users: Mapping[str, DeclaredArray]) -> Legality:
+def _mesh_legality(kernel: Kernel, users: Arrays) -> Legality:
     spans = {place for array in users.values() for _, place in array.places.mesh}
     if spans & kernel.context.shared:
         return Legality(
@@ -119,7 +99,7 @@ def _legality(kernel: Kernel, users: Mapping[str, DeclaredArray]) -> Legality:
     return INERT
 
 
-def _edits(users: Mapping[str, DeclaredArray], chosen: Mapping[str, int]) -> tuple[Edit, ...]:
+def _mesh_edits(users: Arrays, chosen: Mapping[str, int]) -> tuple[Edit, ...]:
     edits: set[Edit] = set()
     for array in users.values():
         if len(array.places.mesh) != len(chosen):
@@ -128,4 +108,162 @@ def _edits(users: Mapping[str, DeclaredArray], chosen: Mapping[str, int]) -> tup
     return tuple(sorted(edits, key=lambda edit: edit.span))
 
 
-TRANSFORM = MeshShape()
+# --- more axes for a mesh that has one: slabs become pencils or blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Slabs:
+    """Arrays that are all cut along the same dimension, into blocks over a mesh of one axis."""
+
+    arrays: Arrays
+    dimension: int
+    axis: str
+    ranks: int
+
+    @property
+    def dimensions(self) -> int:
+        return len(next(iter(self.arrays.values())).spec.dims)
+
+
+def spreadings(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield distributions over more dimensions, the number of ranks kept.
+
+    Only for meshes of one axis whose arrays agree in what is distributed.
+    """
+    for mesh in dict.fromkeys(array.spec.mesh for array in kernel.arrays.values()):
+        slabs = _slabs(kernel, mesh)
+        if slabs is None:
+            continue
+        others = [d for d in range(slabs.dimensions) if d != slabs.dimension]
+        for count in range(1, len(others) + 1):
+            for further in combinations(others, count):
+                yield from _over(kernel, slabs, further)
+
+
+def _slabs(kernel: Kernel, mesh: MeshSpec) -> _Slabs | None:
+    match mesh.axes:
+        case ((str(axis), int(ranks)),) if ranks > 1:
+            pass
+        case _:
+            return None
+    users = {name: a for name, a in kernel.arrays.items() if a.spec.mesh == mesh}
+    cuts = {_cut(array.spec.dims, axis) for array in users.values()}
+    (cut, *different) = cuts
+    lengths = {len(array.spec.dims) for array in users.values()}
+    if cut is None or different or len(lengths) > 1:
+        return None
+    return _Slabs(users, cut, axis, ranks)
+
+
+def _cut(dims: tuple[AxisMap, ...], axis: str) -> int | None:
+    """Return the dimension in blocks over the axis; None where that is not all there is."""
+    spread = [d for d, dim in enumerate(dims) if not isinstance(dim, NotDistributed)]
+    return spread[0] if len(spread) == 1 and dims[spread[0]] == BlockDim((axis,)) else None
+
+
+def _over(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Iterator[Proposal]:
+    names = (slabs.axis, *_fresh(slabs.axis, len(further), kernel.context.identifiers))
+    symbols = tuple(f"{name}_ranks" for name in names)
+    general = _spread(kernel, slabs, further, names, symbols)
+    cut = {slabs.dimension: names[0], **dict(zip(further, names[1:], strict=True))}
+    for shape in factorisations(slabs.ranks, len(names)):
+        # with a single rank along an axis the mesh has one axis less
+        if min(shape) == 1:
+            continue
+        shown = " x ".join(str(shape[names.index(cut[d])]) for d in sorted(cut))
+        axes = " and ".join(str(d) for d in sorted(cut))
+        yield Proposal(
+            title=f"distribute over axes {axes}, as {shown} ranks, not over axis"
+            f" {slabs.dimension} alone",
+            reason="blocks that are cut along more axes have smaller faces, in more messages",
+            span=next(iter(slabs.arrays.values())).places.whole,
+            variant=_spread(kernel, slabs, further, names, shape),
+            legality=_legality(kernel, slabs, further),
+            edits=partial(_edits, slabs, further, names, shape, kernel.context),
+            family=Family(general, dict(zip(symbols, shape, strict=True))),
+        )
+
+
+def _fresh(axis: str, count: int, taken: frozenset[str]) -> tuple[str, ...]:
+    candidates = (f"{axis}{number}" for number in range(2, len(taken) + count + 3))
+    free = [name for name in candidates if name not in taken]
+    return tuple(free[:count])
+
+
+def _spread(
+    kernel: Kernel,
+    slabs: _Slabs,
+    further: tuple[int, ...],
+    names: tuple[str, ...],
+    extents: tuple[int, ...] | tuple[str, ...],
+) -> Kernel:
+    mesh = MeshSpec(tuple(zip(names, extents, strict=True)))
+    cut = dict(zip(further, names[1:], strict=True))
+
+    def cut_more(spec: ArraySpec) -> ArraySpec:
+        dims = (BlockDim((cut[d],)) if d in cut else dim for d, dim in enumerate(spec.dims))
+        return replace(spec, dims=tuple(dims), mesh=mesh)
+
+    return specified(kernel, slabs.arrays, cut_more)
+
+
+def _legality(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Legality:
+    own = {span for array in slabs.arrays.values() for span in _places(array, further)}
+    others = {
+        span
+        for name, array in kernel.arrays.items()
+        if name not in slabs.arrays
+        for span in (*array.places.dimensions, *(place for _, place in array.places.mesh))
+    }
+    if own & (kernel.context.shared | others):
+        return Legality(
+            Applicability.DISPLAY,
+            "the distribution or the mesh is shared with other kernels or arrays, which would"
+            " change too",
+        )
+    if any(any(array.spec.halo) for array in slabs.arrays.values()):
+        return Legality(Applicability.DISPLAY, "the declared halo widths must be extended by hand")
+    return Legality(
+        Applicability.DISPLAY,
+        "no result changes, but whoever distributes the arrays must do so over a mesh of more axes",
+    )
+
+
+def _places(array: DeclaredArray, further: tuple[int, ...]) -> tuple[Span, ...]:
+    places = array.places
+    return (
+        *(places.dimensions[d] for d in further if d < len(places.dimensions)),
+        *(place for _, place in places.mesh),
+    )
+
+
+def _edits(
+    slabs: _Slabs,
+    further: tuple[int, ...],
+    names: tuple[str, ...],
+    shape: tuple[int, ...],
+    context: SourceContext,
+) -> tuple[Edit, ...]:
+    edits: set[Edit] = set()
+    extents = ", ".join(
+        (str(shape[0]), *(f"{name}={n}" for name, n in zip(names[1:], shape[1:], strict=True)))
+    )
+    for array in slabs.arrays.values():
+        dimensions = array.places.dimensions
+        mesh = array.places.mesh
+        if len(dimensions) != slabs.dimensions or len(mesh) != 1 or any(array.spec.halo):
+            return ()
+        # written as the distributed dimension is: Block("row"), "row", block(row) or row
+        pattern = context.text(dimensions[slabs.dimension])
+        own = re.compile(rf"\b{re.escape(slabs.axis)}\b")
+        if len(own.findall(pattern)) != 1:
+            return ()
+        edits |= {
+            Edit(dimensions[d], own.sub(name, pattern))
+            for d, name in zip(further, names[1:], strict=True)
+        }
+        edits.add(Edit(mesh[0][1], extents))
+    return tuple(sorted(edits, key=lambda edit: edit.span))
+
+
+TRANSFORM = KernelRule("ADV103", "mesh-shape", __doc__, propose)

@@ -1,20 +1,4 @@
-"""ADV104: partition an array of which every rank holds, and goes over, the whole."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-
-from advisor.distribution import BlockDim, MeshSpec, NotDistributed
-from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Proposal
-from advisor.ir.statements import written
-from advisor.source import Edit
-from transforms.distributions.entries import entry_edits, legality_of_entries
-
-DOCUMENTATION = """\
-# ADV104 replicated-array
+"""# ADV104 replicated-array
 
 **What it does.** Finds arrays that are the same on every rank of a mesh axis, and tries to
 distribute each of their dimensions over that axis instead.
@@ -46,23 +30,26 @@ only.
 compiler's study of data-parallel programs.
 """
 
+from __future__ import annotations
 
-@dataclass(frozen=True, slots=True)
-class Replicated:
-    """The rule ADV104; see its page in `documentation`."""
+from collections.abc import Iterator
 
-    code: str = "ADV104"
-    name: str = "replicated-array"
-    documentation: str = DOCUMENTATION
+from advisor.distribution import BlockDim, MeshSpec, NotDistributed
+from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.proposal import Proposal
+from advisor.ir.statements import written
+from transforms.distributions.entries import Arrays, dealt, named
+from transforms.kit.rule import KernelRule
 
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield blocks over each mesh axis that holds copies, for each dimension it could split."""
-        meshes = dict.fromkeys(a.spec.mesh for a in kernel.arrays.values() if a.spec.mesh.axes)
-        changed = {name for statement in kernel.body for name in written(statement)}
-        for group in _alike(kernel, changed):
-            first = next(iter(group.values()))
-            for mesh in [first.spec.mesh] if first.spec.mesh.axes else meshes:
-                yield from _partitions(kernel, group, mesh)
+
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield blocks over each mesh axis that holds copies, for each dimension it could split."""
+    meshes = dict.fromkeys(a.spec.mesh for a in kernel.arrays.values() if a.spec.mesh.axes)
+    changed = {name for statement in kernel.body for name in written(statement)}
+    for group in _alike(kernel, changed):
+        first = next(iter(group.values()))
+        for mesh in [first.spec.mesh] if first.spec.mesh.axes else meshes:
+            yield from _partitions(kernel, group, mesh)
 
 
 def _alike(kernel: Kernel, changed: set[str]) -> list[dict[str, DeclaredArray]]:
@@ -75,48 +62,21 @@ def _alike(kernel: Kernel, changed: set[str]) -> list[dict[str, DeclaredArray]]:
     return list(groups.values())
 
 
-def _partitions(
-    kernel: Kernel, arrays: dict[str, DeclaredArray], mesh: MeshSpec
-) -> Iterator[Proposal]:
+def _partitions(kernel: Kernel, arrays: Arrays, mesh: MeshSpec) -> Iterator[Proposal]:
     first = next(iter(arrays.values()))
     used = {axis for dim in first.spec.dims for axis in dim.axes}
-    free = [axis for axis, extent in mesh.axes if axis not in used and extent != 1]
-    names = ", ".join(f"`{name}`" for name in arrays)
-    for axis in free:
+    for axis in (axis for axis, extent in mesh.axes if axis not in used and extent != 1):
         for dimension, dim in enumerate(first.spec.dims):
-            if not isinstance(dim, NotDistributed):
-                continue
-            block = BlockDim((axis,))
-            changed = {
-                name: _with_block(array, dimension, block, mesh) for name, array in arrays.items()
-            }
-            yield Proposal(
-                title=f"distribute axis {dimension} of {names} in blocks over `{axis}`",
-                reason="every rank holds all of it now; partitioned, each computes its own part",
-                span=first.places.whole,
-                variant=kernel.with_arrays({**kernel.arrays, **changed}),
-                legality=legality_of_entries(kernel, arrays, (dimension,)),
-                edits=partial(_edits, kernel, arrays, dimension, block),
-            )
+            if isinstance(dim, NotDistributed):
+                yield dealt(
+                    kernel,
+                    arrays,
+                    dimension,
+                    BlockDim((axis,)),
+                    f"distribute axis {dimension} of {named(arrays)} in blocks over `{axis}`",
+                    "every rank holds all of it now; partitioned, each computes its own part",
+                    mesh,
+                )
 
 
-def _with_block(
-    array: DeclaredArray, dimension: int, block: BlockDim, mesh: MeshSpec
-) -> DeclaredArray:
-    dims = tuple(block if d == dimension else dim for d, dim in enumerate(array.spec.dims))
-    return replace(array, spec=replace(array.spec, dims=dims, mesh=mesh))
-
-
-def _edits(
-    kernel: Kernel, arrays: dict[str, DeclaredArray], dimension: int, block: BlockDim
-) -> tuple[Edit, ...]:
-    if any(
-        dimension >= len(array.places.dimensions) or not array.spec.mesh.axes
-        for array in arrays.values()
-    ):
-        return ()
-    changes = [(array.places.dimensions[dimension], block) for array in arrays.values()]
-    return entry_edits(changes, kernel.context)
-
-
-TRANSFORM = Replicated()
+TRANSFORM = KernelRule("ADV104", "replicated-array", __doc__, propose)

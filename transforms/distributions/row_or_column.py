@@ -1,21 +1,4 @@
-"""ADV101: distribute, or store, the other way round."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from typing import TypeVar
-
-from advisor.distribution import ArraySpec, NotDistributed
-from advisor.finding import Applicability
-from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
-from advisor.ir.proposal import Legality, Proposal
-from advisor.source import Edit
-from transforms.distributions.entries import INERT, legality_of_entries
-
-DOCUMENTATION = """\
-# ADV101 strided-faces
+"""# ADV101 strided-faces
 
 **What it does.** Looks at the axis along which a kernel's arrays are distributed and at their
 storage order, and proposes the other one where neighbours would exchange contiguous faces, or
@@ -48,37 +31,44 @@ allocate it that way.
 whose row-and-column experiment on the IBM SP-2 found a factor of about 8 in transfer time.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from advisor.distribution import ArraySpec, NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
+from advisor.ir.proposal import Legality, Proposal
+from advisor.source import Edit
+from transforms.distributions.entries import INERT, legality_of_entries, named, specified
+from transforms.kit.rule import KernelRule
+
 _Entry = TypeVar("_Entry")
 _ORDINALS = ("rows", "columns")
 
 
-@dataclass(frozen=True, slots=True)
-class RowOrColumn:
-    """The rule ADV101; see its page in `documentation`."""
-
-    code: str = "ADV101"
-    name: str = "strided-faces"
-    documentation: str = DOCUMENTATION
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield every other single distributed axis, and the other storage order."""
-        spread = {name: a for name, a in kernel.arrays.items() if _axis(a.spec) is not None}
-        if not spread:
-            return
-        first = next(iter(spread.values()))
-        axis, dimensions = _axis(first.spec), len(first.spec.dims)
-        alike = {
-            name: array
-            for name, array in spread.items()
-            if _axis(array.spec) == axis and len(array.spec.dims) == dimensions
-        }
-        assert axis is not None
-        for other in range(dimensions):
-            if other != axis:
-                yield _redistributed(kernel, alike, axis, other)
-        several = {n: a for n, a in kernel.arrays.items() if len(a.spec.dims) > 1}
-        if several:
-            yield _reordered(kernel, several)
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield every other single distributed axis, and the other storage order."""
+    spread = {name: a for name, a in kernel.arrays.items() if _axis(a.spec) is not None}
+    if not spread:
+        return
+    first = next(iter(spread.values()))
+    axis, dimensions = _axis(first.spec), len(first.spec.dims)
+    alike = {
+        name: array
+        for name, array in spread.items()
+        if _axis(array.spec) == axis and len(array.spec.dims) == dimensions
+    }
+    assert axis is not None
+    for other in range(dimensions):
+        if other != axis:
+            yield _redistributed(kernel, alike, axis, other)
+    several = {n: a for n, a in kernel.arrays.items() if len(a.spec.dims) > 1}
+    if several:
+        yield _reordered(kernel, several)
 
 
 def _axis(spec: ArraySpec) -> int | None:
@@ -94,32 +84,25 @@ def _described(axis: int, dimensions: int) -> str:
 def _redistributed(
     kernel: Kernel, arrays: dict[str, DeclaredArray], axis: int, other: int
 ) -> Proposal:
-    changed = {name: _swapped(array, axis, other) for name, array in arrays.items()}
     dimensions = len(next(iter(arrays.values())).spec.dims)
-    names = ", ".join(f"`{name}`" for name in arrays)
+    legality = legality_of_entries(kernel, arrays, range(dimensions))
+    if legality is INERT and any(any(array.spec.halo) for array in arrays.values()):
+        words = "the declared halo widths must be moved along by hand"
+        legality = Legality(Applicability.DISPLAY, words)
+
+    def swapped(spec: ArraySpec) -> ArraySpec:
+        dims, halo = _exchanged(spec.dims, axis, other), _exchanged(spec.halo, axis, other)
+        return replace(spec, dims=dims, halo=halo)
+
     return Proposal(
-        title=(
-            f"distribute {names} {_described(other, dimensions)},"
-            f" not {_described(axis, dimensions)}"
-        ),
-        reason=(
-            "what neighbours exchange is then contiguous in memory, or need not be exchanged at all"
-        ),
+        title=f"distribute {named(arrays)} {_described(other, dimensions)},"
+        f" not {_described(axis, dimensions)}",
+        reason="what neighbours exchange is then contiguous in memory, or need not be exchanged at"
+        " all",
         span=next(iter(arrays.values())).places.whole,
-        variant=kernel.with_arrays({**kernel.arrays, **changed}),
-        legality=_legality(kernel, arrays),
+        variant=specified(kernel, arrays, swapped),
+        legality=legality,
         edits=partial(_swap_edits, tuple(arrays.values()), axis, other, kernel.context),
-    )
-
-
-def _swapped(array: DeclaredArray, axis: int, other: int) -> DeclaredArray:
-    return replace(
-        array,
-        spec=replace(
-            array.spec,
-            dims=_exchanged(array.spec.dims, axis, other),
-            halo=_exchanged(array.spec.halo, axis, other),
-        ),
     )
 
 
@@ -127,16 +110,6 @@ def _exchanged(entries: tuple[_Entry, ...], axis: int, other: int) -> tuple[_Ent
     changed = list(entries)
     changed[axis], changed[other] = changed[other], changed[axis]
     return tuple(changed)
-
-
-def _legality(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Legality:
-    every = range(max(len(array.spec.dims) for array in arrays.values()))
-    legality = legality_of_entries(kernel, arrays, every)
-    if legality is INERT and any(any(array.spec.halo) for array in arrays.values()):
-        return Legality(
-            Applicability.DISPLAY, "the declared halo widths must be moved along by hand"
-        )
-    return legality
 
 
 def _swap_edits(
@@ -153,19 +126,16 @@ def _swap_edits(
 
 
 def _reordered(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Proposal:
-    changed = {
-        name: replace(
-            array, spec=replace(array.spec, order="F" if array.spec.order == "C" else "C")
-        )
-        for name, array in arrays.items()
-    }
-    wanted = next(iter(changed.values())).spec.order
-    names = ", ".join(f"`{name}`" for name in arrays)
+    def reordered(spec: ArraySpec) -> ArraySpec:
+        return replace(spec, order="F" if spec.order == "C" else "C")
+
+    first = next(iter(arrays.values()))
+    wanted = reordered(first.spec).order
     return Proposal(
-        title=f'store {names} with order="{wanted}"',
+        title=f'store {named(arrays)} with order="{wanted}"',
         reason="the faces that neighbours exchange are then contiguous in memory",
-        span=next(iter(arrays.values())).places.whole,
-        variant=kernel.with_arrays({**kernel.arrays, **changed}),
+        span=first.places.whole,
+        variant=specified(kernel, arrays, reordered),
         legality=Legality(
             Applicability.DISPLAY,
             "results stay the same, but whoever allocates the arrays must store them that way",
@@ -174,4 +144,4 @@ def _reordered(kernel: Kernel, arrays: dict[str, DeclaredArray]) -> Proposal:
     )
 
 
-TRANSFORM = RowOrColumn()
+TRANSFORM = KernelRule("ADV101", "strided-faces", __doc__, propose)

@@ -1,1 +1,1 @@
-"""Rules for loops over elements: their order, array statements, what they fetch and count."""
+"""Rules for loops: over elements, their order and statements; dealt out to threads and ranks."""

@@ -7,24 +7,61 @@ from collections.abc import Iterator
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import Nest, directions, may_meet, references
-from advisor.ir.proposal import Legality
+from advisor.ir.nests import Nest, directions, index_name, may_meet, references
+from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Store
-from advisor.ir.values import Elementwise, Scalar, Value, operands, reads
+from advisor.ir.statements import Statement, Store
+from advisor.ir.values import Elementwise, Scalar, parts_of, reads
 from costdb.expr import free_symbols
-from transforms.loops.element_loops import compiled, unless_apart
-from transforms.loops.proofs import proofs
-from transforms.loops.slices import Sliced
+from transforms.kit.kernels import around, compiled, unless_apart, with_statement
+from transforms.kit.rewrite import Edits, first_line
+from transforms.kit.slices import Sliced, proofs
 
 EXACT_FLOATING = frozenset(
     {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"}
 )
+
+
 MODULAR = frozenset(
     {"add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"}
 )
+
+
 EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
+
+
 WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
+
+
+def in_place_of_loops(
+    nest: Nest,
+    outer: int,
+    kernel: Kernel,
+    by: str,
+    reason: str,
+    statements: tuple[Statement, ...],
+    legality: Legality,
+    edits: Edits,
+) -> Proposal:
+    """Return the proposal of statements for all loops of a nest but so many outer ones."""
+    names = ", ".join(f"`{index_name(v)}`" for v in nest.variables[outer:])
+    body = around(nest.loops[:outer], statements)
+    return Proposal(
+        f"replace the loop{'s' if len(nest.loops) - outer > 1 else ''} over {names} by {by}",
+        reason,
+        first_line(nest.loops[outer].span, kernel.context),
+        kernel.with_body(with_statement(kernel.body, nest.loops[0], body)),
+        legality,
+        edits,
+    )
+
+
+def are_plain(nest: Nest, outer: int) -> bool:
+    """Return whether the inner loops of a nest go over ranges that none of them changes."""
+    loops = nest.loops[outer:]
+    bounds = (free_symbols(loop.low) | free_symbols(loop.high) for loop in loops)
+    inner = frozenset(nest.variables[outer:])
+    return not frozenset().union(*bounds) & inner and all(loop.step == 1 for loop in loops)
 
 
 def vectorised(nest: Nest, outer: int, kernel: Kernel) -> tuple[Store, ...] | None:
@@ -32,12 +69,7 @@ def vectorised(nest: Nest, outer: int, kernel: Kernel) -> tuple[Store, ...] | No
 
     None where results might differ.
     """
-    inner = nest.variables[outer:]
-    loops = nest.loops[outer:]
-    bounds = (free_symbols(loop.low) | free_symbols(loop.high) for loop in loops)
-    if frozenset().union(*bounds) & frozenset(inner) or any(loop.step != 1 for loop in loops):
-        return None
-    if _waits(nest, outer):
+    if not are_plain(nest, outer) or _waits(nest, outer):
         return None
     known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
     sliced = Sliced(nest, outer, kernel, known)
@@ -98,8 +130,8 @@ def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
     kind = kind_of_or_none(dtype)
     if any(kernel.dtype(read.array) != dtype for read in reads(store.value)):
         yield "arithmetic on mixed types"
-    used = set(_operations(store.value))
-    numbers = any(isinstance(part, Scalar) for part in _parts(store.value))
+    used = {part.operation for part in parts_of(store.value) if isinstance(part, Elementwise)}
+    numbers = any(isinstance(part, Scalar) for part in parts_of(store.value))
     # before NumPy 2 a Python number widened another number, though not an array
     widens = numbers and bool(used) and dtype != WIDEST.get(kind or Kind.BOOLEAN)
     if kind is Kind.FLOATING:
@@ -109,13 +141,3 @@ def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
     else:
         exact = frozenset()
     yield from (f"`{operation}` on {dtype}" for operation in sorted(used - exact))
-
-
-def _parts(value: Value) -> Iterator[Value]:
-    yield value
-    for part in operands(value):
-        yield from _parts(part)
-
-
-def _operations(value: Value) -> Iterator[str]:
-    return (part.operation for part in _parts(value) if isinstance(part, Elementwise))

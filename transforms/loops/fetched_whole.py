@@ -1,42 +1,4 @@
-"""ADV402: fetch a distributed array once, not its elements one by one."""
-
-from __future__ import annotations
-
-import ast
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
-from functools import partial
-
-from advisor.distribution import NotDistributed
-from advisor.finding import Applicability
-from advisor.ir.kernel import DeclaredArray, Kernel, Places
-from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import whole
-from advisor.ir.statements import (
-    Bind,
-    Choice,
-    Loop,
-    Rename,
-    Return,
-    ScalarBind,
-    Stated,
-    Statement,
-    Store,
-    Unknown,
-    Unrolled,
-    walk,
-    written,
-)
-from advisor.ir.values import Copy, Read, Value
-from advisor.source import Edit, Span
-from costdb.expr import to_text
-from transforms.loops.element_loops import compiled, with_statement
-from transforms.source.nest_source import first_line, span_of, statements_at
-from transforms.source.writing import fresh_name, stands_alone
-
-DOCUMENTATION = """\
-# ADV402 fetched-by-element
+"""# ADV402 fetched-by-element
 
 **What it does.** Finds statements that fetch single elements of a distributed array from the ranks
 that own them: at places that only the data know (`table[places]`), or element by element in loops.
@@ -76,20 +38,54 @@ none, each is a message), lines (collectives).
 **References.** Coalescing of fine-grained references: the performance model for Unified Parallel C.
 """
 
+from __future__ import annotations
 
-@dataclass(frozen=True, slots=True)
-class FetchedWhole:
-    """The rule ADV402; see its page in `documentation`."""
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
-    code: str = "ADV402"
-    name: str = "fetched-by-element"
-    documentation: str = DOCUMENTATION
+from advisor.distribution import NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel, Places
+from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import whole
+from advisor.ir.statements import (
+    Bind,
+    Choice,
+    Loop,
+    Rename,
+    Return,
+    ScalarBind,
+    Stated,
+    Statement,
+    Store,
+    Unknown,
+    Unrolled,
+    walk,
+    written,
+)
+from advisor.ir.values import Copy, Read
+from advisor.source import Edit, Span
+from costdb.expr import to_text
+from transforms.kit.kernels import compiled, renamed, with_statement
+from transforms.kit.rewrite import (
+    before,
+    first_line,
+    fresh_name,
+    span_of,
+    stands_alone,
+    statement_at,
+)
+from transforms.kit.rule import KernelRule
 
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield a copy on every rank for each statement, or nest, and each array it refers to."""
-        for statement in _statements(kernel.body):
-            for array in _fetched(statement, kernel):
-                yield _proposal(statement, array, kernel)
+
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield a copy on every rank for each statement, or nest, and each array it refers to."""
+    for statement in _statements(kernel.body):
+        for array in _fetched(statement, kernel):
+            yield _proposal(statement, array, kernel)
 
 
 def _statements(body: tuple[Statement, ...]) -> Iterator[Statement]:
@@ -142,7 +138,7 @@ def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
     copy = DeclaredArray(spec, declared.dtype, declared.extents, Places(Span(1, 0, 1, 0), (), ()))
     read = Read(array, whole(declared.extents))
     fetch = Bind(name, Copy(read, declared.dtype), statement.span)
-    body = with_statement(kernel.body, statement, (fetch, _renamed(statement, array, name)))
+    body = with_statement(kernel.body, statement, (fetch, renamed(statement, {array: name})))
     variant = kernel.with_arrays({**kernel.arrays, name: copy}).with_body(body)
     return Proposal(
         title=f"fetch all of `{array}` to every rank first",
@@ -153,36 +149,6 @@ def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:
         legality=_legality(statement, array, kernel),
         edits=partial(_edits, statement, array, spec.name, kernel),
     )
-
-
-def _renamed(statement: Statement, array: str, name: str) -> Statement:
-    match statement:
-        case Loop():
-            return replace(
-                statement, body=tuple(_renamed(one, array, name) for one in statement.body)
-            )
-        case Store() | Bind() | ScalarBind():
-            return replace(statement, value=_with(statement.value, array, name))
-    return statement
-
-
-def _with(value: Value, array: str, name: str) -> Value:
-    """Return a value that reads another array in the place of one."""
-    made = _put(value, array, name)
-    assert isinstance(made, Value)
-    return made
-
-
-def _put(node: object, array: str, name: str) -> object:
-    if isinstance(node, Read):
-        return Read(name, node.region) if node.array == array else node
-    if isinstance(node, tuple):
-        return tuple(_put(part, array, name) for part in node)
-    if isinstance(node, Value):
-        parts = {field.name: _put(getattr(node, field.name), array, name) for field in fields(node)}
-        made: Callable[..., object] = type(node)
-        return made(**parts)
-    return node
 
 
 def _legality(statement: Statement, array: str, kernel: Kernel) -> Legality:
@@ -210,7 +176,7 @@ def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple
     context, span = kernel.context, statement.span
     if not stands_alone(context, span) or array in kernel.aliases:
         return ()
-    node = statements_at(context).get((span.start_line, span.start_column))
+    node = statement_at(span, context)
     if node is None:
         return ()
     spec = kernel.arrays[array].spec
@@ -226,12 +192,11 @@ def _edits(statement: Statement, array: str, name: str, kernel: Kernel) -> tuple
     axes = ", ".join(f"{axis}={extent}" for axis, extent in spec.mesh.axes)
     where = ", ".join("none" for _ in spec.dims)
     dtype = kernel.dtype(array)
-    first = Span(span.start_line, span.start_column, span.start_line, span.start_column)
     lines = (
         f"# advise: {name}: {dtype}[{extents}] over ({where}) on mesh({axes})\n{indent}"
         f"{name} = {array}.copy()\n{indent}"
     )
-    return (Edit(first, lines), *(Edit(place, name) for place in sorted(places)))
+    return (Edit(before(span), lines), *(Edit(place, name) for place in sorted(places)))
 
 
-TRANSFORM = FetchedWhole()
+TRANSFORM = KernelRule("ADV402", "fetched-by-element", __doc__, propose)

@@ -1,37 +1,4 @@
-"""ADV501: run the loops of a nest in the order in which the elements are stored."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import permutations
-
-from advisor.dtypes import Kind
-from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel
-from advisor.ir.nests import (
-    Nest,
-    Reference,
-    conflicts,
-    directions,
-    index_name,
-    is_later,
-    may_meet,
-    renamed_index,
-)
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import ArrayType, describe, kind_of_or_none
-from advisor.ir.statements import Statement, Store, Threads
-from advisor.ir.substitute import in_store
-from advisor.ir.values import Elementwise, Read, reads, region_symbols
-from advisor.source import Edit
-from costdb.expr import sym
-from transforms.loops.element_loops import compiled, rewritable, unless_apart, with_statement
-from transforms.source.nest_source import first_line, headers
-
-DOCUMENTATION = """\
-# ADV501 strided-traversal
+"""# ADV501 strided-traversal
 
 **What it does.** Finds nests of loops over single elements whose innermost loop runs across the
 storage order, and proposes the order of the loops that walks along it. Orders of two and three
@@ -82,32 +49,63 @@ Fortran Programs to Vector Form, 1987. What a line costs: the study of communica
 cache effects for ZPL and MPI programs.
 """
 
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import permutations
+
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel, SourceContext
+from advisor.ir.nests import (
+    Nest,
+    Reference,
+    conflicts,
+    directions,
+    index_name,
+    is_later,
+    may_meet,
+    renamed_index,
+)
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import kind_of_or_none
+from advisor.ir.statements import Statement, Store, Threads
+from advisor.ir.substitute import in_store
+from advisor.ir.values import Elementwise, Read, reads, region_symbols
+from advisor.source import Edit, Span
+from costdb.expr import sym
+from transforms.kit.kernels import (
+    compiled,
+    is_all_of,
+    rewritable,
+    type_of,
+    unless_apart,
+    with_statement,
+)
+from transforms.kit.rewrite import first_line, span_of, statements_at, stretch
+from transforms.kit.rule import KernelRule
+
 DEEPEST = 3
 COMMUTING = frozenset({"add", "multiply", "minimum", "maximum", "bitwise_and", "bitwise_or"})
 
 
-@dataclass(frozen=True, slots=True)
-class LoopOrder:
-    """The rule ADV501; see its page in `documentation`."""
-
-    code: str = "ADV501"
-    name: str = "strided-traversal"
-    documentation: str = DOCUMENTATION
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield every other legal order of the loops of each nest."""
-        for nest in rewritable(kernel):
-            depth = len(nest.loops)
-            if not 2 <= depth <= DEEPEST or not nest.is_rectangular:
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield every other legal order of the loops of each nest."""
+    for nest in rewritable(kernel):
+        depth = len(nest.loops)
+        if not 2 <= depth <= DEEPEST or not nest.is_rectangular:
+            continue
+        present = tuple(range(depth))
+        waits = compiled(kernel) is None or _waits(nest, present)
+        for order in permutations(present):
+            if order == present or (not waits and _waits(nest, order)):
                 continue
-            present = tuple(range(depth))
-            waits = compiled(kernel) is None or _waits(nest, present)
-            for order in permutations(present):
-                if order == present or (not waits and _waits(nest, order)):
-                    continue
-                legality = _legality(nest, order, kernel)
-                if legality is not None:
-                    yield _proposal(nest, order, kernel, legality)
+            legality = _legality(nest, order, kernel)
+            if legality is not None:
+                yield _proposal(nest, order, kernel, legality)
 
 
 def _proposal(nest: Nest, order: tuple[int, ...], kernel: Kernel, legality: Legality) -> Proposal:
@@ -228,13 +226,10 @@ def _reads(store: Store, array: str) -> bool:
 def _stays_exact(store: Store, kernel: Kernel) -> bool:
     """Return whether the order of terms does not matter: whole numbers, all of one type."""
 
-    def found(name: str) -> ArrayType:
-        return ArrayType(kernel.dtype(name), kernel.extents(name))
-
     dtype = kernel.dtype(store.array)
     alike = all(kernel.dtype(read.array) == dtype for read in reads(store.value))
     whole = kind_of_or_none(dtype) is Kind.INTEGER
-    return whole and alike and describe(store.value, found).dtype == dtype
+    return whole and alike and type_of(store.value, kernel).dtype == dtype
 
 
 def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
@@ -254,8 +249,52 @@ def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
     return body[0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """What stands between ``for`` and the colon.
+
+    Attributes
+    ----------
+    span : Span
+    text : str
+    names : frozenset of str
+        Every name in it but the index.
+    function : str
+        What makes the range: ``range``, or ``prange`` of numba; ``""`` where nothing is called.
+    """
+
+    span: Span
+    text: str
+    names: frozenset[str]
+    function: str = ""
+
+    def by(self, function: str) -> str | None:
+        """Return the text with another function in its place; None where it cannot be told."""
+        before, found, behind = self.text.partition(f"{self.function}(")
+        return f"{before}{function}({behind}" if self.function and function and found else None
+
+
+def _headers(nest: Nest, context: SourceContext) -> tuple[_Header, ...] | None:
+    """Return the headers of a nest's loops, outermost first; None where they cannot be found."""
+    nodes, lines = statements_at(context), context.lines
+    if not is_all_of(nest, nodes):
+        return None
+    found: list[_Header] = []
+    for loop in nest.loops:
+        node = nodes.get((loop.span.start_line, loop.span.start_column))
+        if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name):
+            return None
+        span = stretch(span_of(node.target, lines), span_of(node.iter, lines))
+        names = {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)}
+        function = ""
+        if isinstance(node.iter, ast.Call):
+            function = context.text(span_of(node.iter.func, lines))
+        found.append(_Header(span, context.text(span), frozenset(names), function))
+    return tuple(found)
+
+
 def _edits(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> tuple[Edit, ...]:
-    found = headers(nest, kernel.context)
+    found = _headers(nest, kernel.context)
     indices = {index_name(variable) for variable in nest.variables}
     if found is None or any(header.names & indices for header in found):
         return ()
@@ -272,4 +311,4 @@ def _edits(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> tuple[Edit, ..
     return tuple(made)
 
 
-TRANSFORM = LoopOrder()
+TRANSFORM = KernelRule("ADV501", "strided-traversal", __doc__, propose)

@@ -2,34 +2,79 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 
 from advisor.dtypes import Kind, dtype_of
+from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import Nest, index_name
-from advisor.ir.proposal import Proposal
-from advisor.ir.shapes import ArrayType, describe, kind_of_or_none
+from advisor.ir.nests import Nest
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import ScalarBind, Statement, Store, is_total
 from advisor.ir.values import (
     Elementwise,
     Expand,
     MatMul,
+    Range,
     Read,
     Reduction,
+    Scalar,
     Value,
+    parts_of,
     reads,
 )
-from costdb.expr import free_symbols
-from transforms.loops.element_loops import with_statement
-from transforms.loops.proofs import proofs
-from transforms.loops.slices import Sliced
-from transforms.loops.sum_source import sum_edits
-from transforms.loops.summed import METHODS, Summed, is_count, legality, method, parts_of
-from transforms.source.nest_source import first_line
+from advisor.numpy_table import promote
+from advisor.source import Edit, Span
+from transforms.kit.kernels import compiled, is_all_of, type_of, unless_apart
+from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
+from transforms.kit.slices import Sliced, edited, proofs, shown_reads, slice_edits
+from transforms.loops.array_statements import are_plain, in_place_of_loops
+
+METHODS = {
+    "add": "sum",
+    "subtract": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+}
+
+
+_MODULAR = frozenset({"add", "subtract", "multiply", "negative"})
 
 _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum"})
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """A statement that combines all that some loops go through, at once.
+
+    Attributes
+    ----------
+    store : Store
+        The statement on one element.
+    operation : str
+    term : Value
+        What each iteration adds.
+    sliced : Value
+        The terms of all iterations, as an array.
+    region : tuple of Subscript
+        Where they end up; empty for a number.
+    axes : tuple of int or None
+        Along which the terms are combined; None: all.
+    product : tuple of int or None
+        Where it is a product of two operands: their places among those of the term.
+    """
+
+    store: Store
+    operation: str
+    term: Value
+    sliced: Value
+    place: Read
+    axes: tuple[int, ...] | None
+    product: tuple[int, int] | None = None
 
 
 def sums(nest: Nest, outer: int, kernel: Kernel) -> Iterator[Proposal]:
@@ -40,29 +85,23 @@ def sums(nest: Nest, outer: int, kernel: Kernel) -> Iterator[Proposal]:
     argued = legality(found, nest, kernel)
     if argued is None:
         return
-    body: tuple[Statement, ...] = (_statement(found, kernel),)
-    for loop in reversed(nest.loops[:outer]):
-        body = (replace(loop, body=body),)
-    names = ", ".join(f"`{index_name(v)}`" for v in nest.variables[outer:])
-    several = len(nest.loops) - outer > 1
     what = "a product" if found.product is not None else f"a `{method(found)}`"
-    yield Proposal(
-        title=f"replace the loop{'s' if several else ''} over {names} by {what} of arrays",
-        reason="each rank combines its own elements, the parts are combined once, and no"
-        " interpreter runs for each element",
-        span=first_line(nest.loops[outer].span, kernel.context),
-        variant=kernel.with_body(with_statement(kernel.body, nest.loops[0], body)),
-        legality=argued,
-        edits=partial(sum_edits, found, nest, outer, kernel),
+    yield in_place_of_loops(
+        nest,
+        outer,
+        kernel,
+        f"{what} of arrays",
+        "each rank combines its own elements, the parts are combined once, and no interpreter"
+        " runs for each element",
+        (_statement(found, kernel),),
+        argued,
+        partial(sum_edits, found, nest, outer, kernel),
     )
 
 
 def _summed(nest: Nest, outer: int, kernel: Kernel) -> Summed | None:
-    inner, loops = nest.variables[outer:], nest.loops[outer:]
-    bounds = (free_symbols(loop.low) | free_symbols(loop.high) for loop in loops)
-    if frozenset().union(*bounds) & frozenset(inner) or any(loop.step != 1 for loop in loops):
-        return None
-    if len(nest.body) != 1:
+    inner = nest.variables[outer:]
+    if not are_plain(nest, outer) or len(nest.body) != 1:
         return None
     (store,) = nest.body
     combined = _combined(store)
@@ -141,11 +180,7 @@ def _product(sliced: Sliced, term: Value, kept: list[str]) -> tuple[Value, tuple
     gone = [axis for axis in sliced.inner if axis not in kept]
     if None in regions or None in axes or len(gone) != 1:
         return None
-
-    def found(name: str) -> ArrayType:
-        return ArrayType(sliced.kernel.dtype(name), sliced.kernel.extents(name))
-
-    dtype = describe(term, found).dtype
+    dtype = type_of(term, sliced.kernel).dtype
     for left, right in ((0, 1), (1, 0)):
         first, last = axes[left], axes[right]
         pair = tuple(
@@ -180,11 +215,7 @@ def _statement(found: Summed, kernel: Kernel) -> Statement:
 def _reduction(found: Summed, kernel: Kernel) -> Value:
     if found.product is not None:
         return found.sliced
-
-    def lookup(name: str) -> ArrayType:
-        return ArrayType(kernel.dtype(name), kernel.extents(name))
-
-    dtype = describe(found.sliced, lookup).dtype
+    dtype = type_of(found.sliced, kernel).dtype
     operation = "add" if found.operation == "subtract" else found.operation
     if operation in ("add", "multiply"):
         dtype = "int64" if is_count(found.term) else _summing(dtype)
@@ -202,3 +233,190 @@ def _summing(dtype: str) -> str:
     if kind in (Kind.BOOLEAN, Kind.INTEGER):
         return "uint64" if kind is Kind.INTEGER and not dtype_of(dtype).signed else "int64"
     return dtype
+
+
+# --- why results stay what they are
+
+
+def method(found: Summed) -> str:
+    """Return what NumPy calls the reduction."""
+    return "count_nonzero" if is_count(found.term) else METHODS[found.operation]
+
+
+def is_count(term: Value) -> bool:
+    """Return whether a term is 1 where a condition holds, and 0 elsewhere."""
+    match term:
+        case Elementwise("where", (_, Scalar("1", _), Scalar("0", _))):
+            return True
+    return False
+
+
+def legality(found: Summed, nest: Nest, kernel: Kernel) -> Legality | None:
+    """Return why results stay what they are; None where they may not."""
+    store = found.store
+    dtype = kernel.dtype(store.array)
+    named = {kernel.dtype(read.array) for read in reads(found.term)}
+    left_alone = compiled(kernel)
+    if left_alone is not None:
+        return left_alone
+    if is_count(found.term):
+        if dtype != "int64":
+            return None
+        return Legality(Applicability.SAFE, "it counts what it counted before, as a Python number")
+    kinds = {kind_of_or_none(name) for name in (*named, dtype)}
+    if kinds == {Kind.INTEGER}:
+        return _of_whole_numbers(found, nest, kernel, named)
+    if not kinds <= {Kind.FLOATING, Kind.COMPLEX}:
+        return None
+    if any(promote(dtype, name) != dtype for name in named):
+        return None
+    if found.operation in ("maximum", "minimum"):
+        if named != {dtype} or dtype != "float64":
+            return None
+        return Legality(
+            Applicability.UNSAFE,
+            "results are equal where no element is NaN, which an array's extreme passes on and a"
+            " comparison passes over",
+        )
+    return Legality(
+        Applicability.UNSAFE,
+        "the terms come in another order: floating-point sums are not associative, so results"
+        " agree only to rounding",
+    )
+
+
+def _of_whole_numbers(
+    found: Summed, nest: Nest, kernel: Kernel, named: set[str]
+) -> Legality | None:
+    store = found.store
+    dtype = kernel.dtype(store.array)
+    if named != {dtype}:
+        # products of narrower numbers would wrap around before they are added
+        return None
+    used = {part.operation for part in parts_of(found.term) if isinstance(part, Elementwise)}
+    if not used <= _MODULAR:
+        return None
+    literals = any(isinstance(part, Scalar) for part in parts_of(found.term))
+    wide = dtype in ("int64", "uint64")
+    alone = not any(isinstance(part, Range) for part in found.place.region)
+    if not wide and alone and found.product is None:
+        # a wider sum is refused by a single element where it does not fit
+        return None
+    if not wide and (is_total(store) or literals):
+        # before NumPy 2 a Python number widened another number, though not an array
+        return None
+    if literals and dtype == "uint64":
+        return None
+    shared = unless_apart(nest, kernel)
+    if shared is not None and not is_total(store):
+        return shared
+    return Legality(
+        Applicability.SAFE,
+        "the terms of whole numbers come in another order, which changes no bit, also where they"
+        " wrap around at the width of their type",
+    )
+
+
+# --- the source
+
+
+def sum_edits(found: Summed, nest: Nest, outer: int, kernel: Kernel) -> tuple[Edit, ...]:
+    """Return the edits that put one statement in the place of the loops; none if it cannot be."""
+    context, span = kernel.context, nest.loops[outer].span
+    nodes = statements_at(context)
+    node = nodes.get((found.store.span.start_line, found.store.span.start_column))
+    if node is None or not is_all_of(nest, nodes) or not stands_alone(context, span):
+        return ()
+    text = _text(node, found, kernel)
+    return () if text is None else (replace_statement(span, [text], context),)
+
+
+def _text(node: ast.stmt, found: Summed, kernel: Kernel) -> str | None:
+    """Return the statement that combines whole arrays."""
+    term = _term(node, found)
+    if term is None:
+        return None
+    shown = found.term
+    if is_count(shown) and isinstance(shown, Elementwise):
+        shown = shown.operands[0]
+    before = list(reads(shown))
+    if found.product is None:
+        after = shown_reads(found.sliced)
+    else:
+        after = [(read, 0) for read in reads(found.sliced)]
+    if found.product == (1, 0):
+        after.reverse()
+    edits = slice_edits((term,), before, after, kernel)
+    if edits is None:
+        return None
+    text = _combining(term, edits, found, kernel)
+    if text is None:
+        return None
+    place = found.store.array
+    if not is_total(found.store):
+        target = node.target if isinstance(node, ast.AugAssign) else None
+        if not isinstance(target, ast.Subscript):
+            return None
+        own = [Read(found.store.array, found.store.region)]
+        at = slice_edits((target,), own, [(found.place, 0)], kernel)
+        if at is None:
+            return None
+        place = edited(_span(target, kernel), at, kernel)
+    if found.operation in ("maximum", "minimum"):
+        return f"{place} = {text}"
+    sign = {"add": "+", "subtract": "-", "multiply": "*"}[found.operation]
+    return f"{place} {sign}= {text}"
+
+
+def _span(node: ast.expr, kernel: Kernel) -> Span:
+    return span_of(node, kernel.context.lines)
+
+
+def _combining(
+    term: ast.expr, edits: list[tuple[Span, str]], found: Summed, kernel: Kernel
+) -> str | None:
+    if term.lineno != term.end_lineno:
+        return None
+    if found.product is not None:
+        if not isinstance(term, ast.BinOp):
+            return None
+        sides = [edited(_span(side, kernel), edits, kernel) for side in (term.left, term.right)]
+        return f"{sides[found.product[0]]} @ {sides[found.product[1]]}"
+    text = edited(_span(term, kernel), edits, kernel)
+    if is_count(found.term):
+        module = kernel.context.array_module
+        return None if module is None else f"{module}.count_nonzero({text})"
+    if not isinstance(term, ast.Subscript):
+        text = f"({text})"
+    method = METHODS[found.operation]
+    if found.operation in ("maximum", "minimum"):
+        return f"{text}.{method}(initial={found.store.array})"
+    if found.axes is None:
+        return f"{text}.{method}()"
+    axes = found.axes[0] if len(found.axes) == 1 else found.axes
+    return f"{text}.{method}(axis={axes})"
+
+
+def _term(node: ast.stmt, found: Summed) -> ast.expr | None:
+    """Return the expression of what each iteration adds."""
+    name = found.store.array
+    if isinstance(node, ast.If):
+        if is_count(found.term):
+            return node.test
+        (inner,) = node.body
+        return inner.value if isinstance(inner, ast.Assign) else None
+    if isinstance(node, ast.AugAssign):
+        return node.value
+    if not isinstance(node, ast.Assign) or not is_total(found.store):
+        return None
+
+    def is_own(part: ast.expr) -> bool:
+        return isinstance(part, ast.Name) and part.id == name
+
+    parts = []
+    if isinstance(node.value, ast.BinOp):
+        parts = [node.value.left, node.value.right]
+    elif isinstance(node.value, ast.Call) and len(node.value.args) == 2:
+        parts = node.value.args
+    others = [part for part in parts if not is_own(part)]
+    return others[0] if len(parts) == 2 and len(others) == 1 else None

@@ -1,27 +1,4 @@
-"""ADV403: count into an array of one's own, and add the counts up once."""
-
-from __future__ import annotations
-
-import ast
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import partial
-
-from advisor.dtypes import Kind
-from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import ArrayType, describe, kind_of_or_none, whole
-from advisor.ir.statements import Loop, Scatter, Statement, Store
-from advisor.ir.values import Elementwise, Read, Scalar, Tally
-from advisor.source import Edit
-from transforms.loops.array_source import sliced_text
-from transforms.loops.element_loops import compiled, with_statement
-from transforms.source.nest_source import first_line, statements_at
-from transforms.source.writing import replace_statement, stands_alone
-
-DOCUMENTATION = """\
-# ADV403 shared-increments
+"""# ADV403 shared-increments
 
 **What it does.** Finds increments of elements at places that only the data know, of an array that
 is distributed: a histogram. It proposes that every rank counts into an array of its own, and that
@@ -55,21 +32,32 @@ none, each is a message), lines (collectives).
 **References.** Histogram by private counts: the performance model for Unified Parallel C.
 """
 
+from __future__ import annotations
 
-@dataclass(frozen=True, slots=True)
-class PrivateCounts:
-    """The rule ADV403; see its page in `documentation`."""
+import ast
+from collections.abc import Iterator
+from functools import partial
 
-    code: str = "ADV403"
-    name: str = "shared-increments"
-    documentation: str = DOCUMENTATION
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.statements import Loop, Scatter, Statement, Store
+from advisor.ir.values import Elementwise, Read, Scalar, Tally
+from advisor.source import Edit
+from transforms.kit.kernels import compiled, type_of, with_statement
+from transforms.kit.rewrite import first_line, replace_statement, stands_alone, statement_at
+from transforms.kit.rule import KernelRule
+from transforms.kit.slices import sliced_text
 
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield private counts for every scattered increment."""
-        for statement in _scatters(kernel.body):
-            found = _proposal(statement, kernel)
-            if found is not None:
-                yield found
+
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield private counts for every scattered increment."""
+    for statement in _scatters(kernel.body):
+        found = _proposal(statement, kernel)
+        if found is not None:
+            yield found
 
 
 def _scatters(body: tuple[Statement, ...]) -> Iterator[Scatter]:
@@ -82,12 +70,8 @@ def _scatters(body: tuple[Statement, ...]) -> Iterator[Scatter]:
 
 def _proposal(scatter: Scatter, kernel: Kernel) -> Proposal | None:
     array = scatter.array
-
-    def found(name: str) -> ArrayType:
-        return ArrayType(kernel.dtype(name), kernel.extents(name))
-
     ones = isinstance(scatter.value, Scalar) and scatter.value.text == "1"
-    places = describe(scatter.places, found)
+    places = type_of(scatter.places, kernel)
     if not ones or array not in kernel.arrays or len(places.extents) != 1:
         return None
     if kind_of_or_none(kernel.dtype(array)) is not Kind.INTEGER or kernel.dtype(array) == "uint64":
@@ -118,7 +102,7 @@ def _proposal(scatter: Scatter, kernel: Kernel) -> Proposal | None:
 def _edits(scatter: Scatter, kernel: Kernel) -> tuple[Edit, ...]:
     context, span = kernel.context, scatter.span
     module = context.array_module
-    node = statements_at(context).get((span.start_line, span.start_column))
+    node = statement_at(span, context)
     if node is None or module is None or not stands_alone(context, span):
         return ()
     assert isinstance(scatter.places, Read)
@@ -135,4 +119,4 @@ def _edits(scatter: Scatter, kernel: Kernel) -> tuple[Edit, ...]:
     return (replace_statement(span, [line], context),)
 
 
-TRANSFORM = PrivateCounts()
+TRANSFORM = KernelRule("ADV403", "shared-increments", __doc__, propose)

@@ -11,20 +11,17 @@ from advisor.distribution import NotDistributed
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import Nest, index_name, slopes
+from advisor.ir.nests import Nest, slopes
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Statement, Store
+from advisor.ir.statements import Store
 from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Subscript, Value, reads
 from advisor.source import Edit
 from costdb.expr import num
-from transforms.loops.array_source import edited, slice_edits, sliced_text
-from transforms.loops.array_statements import inexact, legality_of, vectorised
-from transforms.loops.element_loops import with_statement
-from transforms.loops.proofs import proofs
-from transforms.loops.slices import Sliced, shown_reads
-from transforms.source.nest_source import first_line, is_all_of, span_of, statements_at
-from transforms.source.writing import replace_statement, stands_alone
+from transforms.kit.kernels import is_all_of
+from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
+from transforms.kit.slices import Sliced, edited, proofs, shown_reads, slice_edits, sliced_text
+from transforms.loops.array_statements import in_place_of_loops, inexact, legality_of, vectorised
 
 _SEQUENTIAL = ("float64", "float32", "int64")
 """Types in which ``np.cumsum`` adds one after the other, as the loop does."""
@@ -61,19 +58,16 @@ def running_sums(nest: Nest, outer: int, kernel: Kernel) -> Iterator[Proposal]:
     found = _running(nest, outer, kernel)
     if found is None:
         return
-    body: tuple[Statement, ...] = (found.terms, found.sums)
-    for loop in reversed(nest.loops[:outer]):
-        body = (replace(loop, body=body),)
-    names = ", ".join(f"`{index_name(v)}`" for v in nest.variables[outer:])
-    several = len(nest.loops) - outer > 1
-    yield Proposal(
-        title=f"replace the loop{'s' if several else ''} over {names} by a prefix sum",
-        reason="ranks sum their own elements at once and pass on one sum, and no interpreter runs"
-        " for each element",
-        span=first_line(nest.loops[outer].span, kernel.context),
-        variant=kernel.with_body(with_statement(kernel.body, nest.loops[0], body)),
-        legality=_legality(found, nest, kernel),
-        edits=partial(_edits, found, nest, outer, kernel),
+    yield in_place_of_loops(
+        nest,
+        outer,
+        kernel,
+        "a prefix sum",
+        "ranks sum their own elements at once and pass on one sum, and no interpreter runs for"
+        " each element",
+        (found.terms, found.sums),
+        _legality(found, nest, kernel),
+        partial(_edits, found, nest, outer, kernel),
     )
 
 

@@ -1,1 +1,1 @@
-"""Rules for messages and collectives of SPMD programs: which, how many, of what."""
+"""Rules for what ranks send: collectives, messages, faces; which, how many, of what."""

@@ -1,4 +1,8 @@
-"""Fields that are gathered from all ranks for less than the whole of them on every rank."""
+"""Fields that are gathered from all ranks for less than the whole of them, or too often.
+
+Of a field that every rank gets, one number is made, one rank has a use, or only what the last
+iteration of a loop gathered.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,44 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
-from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
 from advisor.ir.spmd.memory import Origin
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Communicate, Compute, Op, Visit
+from advisor.ir.spmd.steps import (
+    Branch,
+    Communicate,
+    Compute,
+    Leave,
+    Loop,
+    LoopKind,
+    Op,
+    Unknown,
+    Visit,
+    walk,
+)
 from advisor.source import Edit, Span
-from costdb.expr import Expr, num
+from costdb.expr import num
 from costdb.expr.nodes import Num
-from transforms.programs.spmd_calls import (
-    INTEGERS,
+from transforms.kit.memory import INTEGERS, is_stretch, may_share, same_memory, written
+from transforms.kit.names import (
     argument,
-    is_contiguous,
+    bound_in_lines,
+    is_binding,
     is_name,
     is_simple,
-    statement_edit,
+    occurrences,
+    root_lines,
+    suite_of,
+    within,
+    words,
 )
-from transforms.programs.uses import is_binding, occurrences, root_lines, root_only, within
-from transforms.programs.views import same_memory
-from transforms.source.writing import fresh_name
+from transforms.kit.ranks import root_only
+from transforms.kit.rewrite import fresh_name, in_place_of, line_of, together
+from transforms.kit.rule import offer
 
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
+_KINDS = frozenset({LoopKind.COUNTED, LoopKind.ELEMENTS, LoopKind.WHILE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +77,7 @@ def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[Progra
         if function.weight(visit) == 0 or not step.blocking or not _is_field(step):
             continue
         uses = _uses(program, function, step)
-        if uses is None:
+        if not uses:
             continue
         statistic = _statistic(program, function, step, uses)
         if statistic is not None:
@@ -82,31 +101,31 @@ def _is_field(step: Communicate) -> bool:
         and got.count == sent.count * step.communicator.size
         and got.view.buffer.allocation.origin is Origin.NEW
         and is_name(got.text)
-        and is_contiguous(sent.view)
+        and is_stretch(sent.view)
     )
 
 
-def _uses(program: Program, function: SpmdFunction, step: Communicate) -> list[Span] | None:
-    """Return where the field is used, besides where it is made and gathered."""
-    assert step.receive is not None
-    name, view = step.receive.text, step.receive.view
-    if name in function.returned or view is None:
-        return None
-    if not function.whole.contains(view.buffer.allocation.span):
-        return None  # others have it, too
-    found = [
+def _uses(program: Program, function: SpmdFunction, step: Communicate) -> list[Span]:
+    """Return where the field is used, besides where it is made and gathered, if nobody else can."""
+    assert step.receive is not None and step.receive.view is not None
+    name, made = step.receive.text, step.receive.view.buffer.allocation.span
+    if name in function.returned or not function.whole.contains(made):
+        return []
+    return [
         place
         for place in occurrences(name, function, program)
         if not step.statement.contains(place) and not is_binding(place, program)
     ]
-    return found or None
+
+
+# --- a number -----------------------------------------------------------------------------------
 
 
 def _statistic(
     program: Program, function: SpmdFunction, step: Communicate, uses: list[Span]
 ) -> _Statistic | None:
     """Return the one number that a field is gathered for."""
-    if len(uses) != 1 or step.receive is None or step.receive.view is None:
+    if len(uses) != 1 or step.receive is None:
         return None
     (place,) = uses
     line = program.context.lines[place.start_line - 1]
@@ -116,10 +135,8 @@ def _statistic(
     for match in re.finditer(pattern, line):
         if match.start() <= place.start_column < match.end():
             made = _computed(function, step, place)
-            if made is None:
-                return None
             span = Span(place.start_line, match.start(), place.start_line, match.end())
-            return _Statistic(made, match[1] or match[2], span)
+            return None if made is None else _Statistic(made, match[1] or match[2], span)
     return None
 
 
@@ -132,27 +149,22 @@ def _computed(function: SpmdFunction, step: Communicate, place: Span) -> Compute
             continue
         if not any(same_memory(one, step.receive.view) for one in made.reads):
             continue
-        if not made.span.start_line <= place.start_line <= made.span.end_line:
-            continue
-        if step.op is Op.ALLGATHER:
-            return made
-        assert step.root is not None
-        return made if root_only(visit, step.communicator, step.root) else None
+        if made.span.start_line <= place.start_line <= made.span.end_line:
+            everywhere = step.op is Op.ALLGATHER
+            assert everywhere or step.root is not None
+            at_root = step.root is not None and root_only(visit, step.communicator, step.root)
+            return made if everywhere or at_root else None
     return None
 
 
 def _reduced(
-    program: Program,
-    function: SpmdFunction,
-    visit: Visit,
-    step: Communicate,
-    statistic: _Statistic,
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate, found: _Statistic
 ) -> ProgramProposal:
     sent = step.send
     assert sent is not None and sent.view is not None
-    operation = _OPERATIONS[statistic.function]
+    operation, context = _OPERATIONS[found.function], program.context
     op = Op.REDUCE if step.op is Op.GATHER else Op.ALLREDUCE
-    own = replace(statistic.step, reads=(sent.view,), operations=sent.count, length=sent.count)
+    own = replace(found.step, reads=(sent.view,), operations=sent.count, length=sent.count)
     number = Payload(PayloadKind.SCALAR, "number", step.span, dtype=sent.dtype, count=num(1))
     combine = replace(
         step,
@@ -163,83 +175,173 @@ def _reduced(
         receive=None,
         operation=operation,
     )
-    writable = is_simple(step, program) and program.mpi_module is not None
+    edits = None
+    if is_simple(step, program) and program.mpi_module is not None:
+        name = fresh_name(f"{found.function}_of_all", context.identifiers)
+        given = [f"{context.array_module}.{found.function}({sent.text})"]
+        given.append(f"op={program.mpi_module}.{operation}")
+        root = argument(step, "root", program)
+        if op is Op.REDUCE and root is not None:
+            given.append(f"root={root}")
+        call = f"{name} = {step.receiver}.{op.value}({', '.join(given)})"
+        edits = together(
+            in_place_of(step.statement, [call], context), lambda: (Edit(found.place, name),)
+        )
     if operation == "SUM" and sent.dtype not in INTEGERS:
-        words = "the sum of the ranks' sums agrees with the sum of all to rounding"
+        argued = "the sum of the ranks' sums agrees with the sum of all to rounding"
     else:
-        words = "the number of the ranks' numbers is that of all; where some are not numbers (NaN)"
-        words += " MPI does not say what it is"
-    text = program.context.text(statistic.place)
-    return ProgramProposal(
-        title=f"reduce each rank's part, do not gather the field for `{text}`",
-        reason="the whole field goes to one place for a single number, which each rank can make of"
-        " its own part",
-        span=step.span,
-        function=function,
-        before=(step, statistic.step),
-        after=(own, combine),
-        legality=Legality(Applicability.UNSAFE if writable else Applicability.DISPLAY, words),
-        loops=visit.loops,
-        edits=partial(_edits, program, step, statistic, op) if writable else tuple,
+        argued = "the number of the ranks' numbers is that of all; where some are not numbers (NaN)"
+        argued += " MPI does not say what it is"
+    return offer(
+        function,
+        visit,
+        step.span,
+        f"reduce each rank's part, do not gather the field for `{context.text(found.place)}`",
+        "the whole field goes to one place for a single number, which each rank can make of its"
+        " own part",
+        (step, found.step),
+        (own, combine),
+        argued,
+        edits,
     )
 
 
-def _edits(program: Program, step: Communicate, statistic: _Statistic, op: Op) -> tuple[Edit, ...]:
-    assert step.send is not None
-    name = fresh_name(f"{statistic.function}_of_all", program.context.identifiers)
-    operation = f"op={program.mpi_module}.{_OPERATIONS[statistic.function]}"
-    own = f"{program.context.array_module}.{statistic.function}({step.send.text})"
-    given = [own, operation]
-    root = argument(step, "root", program)
-    if op is Op.REDUCE and root is not None:
-        given.append(f"root={root}")
-    call = f"{name} = {step.receiver}.{op.value}({', '.join(given)})"
-    return statement_edit(step, [call], program), Edit(statistic.place, name)
+# --- one rank -----------------------------------------------------------------------------------
 
 
 def _for_the_root(
-    program: Program,
-    function: SpmdFunction,
-    visit: Visit,
-    step: Communicate,
-    uses: list[Span],
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate, uses: list[Span]
 ) -> Iterator[ProgramProposal]:
     """Yield a gather to one rank, where no other one uses the field."""
-    for root in _roots(function):
-        if not all(within(p, root_lines(function, step.communicator, root, program)) for p in uses):
+    branches = [branch for one in function.visits() for branch, _ in one.branches]
+    for root in dict.fromkeys(branch.condition.single_rank for branch in branches):
+        if not isinstance(root, Num):
             continue
-        value = int(root.value) if isinstance(root, Num) else 0
-        gather = replace(step, op=Op.GATHER, method="Gather", root=root)
-        writable = is_simple(step, program)
+        lines = root_lines(function, step.communicator, root, program)
+        if not all(within(place, lines) for place in uses):
+            continue
+        value = int(root.value)
         assert step.send is not None and step.receive is not None
         call = f"{step.receiver}.Gather({step.send.text}, {step.receive.text}, root={value})"
-        yield ProgramProposal(
-            title=f"gather the field to rank {value}, which alone uses it",
-            reason="an all-gather brings the whole field to every rank",
-            span=step.span,
-            function=function,
-            before=(step,),
-            after=(gather,),
-            legality=Legality(
-                Applicability.SAFE if writable else Applicability.DISPLAY,
-                "on other ranks nothing uses the array, which the function made itself",
-            ),
-            loops=visit.loops,
-            edits=partial(_only_call, program, step, call) if writable else tuple,
+        simple = is_simple(step, program)
+        yield offer(
+            function,
+            visit,
+            step.span,
+            f"gather the field to rank {value}, which alone uses it",
+            "an all-gather brings the whole field to every rank",
+            (step,),
+            (replace(step, op=Op.GATHER, method="Gather", root=root),),
+            "on other ranks nothing uses the array, which the function made itself",
+            in_place_of(step.statement, [call], program.context) if simple else None,
+            safe=True,
         )
         return
 
 
-def _only_call(program: Program, step: Communicate, call: str) -> tuple[Edit, ...]:
-    return (statement_edit(step, [call], program),)
+# --- once, behind a loop ------------------------------------------------------------------------
 
 
-def _roots(function: SpmdFunction) -> list[Expr]:
-    """Return the ranks that branches single out."""
-    found: dict[Expr, None] = {}
-    for visit in function.visits():
-        for branch, _ in visit.branches:
-            root = branch.condition.single_rank
-            if isinstance(root, Num):
-                found.setdefault(root)
-    return list(found)
+def gathered_too_often(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield gathers that could stand behind the loop that they stand in."""
+    for visit, step in function.operations():
+        if step.op not in (Op.GATHER, Op.ALLGATHER) or not step.blocking or not visit.loops:
+            continue
+        loop = visit.loops[-1]
+        # a gather that only some iterations do is not that of the last one
+        if loop.kind not in _KINDS or loop.timing or visit.block is not loop.body:
+            continue
+        name, suite = _result(function, step), suite_of(loop.span, program)
+        if name is None or not _is_last_word(program, visit, loop, step, suite):
+            continue
+        if not _is_used_behind(program, function, step, name, suite):
+            continue
+        writable = is_simple(step, program) and _is_free(program, loop, suite)
+        yield offer(
+            function,
+            visit.loops[:-1],
+            step.span,
+            f"gather `{name}` once, behind the loop",
+            "every iteration gathers the whole field, and nothing looks at it before the loop has"
+            " ended",
+            (replace(loop, body=(step,)),),
+            (step,),
+            "what is gathered last is the same; a loop without any iteration gathered nothing",
+            partial(_behind, program, step, suite) if writable else None,
+        )
+
+
+def _result(function: SpmdFunction, step: Communicate) -> str | None:
+    """Return the name of what is gathered, if the function alone has it."""
+    if step.pickled:
+        return step.result if step.result is not None and is_name(step.result) else None
+    got = step.receive
+    if got is None or got.view is None or got.described or not is_name(got.text):
+        return None
+    made = got.view.buffer.allocation
+    own = made.origin is Origin.NEW and function.whole.contains(made.span)
+    return got.text if own and step.result is None else None
+
+
+def _is_last_word(
+    program: Program, visit: Visit, loop: Loop, step: Communicate, suite: Span
+) -> bool:
+    """Return whether what an iteration sends is as it was sent when the loop has ended."""
+    sent = step.send
+    if sent is None or sent.view is None or sent.described or sent.parts:
+        return False
+    if any(isinstance(one.step, Leave) and one.step.how != "break" for one in walk(loop.body)):
+        return False
+    if any(isinstance(one.step, Leave) for one in walk(visit.block[: visit.position])):
+        return False
+    for one in walk(visit.block[visit.position + 1 :], into_calls=True):
+        if isinstance(one.step, Unknown):
+            return False
+        if isinstance(one.step, Loop | Branch):
+            continue
+        if any(may_share(view, sent.view) for view in written(one.step) or ()):
+            return False
+    header = program.context.lines[loop.span.start_line - 1]
+    # what goes on to the next iteration is looked at once more, and may be changed by that
+    if words(sent.text) & words(header) or (loop.kind is LoopKind.WHILE and "(" in header):
+        return False
+    behind = bound_in_lines(program, step.statement.end_line + 1, suite.end_line)
+    return not words(program.context.text(step.span)) & behind
+
+
+def _is_used_behind(
+    program: Program, function: SpmdFunction, step: Communicate, name: str, suite: Span
+) -> bool:
+    """Return whether a name is used behind a loop, and neither in it nor before."""
+    used = False
+    for place in occurrences(name, function, program):
+        if step.statement.contains(place):
+            continue
+        if place.start_line > suite.end_line:
+            used = True
+        elif place.start_line >= suite.start_line or not is_binding(place, program):
+            return False
+    return used
+
+
+def _is_free(program: Program, loop: Loop, suite: Span) -> bool:
+    """Return whether a statement can be put behind a loop: it stands alone and has no ``else``."""
+    lines = program.context.lines
+    header = lines[loop.span.start_line - 1]
+    if not header.lstrip().startswith(("for ", "while ")) or len(loop.body) < 2:
+        return False
+    if suite.start_line == suite.end_line or not program.context.source.endswith("\n"):
+        return False
+    behind = next((line for line in lines[suite.end_line :] if line.strip()), "")
+    return not behind.lstrip().startswith(("else", "#"))
+
+
+def _behind(program: Program, step: Communicate, suite: Span) -> tuple[Edit, ...]:
+    header, place = program.context.lines[suite.start_line - 1], step.statement
+    indent = header[: len(header) - len(header.lstrip())]
+    moved = f"{indent}{program.context.text(place)}\n"
+    gone = line_of(place.start_line, place.end_line)
+    if place.end_line == suite.end_line:
+        return (Edit(gone, moved),)
+    last = Span(suite.end_line + 1, 0, suite.end_line + 1, 0)
+    return Edit(gone, ""), Edit(last, moved)

@@ -1,19 +1,4 @@
-"""ADV607: collectives in the place of messages that do their work one by one."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
-
-from advisor.ir.spmd.program import Program
-from advisor.ir.spmd.proposal import ProgramProposal
-from transforms.messages.exchange_loops import exchange_loops
-from transforms.messages.rank_chains import chains
-from transforms.messages.ring_loops import ring_loops
-from transforms.messages.root_loops import root_loops
-
-DOCUMENTATION = """\
-# ADV607 hand-written-collective
+"""# ADV607 hand-written-collective
 
 **What it does.** Finds messages that do by hand what one call does: a root that receives from one
 rank after the other (`Gather`, or `Reduce` where it adds up) or sends to one after the other
@@ -62,22 +47,233 @@ the suggestion is shown only.
 and on deadlock in blocking exchanges.
 """
 
+from __future__ import annotations
 
-@dataclass(frozen=True, slots=True)
-class HandWrittenCollective:
-    """The rule ADV607; see its page in `documentation`."""
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
 
-    code: str = "ADV607"
-    name: str = "hand-written-collective"
-    documentation: str = DOCUMENTATION
+from advisor.ir.spmd.memory import At, Order, Part, View, Whole
+from advisor.ir.spmd.payloads import Payload
+from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
+from advisor.source import Span
+from costdb.expr import Expr, num, substitute, sym
+from transforms.kit.memory import by_rank, is_counted, may_share, plain_array, same_memory
+from transforms.kit.names import BASE, is_simple
+from transforms.kit.ranks import Move, modulo, move_of, named_rank
+from transforms.kit.rewrite import Edits, comments_within, in_place_of, starts_line, stretch
+from transforms.kit.rule import ProgramRule, offer
+from transforms.messages.rank_chains import chains
+from transforms.messages.root_loops import root_loops
 
-    def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
-        """Yield the call that does what several messages do."""
-        for function in program.functions:
-            yield from root_loops(program, function)
-            yield from exchange_loops(program, function)
-            yield from ring_loops(program, function)
-            yield from chains(program, function)
+
+def propose(program: Program) -> Iterator[ProgramProposal]:
+    """Yield the call that does what several messages do."""
+    for function in program.functions:
+        yield from root_loops(program, function)
+        yield from rank_loops(program, function)
+        yield from chains(program, function)
 
 
-TRANSFORM = HandWrittenCollective()
+# --- loops of exchanges with all ranks, and round a ring ------------------------------------------
+
+
+def rank_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield the collective that a loop of exchanges with all ranks, or round all, stands for."""
+    for collective in (_all_to_all, _all_gather):
+        for visit, step in function.operations():
+            if not visit.loops or step.op is not Op.SENDRECV or step.pickled or step.replaces:
+                continue
+            if "status" not in step.places and is_counted(visit.loops[-1]):
+                found = collective(program, function, visit, step)
+                if found is not None:
+                    yield found
+
+
+def _all_to_all(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> ProgramProposal | None:
+    """Return one `Alltoall` for exchanges with each rank, itself included, in their order."""
+    loop, size = visit.loops[-1], step.communicator.size
+    if loop.body != (step,) or (loop.low, loop.high) != (num(0), size):
+        return None
+    if {named_rank(step.dest), named_rank(step.source)} != {sym(loop.variable)}:
+        return None
+    sent, received = _of_all(step.send, loop, size), _of_all(step.receive, loop, size)
+    if sent is None or received is None or sent.count != received.count:
+        return None
+    if sent.dtype != received.dtype or may_share(_view(sent), _view(received)):
+        return None
+    writable = (
+        is_simple(step, program)
+        and all(_is_all(payload) for payload in (sent, received))
+        and starts_line(loop.span, program.context)
+    )
+    method = f"{step.receiver}.Alltoall({sent.text}, {received.text})"
+    place = stretch(loop.span, step.statement)
+    return offer(
+        function,
+        visit.loops[:-1],
+        step.span,
+        "let one `Alltoall` exchange with all ranks, not a loop over them",
+        "in a loop each exchange waits for its partner to come to it; a collective has all"
+        " messages under way, and costs one call from Python",
+        (loop,),
+        (_collective(step, Op.ALLTOALL, sent, received),),
+        "the same pieces come to the same places; a collective has to come in the same order on"
+        " all ranks",
+        in_place_of(place, [method], program.context) if writable else None,
+    )
+
+
+def _collective(step: Communicate, op: Op, send: Payload | None, receive: Payload) -> Communicate:
+    method = op.value.capitalize()
+    call = replace(step, op=op, method=method, send=send, receive=receive, dest=None, source=None)
+    return replace(call, in_place=send is None)
+
+
+def _view(payload: Payload) -> View:
+    assert payload.view is not None
+    return payload.view
+
+
+def _of_all(payload: Payload | None, loop: Loop, size: Expr) -> Payload | None:
+    """Return what the pieces of all ranks are together, under the name of their array."""
+    view = plain_array(payload)
+    whole = None if view is None else by_rank(view, loop.variable, sym(loop.variable), size)
+    if whole is None or payload is None:
+        return None
+    base = BASE.fullmatch(payload.text)
+    text = payload.text if base is None else base[1]
+    return replace(payload, view=whole, count=whole.count, text=text)
+
+
+def _is_all(payload: Payload) -> bool:
+    """Return whether pieces are all of their array, which is named."""
+    view = _view(payload)
+    if view.region is None or view.buffer.extents is None:
+        return False
+    return view.region[0].count == view.buffer.extents[0] and "[" not in payload.text
+
+
+# --- round a ring -------------------------------------------------------------------------------
+
+
+def _all_gather(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> ProgramProposal | None:
+    """Return one `Allgather` for a loop that passes rows on until every rank has all of them."""
+    loop, given = visit.loops[-1], step.receive
+    if step not in loop.body or not all(one == step or _is_of_numbers(one) for one in loop.body):
+        return None
+    if not step.blocking or loop.high - loop.low != step.communicator.size - 1:
+        return None
+    sent, taken = _row(step.send, step), _row(step.receive, step)
+    if sent is None or taken is None or given is None or not _gathers(loop, step, sent, taken):
+        return None
+    view = _view(given)
+    assert view.region is not None
+    whole = replace(view, region=(Part(num(0), step.communicator.size), *view.region[1:]))
+    base = BASE.fullmatch(given.text.strip())
+    name = base[1] if base is not None and "." not in base[1] else given.text
+    received = replace(given, view=whole, count=whole.count, text=name)
+    call = f"{step.receiver}.Allgather({program.mpi_module}.IN_PLACE, {name})"
+    return offer(
+        function,
+        visit.loops[:-1],
+        step.span,
+        f"let one `Allgather` collect the rows of `{name}`, not a loop round a ring",
+        "the library knows algorithms of fewer steps for small pieces, has several messages under"
+        " way for large ones, and costs one call from Python",
+        (loop,),
+        (_collective(step, Op.ALLGATHER, None, received),),
+        "every rank ends with each row as the rank of that number had it; a collective has to come"
+        " in the same order on all ranks",
+        _instead(loop, step, program, call) if name != given.text else None,
+    )
+
+
+def _is_of_numbers(step: object) -> bool:
+    return isinstance(step, Compute) and step.target is None and not step.reads
+
+
+def _row(payload: Payload | None, step: Communicate) -> Expr | None:
+    """Return which row of an array with a row for every rank a payload is."""
+    view = plain_array(payload)
+    if view is None or view.buffer.order is not Order.C or not view.region:
+        return None
+    first, *others = view.region
+    if not isinstance(first, At) or not all(isinstance(index, Whole) for index in others):
+        return None
+    extents = view.buffer.extents
+    return first.index if extents and extents[0] == step.communicator.size else None
+
+
+def _gathers(loop: Loop, step: Communicate, sent: Expr, taken: Expr) -> bool:
+    """Return whether each rank ends with every row as the rank of that number had it at first.
+
+    It sends its own row first, and then what it took last, always to the same neighbour: after
+    `k` passes it has the row of the rank `k` before it, which no later pass writes to.
+    """
+    assert step.send is not None and step.receive is not None
+    if not same_memory(_view(step.send), _view(step.receive)):
+        return False
+    ends = (named_rank(step.dest), named_rank(step.source), sent, taken)
+    dest, source, gives, takes = (move_of(end, step.communicator) for end in ends)
+    if dest is None or source is None or gives is None or takes is None:
+        return False
+    if {move.sign for move in (dest, source, gives, takes)} != {1}:
+        return False
+    if dest.by not in (num(1), num(-1)) or not dest.follows(source, step.communicator):
+        return False
+
+    def by(move: Move, index: Expr) -> Expr:
+        return modulo(substitute(move.by, {loop.variable: index}), step.communicator)
+
+    index = sym(loop.variable)
+    return (
+        by(gives, loop.low) == num(0)
+        and by(takes, index) == modulo(gives.by - dest.by, step.communicator)
+        and by(gives, index + 1) == by(takes, index)
+    )
+
+
+def _instead(loop: Loop, step: Communicate, program: Program, call: str) -> Edits | None:
+    """Return what puts a call in the place of a loop; None where something else needs the loop."""
+    context = program.context
+    if program.mpi_module is None:
+        return None
+    try:
+        tree = ast.parse(context.source)
+    except SyntaxError:
+        return None
+    starts = (
+        n for n in ast.walk(tree) if isinstance(n, ast.For) and n.lineno == loop.span.start_line
+    )
+    node = next(starts, None)
+    if node is None:
+        return None
+    *before, last = node.body
+    named = [part for part in before if isinstance(part, ast.Assign)]
+    if len(named) < len(before) or node.orelse or last.lineno != step.statement.start_line:
+        return None
+    targets = [node.target, *(target for part in named for target in part.targets)]
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    inside = range(node.lineno, step.statement.end_line + 1)
+    used_elsewhere = any(
+        isinstance(one, ast.Name) and one.id in names and one.lineno not in inside
+        for one in ast.walk(tree)
+    )
+    line = context.lines[node.lineno - 1]
+    if len(names) < len(targets) or used_elsewhere or not line.isascii():
+        return None
+    place = Span(node.lineno, node.col_offset, step.statement.end_line, step.statement.end_column)
+    rest = context.lines[place.end_line - 1][place.end_column :].strip()
+    if comments_within(place, context.source) or (rest and not rest.startswith("#")):
+        return None
+    return in_place_of(place, [call], context) if starts_line(place, context) else None
+
+
+TRANSFORM = ProgramRule("ADV607", "hand-written-collective", __doc__, propose)

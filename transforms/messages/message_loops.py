@@ -1,28 +1,4 @@
-"""ADV603: one message instead of one for every element or row."""
-
-from __future__ import annotations
-
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-
-from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
-from advisor.ir.spmd.memory import At, Contiguity, Index, Part, View, contiguity
-from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.program import Program
-from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Loop, LoopKind, Op
-from advisor.source import Edit, Span
-from costdb.expr import Expr, free_symbols, num, sym
-from costdb.expr.nodes import Num
-from transforms.messages.message_ends import End, only_pairs
-from transforms.messages.pipelines import pipelines
-from transforms.programs.spmd_calls import is_simple
-
-DOCUMENTATION = """\
-# ADV603 message-per-element
+"""# ADV603 message-per-element
 
 **What it does.** Finds loops that send neighbouring elements or rows one by one to the same rank,
 where the other end receives them one by one, and sends all of them in one message. Where ranks
@@ -61,6 +37,107 @@ which MPI does not promise, would then wait for ever. Pieces of pipelines are sh
 **References.** The latency and bandwidth model of messages, in textbooks on parallel programming.
 """
 
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.ranks import Partner, PartnerKind
+from advisor.ir.spmd.steps import (
+    Allocate,
+    Branch,
+    Communicate,
+    Compute,
+    Copy,
+    Loop,
+    LoopKind,
+    Op,
+    Step,
+    Visit,
+)
+from advisor.source import Span
+from costdb.expr import Expr, ceil_div, free_symbols, num
+from costdb.expr.nodes import Num
+from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
+from transforms.kit.names import is_simple
+from transforms.kit.ranks import named_rank, same_communicator
+from transforms.kit.rewrite import Edits, in_place_of, starts_line, stretch, together
+from transforms.kit.rule import ProgramRule, offer
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a message, with what is around it."""
+
+    function: SpmdFunction
+    visit: Visit
+    step: Communicate
+
+    @property
+    def partner(self) -> Partner | None:
+        """The other end."""
+        return self.step.dest if self.step.op is Op.SEND else self.step.source
+
+    @property
+    def payload(self) -> Payload | None:
+        """What is sent, or where it is received."""
+        return self.step.send if self.step.op is Op.SEND else self.step.receive
+
+
+def only_pairs(program: Program, *, pickled: bool) -> Iterator[tuple[End, End]]:
+    """Yield the sends and receives that can meet nobody but each other within the file.
+
+    Both ends name their partner. An end whose tag is not known, or which takes any, may meet any
+    other on its communicator.
+    """
+    found = [
+        End(function, visit, step)
+        for function in program.functions
+        for visit, step in function.operations()
+        if step.pickled is pickled
+    ]
+    givers = [end for end in found if end.step.op in (Op.SEND, Op.SENDRECV)]
+    takers = [end for end in found if end.step.op in (Op.RECV, Op.SENDRECV)]
+    for send in givers:
+        met = [end for end in takers if _may_meet(send, end)]
+        if len(met) != 1 or len([end for end in givers if _may_meet(end, met[0])]) != 1:
+            continue
+        named = None not in (named_rank(send.partner), named_rank(met[0].partner))
+        if named and send.step.op is Op.SEND and met[0].step.op is Op.RECV:
+            yield send, met[0]
+
+
+def _may_meet(send: End, receive: End) -> bool:
+    if send.step.communicator.text != receive.step.communicator.text:
+        return False
+    one, other = send.step.tag, receive.step.tag
+    if isinstance(one, Num) and isinstance(other, Num) and one.value != other.value:
+        return False
+    return not (_differ(send.step.dest, receive) or _differ(receive.step.source, send))
+
+
+def _differ(partner: Partner | None, end: End) -> bool:
+    """Return whether an end is on one rank only, and its partner means another."""
+    rank, own = partner and partner.rank, _single_rank(end.visit)
+    return isinstance(rank, Num) and isinstance(own, Num) and rank.value != own.value
+
+
+def _single_rank(visit: Visit) -> Expr | None:
+    """Return the rank that alone gets to a step, where a branch says so."""
+    for branch, first in reversed(visit.branches):
+        if first and branch.condition.single_rank is not None:
+            return branch.condition.single_rank
+    return None
+
+
+# --- loops of messages ----------------------------------------------------------------------------
+
+
 _RANGE = re.compile(r"for\s+(\w+)\s+in\s+range\s*\((.*)\)\s*:\s*(?:#.*)?", re.DOTALL)
 
 
@@ -87,107 +164,70 @@ class _Loop:
     text: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePerElement:
-    """The rule ADV603; see its page in `documentation`."""
-
-    code: str = "ADV603"
-    name: str = "message-per-element"
-    documentation: str = DOCUMENTATION
-
-    def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
-        """Yield one message for every pair of loops whose messages meet."""
-        for send, receive in only_pairs(program, pickled=False):
-            giver, taker = _loop(program, send), _loop(program, receive)
-            if giver is None or taker is None or not _agree(giver, taker):
-                continue
+def propose(program: Program) -> Iterator[ProgramProposal]:
+    """Yield one message for every pair of loops whose messages meet."""
+    for send, receive in only_pairs(program, pickled=False):
+        giver, taker = _loop(program, send), _loop(program, receive)
+        if giver is not None and taker is not None and _agree(giver, taker):
             yield _proposal(program, giver, taker)
-        for function in program.functions:
-            yield from pipelines(function)
+    for function in program.functions:
+        yield from pipelines(function)
 
 
 def _loop(program: Program, end: End) -> _Loop | None:
-    """Return the loop around one end, if it only walks along one stretch of memory."""
-    step, visit = end.step, end.visit
-    payload = step.send if step.op is Op.SEND else step.receive
-    if not visit.loops or not step.blocking or payload is None or payload.view is None:
+    """Return the loop around one end, if it walks along one stretch, element by element."""
+    step, visit, payload = end.step, end.visit, end.payload
+    view = plain_array(payload)
+    if not visit.loops or not step.blocking or payload is None or view is None:
         return None
     loop = visit.loops[-1]
-    if loop.kind is not LoopKind.COUNTED or loop.step != 1 or loop.trips is None:
+    if not is_counted(loop) or loop.trips is None:
         return None
     if loop.body != (step,) or loop.by_rank or "status" in step.places:
         return None
-    if payload.kind is not PayloadKind.ARRAY or payload.datatype is not None or payload.described:
+    fixed = [step.tag, None if end.partner is None else end.partner.rank]
+    if any(part is not None and loop.variable in free_symbols(part) for part in fixed):
         return None
-    varying = {loop.variable}
-    partner = step.dest if step.op is Op.SEND else step.source
-    fixed = [step.tag, None if partner is None else partner.rank]
-    if any(part is not None and free_symbols(part) & varying for part in fixed):
-        return None
-    whole = _union(payload.view, loop)
-    if whole is None or contiguity(whole) is not Contiguity.YES:
+    whole = swept(view, loop.variable, loop.low, loop.high)
+    if whole is None or not is_stretch(whole) or not _is_by_element(view, loop.variable):
         return None
     return _Loop(end, loop, payload, whole, _text(program, payload, loop))
 
 
-def _union(view: View, loop: Loop) -> View | None:
-    """Return what all iterations touch together: one index that moves on by what it spans."""
-    if view.region is None or view.transposed or view.flat:
-        return None
-    found: list[Index] = []
-    moved = 0
-    for index in view.region:
-        if loop.variable not in _symbols(index):
-            found.append(index)
-            continue
-        moved += 1
-        low, high = _ends(index)
-        # element by element: one index, next to that of the iteration before
-        if high - low != num(1) or not isinstance(low - sym(loop.variable), Num):
-            return None
-        offset = low - sym(loop.variable)
-        found.append(Part(loop.low + offset, loop.high + offset))
-    return replace(view, region=tuple(found)) if moved == 1 else None
-
-
-def _symbols(index: Index) -> frozenset[str]:
-    low, high = _ends(index)
-    return free_symbols(low) | free_symbols(high)
-
-
-def _ends(index: Index) -> tuple[Expr, Expr]:
-    match index:
-        case At(index=place):
-            return place, place + 1
-        case Part(low=low, high=high):
-            return low, high
-    return num(0), index.high
+def _is_by_element(view: View, variable: str) -> bool:
+    """Return whether the dimension that an index walks along has one element in each piece."""
+    moved = [
+        index
+        for index in view.region or ()
+        if symbols_of(replace(view, region=(index,))) & {variable}
+    ]
+    return all((ends := bounds_of(index))[1] - ends[0] == num(1) for index in moved)
 
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
     """Return what all messages carry, as Python: the loop's index becomes its range."""
-    header = _RANGE.fullmatch(_line_of(program, loop))
-    if header is None:
+    header = _RANGE.fullmatch(program.context.text(_header(program, loop)).strip())
+    one = re.fullmatch(r"([\w.]+)\s*\[(.*)\]", payload.text, re.DOTALL)
+    if header is None or one is None:
         return None
     name, bounds = header[1], _split(header[2])
-    if len(bounds) not in (1, 2):
+    if len(bounds) not in (1, 2) or any("\n" in bound for bound in bounds):
         return None
     low, high = bounds if len(bounds) == 2 else ("0", bounds[0])
-    one = re.fullmatch(r"([\w.]+)\s*\[(.*)\]", payload.text, re.DOTALL)
-    if one is None or any("\n" in bound for bound in bounds):
-        return None
     subscripts = _split(one[2])
     own = [place for place, text in enumerate(subscripts) if re.search(rf"\b{name}\b", text)]
-    if len(own) != 1 or not _is_one(subscripts[own[0]], name):
+    # the index alone, or the range of it and its neighbour
+    if len(own) != 1 or re.sub(r"\s+", "", subscripts[own[0]]) not in (name, f"{name}:{name}+1"):
         return None
     subscripts[own[0]] = f"{low}:{high}"
     return f"{one[1]}[{', '.join(subscripts)}]"
 
 
-def _is_one(subscript: str, name: str) -> bool:
-    """Return whether a subscript is the index alone, or the range of it and its neighbour."""
-    bare = re.sub(r"\s+", "", subscript)
-    return bare in (name, f"{name}:{name}+1")
+def _header(program: Program, loop: Loop) -> Span:
+    """Return the whole lines of a loop's header, from the ``for`` on."""
+    span = loop.span
+    end = len(program.context.lines[span.end_line - 1])
+    return Span(span.start_line, span.start_column, span.end_line, end)
 
 
 def _split(text: str) -> list[str]:
@@ -201,78 +241,150 @@ def _split(text: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
-def _line_of(program: Program, loop: Loop) -> str:
-    span = loop.span
-    lines = program.context.lines[span.start_line - 1 : span.end_line]
-    return "\n".join(lines)[span.start_column :].strip()
-
-
 def _agree(giver: _Loop, taker: _Loop) -> bool:
     """Return whether both ends pass on as many elements, of the same type, equally often."""
     return (
         giver.loop.trips == taker.loop.trips
         and giver.payload.count == taker.payload.count
-        and giver.payload.count is not None
-        and giver.payload.dtype is not None
         and giver.payload.dtype == taker.payload.dtype
         and len(giver.end.visit.loops) == len(taker.end.visit.loops)
     )
 
 
 def _proposal(program: Program, giver: _Loop, taker: _Loop) -> ProgramProposal:
-    step = giver.end.step
+    step, one = giver.end.step, giver.payload.text
     whole = replace(giver.payload, view=giver.whole, count=giver.whole.count)
-    context = program.context
-    writable = all(
-        one.text is not None
-        and is_simple(one.end.step, program)
-        and not context.lines[one.loop.span.start_line - 1][: one.loop.span.start_column].strip()
-        for one in (giver, taker)
-    )
-    legality = Legality(
-        Applicability.UNSAFE,
+    edits = [_edit(end, program) for end in (giver, taker)]
+    written = [edit for edit in edits if edit is not None]
+    return offer(
+        giver.end.function,
+        giver.end.visit.loops[:-1],
+        step.span,
+        f"send `{giver.text or one}` in one message, not one for each `{one}`",
+        "every message costs a start-up time besides its bytes, and a call from Python",
+        (giver.loop,),
+        (replace(step, send=whole),),
         "the same elements come to the same places; but one large message waits for its"
         " receiver, where a program may rely on small ones being buffered",
-    )
-    if not writable:
-        legality = Legality(Applicability.DISPLAY, legality.argument)
-    what = giver.text or giver.payload.text
-    return ProgramProposal(
-        title=f"send `{what}` in one message, not one for each `{giver.payload.text}`",
-        reason="every message costs a start-up time besides its bytes, and a call from Python",
-        span=step.span,
-        function=giver.end.function,
-        before=(giver.loop,),
-        after=(replace(step, send=whole),),
-        legality=legality,
-        loops=giver.end.visit.loops[:-1],
-        edits=partial(_edits, giver, taker, program) if writable else tuple,
+        together(*written) if len(written) == len(edits) else None,
     )
 
 
-def _edits(giver: _Loop, taker: _Loop, program: Program) -> tuple[Edit, ...]:
-    return tuple(_edit(one, program) for one in (giver, taker))
-
-
-def _edit(one: _Loop, program: Program) -> Edit:
-    """Return the edit that puts a call in the place of its loop, comments kept above it."""
-    context, step, loop = program.context, one.end.step, one.loop
-    statement, place = step.statement, one.payload.span
-    first = context.text(Span(*_start(statement), *_start(place)))
-    last = context.text(Span(*_end(place), *_end(statement)))
-    indent = context.lines[loop.span.start_line - 1][: loop.span.start_column]
-    header = context.lines[loop.span.start_line - 1 : statement.start_line - 1]
-    comments = [line[line.index("#") :] for line in header if "#" in line]
-    lines = [*comments, f"{first}{one.text}{last}"]
-    return Edit(Span(*_start(loop.span), *_end(statement)), f"\n{indent}".join(lines))
+def _edit(one: _Loop, program: Program) -> Edits | None:
+    """Return what puts a call in the place of its loop, comments kept above it."""
+    context, statement, place = program.context, one.end.step.statement, one.payload.span
+    if one.text is None or not is_simple(one.end.step, program):
+        return None
+    if not starts_line(one.loop.span, context):
+        return None
+    ahead = Span(*_start(statement), *_start(place))
+    behind = Span(place.end_line, place.end_column, statement.end_line, statement.end_column)
+    call = f"{context.text(ahead)}{one.text}{context.text(behind)}"
+    return in_place_of(stretch(one.loop.span, statement), [call], context)
 
 
 def _start(span: Span) -> tuple[int, int]:
     return span.start_line, span.start_column
 
 
-def _end(span: Span) -> tuple[int, int]:
-    return span.end_line, span.end_column
+# --- pipelines of ranks: how many rows to pass on at once -----------------------------------------
 
 
-TRANSFORM = MessagePerElement()
+PIECES = (4, 16, 64, 256)
+"""Rows at once that are tried."""
+
+
+def pipelines(function: SpmdFunction) -> Iterator[ProgramProposal]:
+    """Yield larger pieces for every loop that receives a row, works on it and passes it on."""
+    for visit in function.visits():
+        if isinstance(visit.step, Loop) and is_counted(visit.step) and not visit.step.by_rank:
+            yield from _larger(function, visit, visit.step)
+
+
+def _larger(function: SpmdFunction, visit: Visit, loop: Loop) -> Iterator[ProgramProposal]:
+    found = _stages(loop)
+    if found is None or loop.trips is None:
+        return
+    send, work = found
+    assert send.send is not None and send.send.count is not None
+    # the last rank starts when the first row has come through all others
+    late = send.communicator.size - 1
+    before = replace(loop, trips=loop.trips + late, body=(send, *work))
+    for piece in PIECES:
+        if isinstance(loop.trips, Num) and loop.trips.value < 2 * piece:
+            continue
+        rows = Loop(LoopKind.COUNTED, "", num(0), num(piece), 1, num(piece), work, loop.span)
+        sent = replace(send, send=replace(send.send, count=send.send.count * piece))
+        turns = ceil_div(loop.trips, num(piece)) + late
+        yield offer(
+            function,
+            visit,
+            send.span,
+            f"pass on {piece} rows at once along the pipeline, not each by itself",
+            "every message costs a start-up time besides its bytes; larger pieces need fewer of"
+            " them, but let the last rank start later",
+            (before,),
+            (replace(loop, trips=turns, body=(sent, rows)),),
+            "rows come in the same order, so many at once; both ends change together",
+            conditions=("no rank needs a row back from the next one before it goes on",),
+        )
+
+
+def _stages(loop: Loop) -> tuple[Communicate, tuple[Step, ...]] | None:
+    """Return the send of a loop that receives, works and sends, in this order, and the work."""
+    if len(loop.body) < 3:
+        return None
+    first, *work, last = loop.body
+    receive, send = _end(first, Op.RECV), _end(last, Op.SEND)
+    if receive is None or send is None or not all(map(_is_work, work)):
+        return None
+    # rows come from one neighbour and go to the opposite one
+    there = _apart(send.dest, send.communicator.rank)
+    back = _apart(receive.source, receive.communicator.rank)
+    if there is None or back is None or there != (back[0], -back[1]):
+        return None
+    given, got = _row(send.send, loop), _row(receive.receive, loop)
+    alike = same_communicator(send.communicator, receive.communicator) and given == got
+    return (send, tuple(work)) if alike and given is not None else None
+
+
+def _end(step: Step, op: Op) -> Communicate | None:
+    """Return an end of a message, alone or where only some ranks have that neighbour."""
+    if isinstance(step, Branch) and len(step.then) == 1 and not step.orelse:
+        (step,) = step.then
+    if not isinstance(step, Communicate) or step.op is not op:
+        return None
+    return step if step.blocking and not step.pickled else None
+
+
+def _is_work(step: Step) -> bool:
+    """Return whether a step works on its rank's arrays and does nothing else."""
+    if isinstance(step, Loop):
+        return all(map(_is_work, step.body))
+    return isinstance(step, Compute | Copy | Allocate)
+
+
+def _apart(partner: Partner | None, rank: Expr) -> tuple[int | None, int] | None:
+    """Return along which axis of a mesh a neighbour is, if it is one, and on which side."""
+    if partner is None:
+        return None
+    if partner.kind is PartnerKind.NEIGHBOUR and partner.displacement in (1, -1):
+        assert partner.displacement is not None
+        return partner.axis, partner.displacement
+    if partner.kind is PartnerKind.RANK and partner.rank is not None:
+        difference = partner.rank - rank
+        if isinstance(difference, Num) and difference.value in (1, -1):
+            return None, int(difference.value)
+    return None
+
+
+def _row(payload: Payload | None, loop: Loop) -> Expr | None:
+    """Return the length of a payload that is another piece of an array in each iteration."""
+    if payload is None or payload.kind is not PayloadKind.ARRAY or payload.view is None:
+        return None
+    if payload.count is None or loop.variable in free_symbols(payload.count):
+        return None
+    return payload.count if loop.variable in symbols_of(payload.view) else None
+
+
+TRANSFORM = ProgramRule("ADV603", "message-per-element", __doc__, propose)

@@ -5,28 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 
-from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
 from advisor.ir.spmd.memory import At, Order, View
-from advisor.ir.spmd.payloads import PayloadKind
+from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Allocate, Communicate, Compute, Copy, Op, Step, Visit
-from advisor.source import Edit
 from costdb.expr import Expr, num
-from transforms.programs.spmd_calls import is_name, is_simple, statement_edit
-from transforms.programs.uses import (
-    block_of,
-    blocks_fit,
-    is_measured,
-    is_whole_behind,
-    occurrences,
-    within,
-)
-from transforms.programs.views import may_share, same_memory
-from transforms.source.writing import fresh_name
+from transforms.kit.memory import block_of, blocks_fit, is_whole_behind, may_share, same_memory
+from transforms.kit.names import is_measured, is_name, is_simple, occurrences
+from transforms.kit.rewrite import fresh_name, in_place_of
+from transforms.kit.rule import offer
 
 _ZEROS = re.compile(r"\bzeros(_like)?\s*\(")
 _AT_RANK = re.compile(r"(\w+)\[\s*([\w.]+(?:\(\))?)\s*(?:,\s*(?::\s*,?\s*)*|,\s*\.\.\.\s*)?\]")
@@ -47,7 +36,7 @@ def padded_sums(program: Program, function: SpmdFunction) -> Iterator[ProgramPro
             continue
         found = _own_block(program, function, visit, step, given.view, given.text)
         if found is not None:
-            yield _proposal(program, function, visit, step, *found)
+            yield _proposal(program, function, visit, step, given, *found)
 
 
 def _own_block(
@@ -60,8 +49,6 @@ def _own_block(
 ) -> tuple[View, Expr] | None:
     """Return the own block, if it is all that was written since the array was zero."""
     block: View | None = None
-    length: Expr | None = None
-    writing: list[Step] = []
     for before in reversed(visit.block[: visit.position]):
         target = _target(before)
         if _is_zeroing(before, view, program):
@@ -70,34 +57,29 @@ def _own_block(
             continue
         if not same_memory(target, view) or block is not None:
             return None
-        if not target.region or not is_whole_behind(target.region):
-            return None
         block = target
-        own = target.region[0]
-        if own == At(step.communicator.rank):
-            length = num(1)  # a number or a row of each rank
-        else:
-            length = block_of(own, visit, step.communicator)
-        writing.append(before)
     else:
         return None
-    if block is None or length is None:
+    if block is None or not block.region or not is_whole_behind(block.region):
+        return None
+    own = block.region[0]
+    # a number or a row of each rank, or a block
+    at_rank = own == At(step.communicator.rank)
+    length = num(1) if at_rank else block_of(own, visit, step.communicator)
+    if length is None:
         return None
     # the lines between mention the array nowhere else: no alias, no call that writes to it
-    start, end = before.span.end_line, step.statement.start_line
-    between = [
-        place for place in occurrences(name, function, program) if start < place.start_line < end
-    ]
-    if not all(within(p, [block.span]) or is_measured(p, program) for p in between):
-        return None
+    between = range(before.span.end_line + 1, step.statement.start_line)
+    for place in occurrences(name, function, program):
+        mentioned = place.start_line in between and not block.span.contains(place)
+        if mentioned and not is_measured(place, program):
+            return None
     return block, length
 
 
 def _target(step: Step) -> View | None:
     match step:
-        case Copy(target=target, allocates=False):
-            return target
-        case Compute(target=target):
+        case Copy(target=target, allocates=False) | Compute(target=target):
             return target
     return None
 
@@ -118,60 +100,53 @@ def _proposal(
     function: SpmdFunction,
     visit: Visit,
     step: Communicate,
+    given: Payload,
     block: View,
     length: Expr,
 ) -> ProgramProposal:
-    given = step.send if step.send is not None else step.receive
-    assert given is not None and given.view is not None
-    own = replace(given, view=block, count=block.count, text=block.text)
     gather = replace(
         step,
         op=Op.ALLGATHER,
-        method="Allgather" if not step.pickled else "allgather",
+        method="allgather" if step.pickled else "Allgather",
         operation=None,
-        send=own,
+        send=replace(given, view=block, count=block.count, text=block.text),
         in_place=False,
     )
-    lines = _lines(program, step, block, length)
-    return ProgramProposal(
-        title=f"gather `{' '.join(block.text.split())}` from all ranks, do not add zeros to it",
-        reason="every element is zero on all ranks but one, so the sum only moves it: it sends and"
-        " adds as many zeros for each element as there are other ranks",
-        span=step.span,
-        function=function,
-        before=(step,),
-        after=(gather,),
-        legality=Legality(
-            Applicability.DISPLAY if lines is None else Applicability.UNSAFE,
-            "a number plus zeros is that number, but for the sign of a zero; blocks lie in the"
-            " order of ranks, and are as long on each; where the array ends within one, lengths"
-            " differ, which takes `Allgatherv`",
-        ),
-        loops=visit.loops,
-        edits=tuple if lines is None else partial(_edits, program, step, lines),
+    lines = _lines(program, step, given, block, length)
+    return offer(
+        function,
+        visit,
+        step.span,
+        f"gather `{' '.join(block.text.split())}` from all ranks, do not add zeros to it",
+        "every element is zero on all ranks but one, so the sum only moves it: it sends and adds"
+        " as many zeros for each element as there are other ranks",
+        (step,),
+        (gather,),
+        "a number plus zeros is that number, but for the sign of a zero; blocks lie in the order"
+        " of ranks, and are as long on each; where the array ends within one, lengths differ,"
+        " which takes `Allgatherv`",
+        None if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 
-def _lines(program: Program, step: Communicate, block: View, length: Expr) -> list[str] | None:
+def _lines(
+    program: Program, step: Communicate, given: Payload, block: View, length: Expr
+) -> list[str] | None:
     """Return the gather, with what a sum would leave behind the last block."""
-    got, numpy = step.receive, program.context.array_module
+    got, view, size = step.receive, given.view, step.communicator.size
     if step.pickled or got is None or got.view is None or not is_name(got.text):
         return None
-    if not is_simple(step, program) or numpy is None or program.mpi_module is None:
+    if not is_simple(step, program) or program.mpi_module is None:
         return None
-    given = step.send if step.send is not None else got
-    view = given.view
     assert view is not None and view.region is not None
-    if got.view.region is None or got.view.region != view.region:
-        return None
-    if not blocks_fit(length, step.communicator.size, view.region[0].count):
+    extent = view.region[0].count
+    if got.view.region != view.region or not blocks_fit(length, size, extent):
         return None
     text = _own_text(block, step, program)
-    if text is None:
+    if text is None or program.context.array_module is None:
         return None
-    exact = view.region[0].count == length * step.communicator.size
     sent = f"{program.mpi_module}.IN_PLACE" if step.in_place else text
-    if exact:
+    if extent == length * size:
         return [f"{step.receiver}.Allgather({sent}, {got.text})"]
     end = fresh_name("gathered", program.context.identifiers)
     lines = [
@@ -190,7 +165,3 @@ def _own_text(block: View, step: Communicate, program: Program) -> str | None:
         return text
     found = _AT_RANK.fullmatch(text) if own.index == step.communicator.rank else None
     return None if found is None else f"{found[1]}[{found[2]} : {found[2]} + 1]"
-
-
-def _edits(program: Program, step: Communicate, lines: list[str]) -> tuple[Edit, ...]:
-    return (statement_edit(step, lines, program),)

@@ -1,38 +1,4 @@
-"""ADV601: send arrays as buffers, not as pickles."""
-
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-
-from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
-from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
-from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.program import Program, SpmdFunction
-from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit
-from advisor.source import Edit
-from costdb.expr import Expr
-from transforms.messages.message_ends import is_shift, only_pairs
-from transforms.messages.pickled_exchanges import exchanged_lists
-from transforms.programs.spmd_calls import (
-    INTEGERS,
-    argument,
-    array_payload,
-    is_contiguous,
-    is_name,
-    is_simple,
-    is_uniform,
-    keywords,
-    shape_text,
-    statement_edit,
-)
-from transforms.source.writing import fresh_name
-
-DOCUMENTATION = """\
-# ADV601 pickled-array
+"""# ADV601 pickled-array
 
 **What it does.** Finds arrays that go through mpi4py's lower-case methods again and again, and
 proposes the upper-case ones, which take memory as it is. Both ends of a message change in one
@@ -74,6 +40,24 @@ or message grades (buffers).
 **References.** mpi4py's own documentation on communicating Python objects and buffer-like objects.
 """
 
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import replace
+
+from advisor.ir.spmd.memory import View, Whole
+from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.steps import Allocate, Communicate, Copy, Op, Step, Visit
+from costdb.expr import Expr
+from transforms.kit.memory import INTEGERS, array_payload, is_stretch, new_array, payload_of
+from transforms.kit.names import argument, is_name, is_simple, is_uniform, keywords, shape_text
+from transforms.kit.ranks import is_shift
+from transforms.kit.rewrite import fresh_name, in_place_of, together
+from transforms.kit.rule import ProgramRule, offer
+from transforms.messages.message_loops import only_pairs
+
 _SUMS = frozenset({"SUM", "PROD"})
 _BITS = frozenset({"BAND", "BOR", "BXOR"})
 _REASON = (
@@ -81,80 +65,60 @@ _REASON = (
     " an upper-case one sends its memory as it is"
 )
 _MOVED = "the same elements come to the same ranks"
-
-Edits = Callable[[], tuple[Edit, ...]]
-
-
-def _none() -> tuple[Edit, ...]:
-    return ()
+_UNWRITTEN = "; the memory to receive into cannot be written from here"
 
 
-@dataclass(frozen=True, slots=True)
-class PickledArray:
-    """The rule ADV601; see its page in `documentation`."""
-
-    code: str = "ADV601"
-    name: str = "pickled-array"
-    documentation: str = DOCUMENTATION
-
-    def propose_program(self, program: Program) -> Iterator[ProgramProposal]:
-        """Yield the buffer form of every pickled array that is sent in a loop."""
-        for function in program.functions:
-            for visit, step in function.operations():
-                if not step.pickled or not step.blocking or function.weight(visit) == 0:
-                    continue
-                yield from exchanged_lists(program, function, visit, step)
-                view = array_payload(step.send)
-                if view is not None and is_uniform(program, view.shape or ()):
-                    yield from _collective(program, function, visit, step, view)
-        yield from _messages(program)
+def propose(program: Program) -> Iterator[ProgramProposal]:
+    """Yield the buffer form of every pickled array that is sent in a loop."""
+    for function in program.functions:
+        for visit, step in function.operations():
+            if not step.pickled or not step.blocking or function.weight(visit) == 0:
+                continue
+            yield from exchanged_lists(program, function, visit, step)
+            view = array_payload(step.send)
+            if view is not None and is_uniform(program, view.shape or ()):
+                yield from _collective(program, function, visit, step, view)
+    yield from _messages(program)
 
 
 def _collective(
     program: Program, function: SpmdFunction, visit: Visit, step: Communicate, view: View
 ) -> Iterator[ProgramProposal]:
     """Yield the buffer form of a call that is both ends of its messages."""
-    legality: Legality
-    build: Callable[[], list[str] | None]
+    safe, lines, write = False, None, is_simple(step, program)
     match step.op:
         case Op.ALLREDUCE | Op.REDUCE if step.operation in _SUMS | _BITS:
-            legality = _reduced(step, view)
-            build = partial(_reduction, program, step, view)
+            safe = view.dtype in INTEGERS or step.operation in _BITS
+            words = (
+                "whole numbers give the same result in whatever order they are combined"
+                if safe
+                else "terms are collected in another order: floating-point sums are not"
+                " associative, so results agree only to rounding"
+            )
+            lines = _reduction(program, step, view) if write else None
         case Op.BCAST:
-            legality = Legality(
-                Applicability.UNSAFE,
-                f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy",
-            )
-            build = partial(_broadcast, program, function, step, view)
+            words = f"{_MOVED}; the root goes on with its own array, where `bcast` gave it a copy"
+            lines = _broadcast(program, function, step, view) if write else None
         case Op.GATHER | Op.ALLGATHER if not step.varying:
-            legality = Legality(
-                Applicability.UNSAFE,
-                f"{_MOVED}, but in one array, of which each rank's is a row, not in a list",
-            )
-            build = partial(_gather, program, step, view)
+            words = f"{_MOVED}, but in one array, of which each rank's is a row, not in a list"
+            lines = _gather(program, step, view) if write else None
         case Op.SENDRECV if is_shift(step):
-            legality = Legality(Applicability.SAFE, f"{_MOVED}: every rank makes this exchange")
-            build = partial(_exchange, program, step, view)
+            safe, words = True, f"{_MOVED}: every rank makes this exchange"
+            lines = _exchange(program, step, view) if write else None
         case _:
             return
-    lines = build() if is_simple(step, program) else None
-    if lines is None:
-        legality = _shown(legality)
-    yield ProgramProposal(
-        title=f"send `{_shortened(step)}` as a buffer, by `{step.method.capitalize()}`",
-        reason=_REASON,
-        span=step.span,
-        function=function,
-        before=(step,),
-        after=_as_buffers(step, view),
-        legality=legality,
-        loops=visit.loops,
-        edits=_none if lines is None else partial(_replaced, step, lines, program),
+    yield offer(
+        function,
+        visit,
+        step.span,
+        f"send `{_shortened(step)}` as a buffer, by `{step.method.capitalize()}`",
+        _REASON,
+        (step,),
+        _as_buffers(step, view),
+        words + _UNWRITTEN * (lines is None),
+        None if lines is None else in_place_of(step.statement, lines, program.context),
+        safe=safe,
     )
-
-
-def _replaced(step: Communicate, lines: list[str], program: Program) -> tuple[Edit, ...]:
-    return (statement_edit(step, lines, program),)
 
 
 def _shortened(step: Communicate) -> str:
@@ -162,39 +126,20 @@ def _shortened(step: Communicate) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-def _shown(legality: Legality) -> Legality:
-    return Legality(
-        Applicability.DISPLAY,
-        f"{legality.argument}; the memory to receive into cannot be written from here",
-    )
-
-
-def _reduced(step: Communicate, view: View) -> Legality:
-    if view.dtype in INTEGERS or step.operation in _BITS:
-        return Legality(
-            Applicability.SAFE,
-            "whole numbers give the same result in whatever order they are combined",
-        )
-    return Legality(
-        Applicability.UNSAFE,
-        "terms are collected in another order: floating-point sums are not associative, so"
-        " results agree only to rounding",
-    )
-
-
 def _as_buffers(step: Communicate, view: View) -> tuple[Step, ...]:
     """Return the steps of the upper-case call: a staging copy, memory to receive into, the call."""
     many = step.op in (Op.GATHER, Op.ALLGATHER)
     shape = view.shape or ()
-    extents = (step.communicator.size, *shape) if many else shape
-    memory = _memory(step, view, extents)
-    received = replace(_payload(memory, step), count=view.count if not many else _times(step, view))
+    memory = _memory(step, view, (step.communicator.size, *shape) if many else shape)
+    received = payload_of(memory, step.span)
+    if many and view.count is not None:
+        received = replace(received, count=step.communicator.size * view.count)
     staging: tuple[Step, ...] = ()
     sent = step.send
-    if not is_contiguous(view):
-        staged = _payload(_memory(step, view, shape), step)
-        assert staged.view is not None
-        staging, sent = (Copy(staged.view, view, step.span, allocates=True),), staged
+    if not is_stretch(view):
+        staged = _memory(step, view, shape)
+        staging = (Copy(staged, view, step.span, allocates=True),)
+        sent = payload_of(staged, step.span)
     call = replace(
         step,
         method=step.method.capitalize(),
@@ -202,73 +147,64 @@ def _as_buffers(step: Communicate, view: View) -> tuple[Step, ...]:
         send=sent,
         receive=None if step.op in (Op.BCAST, Op.SEND) else received,
     )
-    return *staging, Allocate(memory, step.span, filled=False), call
+    return *staging, Allocate(memory.buffer, step.span, filled=False), call
 
 
-def _times(step: Communicate, view: View) -> Expr | None:
-    return None if view.count is None else step.communicator.size * view.count
-
-
-def _memory(step: Communicate, view: View, extents: tuple[Expr, ...]) -> Buffer:
-    text = step.result or "received"
-    allocation = Allocation(Origin.NEW, text, step.span)
-    return Buffer(text, -1, view.dtype, extents, Order.C, allocation)
-
-
-def _payload(memory: Buffer, step: Communicate) -> Payload:
-    extents = memory.extents or ()
-    whole = View(memory, tuple(Whole(extent) for extent in extents), memory.name, step.span)
-    return Payload(
-        PayloadKind.ARRAY, memory.name, step.span, view=whole, dtype=memory.dtype, count=whole.count
-    )
+def _memory(step: Communicate, view: View, shape: tuple[Expr, ...]) -> View:
+    return new_array(step.result or "received", view.dtype, shape, step.span)
 
 
 # --- what is written in the place of a call: None where it cannot be ---------------------------
 
 
-def _sent(program: Program, step: Communicate, view: View) -> tuple[str, list[str]] | None:
-    """Return a name for what is sent, and what gives it one."""
-    text = argument(step, "sendobj", program) or argument(step, "obj", program)
-    numpy = program.context.array_module
-    if text is None or numpy is None:
-        return None
-    if is_name(text) and is_contiguous(view):
-        return text, []
-    name = fresh_name("sent", program.context.identifiers)
-    flat = " ".join(text.split())
-    return name, [
-        f"{name} = {flat if is_contiguous(view) else f'{numpy}.ascontiguousarray({flat})'}"
-    ]
-
-
-def _target(program: Program, step: Communicate, sent: str) -> tuple[str, list[str]]:
-    """Return a name for what is received, and what remains to be done with it.
+def _written(
+    program: Program, step: Communicate, view: View, memory: str, call: str, names: tuple[str, ...]
+) -> list[str] | None:
+    """Return a call between memory that is sent and memory to receive into, both with a name.
 
     A result that goes by the name of what is sent needs another one first, because memory that
     is sent cannot be received into.
     """
-    if step.result is None or step.result != sent:
-        return step.result or "", []
-    name = fresh_name(f"{sent}_received", program.context.identifiers)
-    return name, [f"{step.result} = {name}"]
+    text = argument(step, "sendobj", program) or argument(step, "obj", program)
+    numpy, taken = program.context.array_module, program.context.identifiers
+    if text is None or numpy is None or step.result is None:
+        return None
+    first, rest, sent, name = [], [], text, step.result
+    if not is_name(text) or not is_stretch(view):
+        sent, flat = fresh_name("sent", taken), " ".join(text.split())
+        first = [f"{sent} = {flat if is_stretch(view) else f'{numpy}.ascontiguousarray({flat})'}"]
+    if name == sent:
+        name = fresh_name(f"{sent}_received", taken)
+        rest = [f"{step.result} = {name}"]
+    given = ", ".join(keywords(step, names, program))
+    made = memory.format(numpy=numpy, sent=sent, comm=step.receiver)
+    if step.op in (Op.REDUCE, Op.GATHER):
+        made = f"{made} if {step.receiver}.Get_rank() == {_root(program, step)} else None"
+    arguments = call.format(sent=sent, name=name, given=given).removesuffix(", ")
+    method = f"{step.receiver}.{step.method.capitalize()}"
+    return [*first, f"{name} = {made}", f"{method}({arguments.replace(', , ', ', ')})", *rest]
+
+
+def _root(program: Program, step: Communicate) -> str:
+    return argument(step, "root", program) or "0"
 
 
 def _reduction(program: Program, step: Communicate, view: View) -> list[str] | None:
-    numpy, named = program.context.array_module, _sent(program, step, view)
-    if named is None or step.result is None:
+    memory, call = "{numpy}.empty_like({sent})", "{sent}, {name}, {given}"
+    return _written(program, step, view, memory, call, ("op", "root"))
+
+
+def _gather(program: Program, step: Communicate, view: View) -> list[str] | None:
+    memory = "{numpy}.empty(({comm}.Get_size(), *{sent}.shape), dtype={sent}.dtype)"
+    return _written(program, step, view, memory, "{sent}, {name}, {given}", ("root",))
+
+
+def _exchange(program: Program, step: Communicate, view: View) -> list[str] | None:
+    if step.receive is not None or "status" in step.places:
         return None
-    sent, first = named
-    name, rest = _target(program, step, sent)
-    more = keywords(step, ("op", "root"), program)
-    memory = f"{numpy}.empty_like({sent})"
-    if step.op is Op.REDUCE:
-        memory = f"{memory} if {_on_root(program, step)} else None"
-    call = f"{step.receiver}.{step.method.capitalize()}({', '.join([sent, name, *more])})"
-    return [*first, f"{name} = {memory}", call, *rest]
-
-
-def _on_root(program: Program, step: Communicate) -> str:
-    return f"{step.receiver}.Get_rank() == {argument(step, 'root', program) or '0'}"
+    call = "{sent}, {given}, recvbuf={name}"
+    names = ("dest", "sendtag", "source", "recvtag")
+    return _written(program, step, view, "{numpy}.empty_like({sent})", call, names)
 
 
 def _broadcast(
@@ -282,45 +218,12 @@ def _broadcast(
     shape = shape_text(view, function, program, step.span)
     if shape is None:
         return None
-    root = argument(step, "root", program) or "0"
-    unlike = f"{step.receiver}.Get_rank() != {root}"
     call = ", ".join([sent, *keywords(step, ("root",), program)])
     return [
-        f"if {unlike}:",
+        f"if {step.receiver}.Get_rank() != {_root(program, step)}:",
         f"{program.context.indent}{sent} = {numpy}.empty({shape}, dtype={view.dtype!r})",
         f"{step.receiver}.Bcast({call})",
     ]
-
-
-def _gather(program: Program, step: Communicate, view: View) -> list[str] | None:
-    numpy, named = program.context.array_module, _sent(program, step, view)
-    if named is None or step.result is None:
-        return None
-    sent, first = named
-    name, rest = _target(program, step, sent)
-    memory = f"{numpy}.empty(({step.receiver}.Get_size(), *{sent}.shape), dtype={sent}.dtype)"
-    if step.op is Op.GATHER:
-        memory = f"{memory} if {_on_root(program, step)} else None"
-    call = ", ".join([sent, name, *keywords(step, ("root",), program)])
-    return [
-        *first,
-        f"{name} = {memory}",
-        f"{step.receiver}.{step.method.capitalize()}({call})",
-        *rest,
-    ]
-
-
-def _exchange(program: Program, step: Communicate, view: View) -> list[str] | None:
-    numpy, named = program.context.array_module, _sent(program, step, view)
-    if named is None or step.result is None:
-        return None
-    sent, first = named
-    if step.receive is not None or "status" in step.places:
-        return None
-    name, rest = _target(program, step, sent)
-    given = keywords(step, ("dest", "sendtag", "source", "recvtag"), program)
-    call = f"{step.receiver}.Sendrecv({', '.join([sent, *given, f'recvbuf={name}'])})"
-    return [*first, f"{name} = {numpy}.empty_like({sent})", call, *rest]
 
 
 # --- messages with two ends ---------------------------------------------------------------------
@@ -336,51 +239,126 @@ def _messages(program: Program) -> Iterator[ProgramProposal]:
             continue  # a pickle may be sent while its source changes, memory may not
         if 0 in (send.function.weight(send.visit), receive.function.weight(receive.visit)):
             continue
-        edits: Edits = _none
-        legality = Legality(
-            Applicability.SAFE,
-            f"{_MOVED}: within the file this receive takes this send's messages and no others",
-        )
+        edits, context = None, program.context
         shape = shape_text(view, receive.function, program, receiver.span)
-        numpy = program.context.array_module
         simple = is_simple(sender, program) and is_simple(receiver, program)
         plain = receiver.receive is None and "status" not in receiver.places
-        if simple and plain and shape and numpy and receiver.result:
-            name = receiver.result
-            given = keywords(receiver, ("source", "tag"), program)
+        if simple and plain and shape and context.array_module and receiver.result:
+            name, numpy = receiver.result, context.array_module
+            given = ", ".join([name, *keywords(receiver, ("source", "tag"), program)])
+            # the object's keyword is called otherwise in the upper-case form
+            sent = argument(sender, "obj", program) or ""
+            sent = sent if is_stretch(view) else f"{numpy}.ascontiguousarray({sent})"
+            there = ", ".join([sent, *keywords(sender, ("dest", "tag"), program)])
             lines = [
                 f"{name} = {numpy}.empty({shape}, dtype={view.dtype!r})",
-                f"{receiver.receiver}.Recv({', '.join([name, *given])})",
+                f"{receiver.receiver}.Recv({given})",
             ]
-            edits = partial(_both_ends, sender, receiver, view, lines, program)
-        else:
-            legality = _shown(legality)
-        yield ProgramProposal(
-            title=f"send `{_shortened(sender)}` as a buffer, by `Send` and `Recv`",
-            reason=_REASON,
-            span=sender.span,
-            function=send.function,
-            before=(sender,),
-            after=_as_buffers(replace(sender, result=receiver.result), view),
-            legality=legality,
-            loops=send.visit.loops,
-            edits=edits,
+            edits = together(
+                in_place_of(sender.statement, [f"{sender.receiver}.Send({there})"], context),
+                in_place_of(receiver.statement, lines, context),
+            )
+        yield offer(
+            send.function,
+            send.visit,
+            sender.span,
+            f"send `{_shortened(sender)}` as a buffer, by `Send` and `Recv`",
+            _REASON,
+            (sender,),
+            _as_buffers(replace(sender, result=receiver.result), view),
+            f"{_MOVED}: within the file this receive takes this send's messages and no others"
+            + _UNWRITTEN * (edits is None),
+            edits,
+            safe=True,
         )
 
 
-def _both_ends(
-    sender: Communicate, receiver: Communicate, view: View, lines: list[str], program: Program
-) -> tuple[Edit, ...]:
-    # the object's keyword is called otherwise in the upper-case form
-    sent = argument(sender, "obj", program) or ""
-    if not is_contiguous(view):
-        sent = f"{program.context.array_module}.ascontiguousarray({sent})"
-    given = keywords(sender, ("dest", "tag"), program)
-    call = f"{sender.receiver}.Send({', '.join([sent, *given])})"
-    return (
-        statement_edit(sender, [call], program),
-        statement_edit(receiver, lines, program),
+# --- lists of arrays, one for each rank -----------------------------------------------------------
+
+
+def exchanged_lists(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield an `Alltoall` for a pickled exchange of a list of arrays that are all as large."""
+    if step.op is not Op.ALLTOALL or step.send is None or len(step.send.parts) != 1:
+        return
+    (part,), size = step.send.parts, step.communicator.size
+    view = array_payload(part)
+    if view is None or step.send.length != size or not _is_of_pieces(step.send.text, program):
+        return
+    shape = view.shape or ()
+    if not is_uniform(program, shape):
+        return
+    # all pieces in one array, another one, the call
+    sent, received = (
+        new_array(name, view.dtype, (size, *shape), step.span) for name in ("sent", "received")
+    )
+    extents = view.buffer.extents
+    region = None if extents is None else tuple(map(Whole, extents))
+    call = replace(
+        step,
+        method="Alltoall",
+        pickled=False,
+        send=payload_of(sent, part.span),
+        receive=payload_of(received, part.span),
+    )
+    lines = _lines(program, step) if is_simple(step, program) else None
+    yield offer(
+        function,
+        visit,
+        step.span,
+        "exchange the list of arrays as one buffer, by `Alltoall`",
+        "a lower-case method serialises every array of the list, and makes new ones of the bytes"
+        " at the other end; an upper-case one sends the memory of one array that holds them all",
+        (step,),
+        (
+            Copy(sent, View(view.buffer, region, view.text, view.span), step.span, allocates=True),
+            Allocate(received.buffer, step.span, filled=False),
+            call,
+        ),
+        "the same elements come to the same ranks, but in one array, of which each rank's is a"
+        " row, not in a list",
+        None if lines is None else in_place_of(step.statement, lines, program.context),
     )
 
 
-TRANSFORM = PickledArray()
+def _is_of_pieces(text: str, program: Program) -> bool:
+    """Return whether a list is written out as what one expression is for all ranks."""
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except SyntaxError:
+        return False
+    if isinstance(node, ast.ListComp):
+        plain = len(node.generators) == 1 and not node.generators[0].ifs
+        return plain and all(_is_piece(part) for part in ast.walk(node.elt))
+    # equal pieces, or an error
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr="split")):
+            return module == program.context.array_module
+    return False
+
+
+_OTHERWISE = (ast.IfExp, ast.BoolOp, ast.NamedExpr, ast.Lambda, ast.Starred, ast.Await)
+_COPIES = frozenset({"copy", "ascontiguousarray", "array", "astype"})
+
+
+def _is_piece(node: ast.AST) -> bool:
+    """Return whether a part of an expression makes it what it is for every rank alike."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _COPIES
+    return not isinstance(node, _OTHERWISE)
+
+
+def _lines(program: Program, step: Communicate) -> list[str] | None:
+    numpy, text = program.context.array_module, argument(step, "sendobj", program)
+    if numpy is None or text is None or step.result is None:
+        return None
+    name = fresh_name("sent", program.context.identifiers)
+    return [
+        f"{name} = {numpy}.stack({text})",
+        f"{step.result} = {numpy}.empty_like({name})",
+        f"{step.receiver}.Alltoall({name}, {step.result})",
+    ]
+
+
+TRANSFORM = ProgramRule("ADV601", "pickled-array", __doc__, propose)

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
-from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
-from advisor.ir.spmd.memory import Origin, View
-from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.payloads import PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import Partner, PartnerKind
 from advisor.ir.spmd.steps import Branch, Communicate, Loop, LoopKind, Op, Step, Visit
-from advisor.source import Edit, Span
+from advisor.source import Span
 from costdb.expr import Expr, num
-from transforms.programs.rank_facts import follow, partners, places, same_communicator
-from transforms.programs.spmd_calls import argument, comments_within, is_simple
-from transforms.programs.views import disjoint, may_share, same_memory, written_sizes
-
-_NEW = frozenset({Origin.NEW, Origin.COPY, Origin.COMPUTED})
-_REASON = (
-    "each rank waits for the one before it, although what it sends is ready: the last one gets"
-    " its message after all others; `Sendrecv` lets all messages go at once"
+from transforms.kit.memory import apart, same_memory, written_sizes
+from transforms.kit.names import argument, is_simple
+from transforms.kit.ranks import (
+    END,
+    FIRST,
+    Bound,
+    Interval,
+    Move,
+    Ranks,
+    move_of,
+    named_rank,
+    ranks_where,
+    same_communicator,
+    starting_rank,
 )
+from transforms.kit.rewrite import in_place_of, starts_line, stretch
+from transforms.kit.rule import offer
+
+_NOT_FIRST: Ranks = (Interval(Bound(0, 1), END),)
+_NOT_LAST: Ranks = (Interval(FIRST, Bound(1, -1)),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +40,6 @@ class _Chain:
 
     Attributes
     ----------
-    visit : Visit
-        Of the first step.
-    steps : tuple of Step
-        What the exchange stands for.
     send, receive : Communicate
     waits : Expr
         How many messages follow one another.
@@ -46,8 +49,6 @@ class _Chain:
         What it replaces; None where that cannot be written.
     """
 
-    visit: Visit
-    steps: tuple[Step, ...]
     send: Communicate
     receive: Communicate
     waits: Expr
@@ -62,67 +63,64 @@ def chains(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal
     for visit in function.visits():
         if function.weight(visit) == 0:
             continue
-        for found in (_ring(program, visit), _open(program, visit), _edges(program, visit)):
-            if found is not None and _independent(found.send, found.receive, sizes):
-                yield _proposal(program, function, found)
+        for found in (_ring(program, visit), _line(program, visit), _mesh(program, visit)):
+            if found is None:
+                continue
+            sent, got = found.send.send, found.receive.receive
+            assert sent is not None and got is not None
+            assert sent.view is not None and got.view is not None
+            known = sent.count is not None and sent.count == got.count
+            if known and apart(sent.view, got.view, sizes):
+                yield _proposal(program, function, visit, found)
 
 
-def _proposal(program: Program, function: SpmdFunction, chain: _Chain) -> ProgramProposal:
-    send = chain.send
+def _proposal(
+    program: Program, function: SpmdFunction, visit: Visit, chain: _Chain
+) -> ProgramProposal:
+    send, receive = chain.send, chain.receive
     exchange = replace(
         send,
         op=Op.SENDRECV,
         method="Sendrecv",
-        receive=chain.receive.receive,
-        source=chain.receive.source,
+        receive=receive.receive,
+        source=receive.source,
     )
     one_after_another = Loop(
         LoopKind.COUNTED, "", num(0), chain.waits, 1, chain.waits, (send,), send.span
     )
-    applicability = Applicability.DISPLAY if chain.place is None else Applicability.SAFE
-    return ProgramProposal(
-        title="exchange by `Sendrecv`, not by messages that wait for one another",
-        reason=_REASON,
-        span=send.span,
-        function=function,
-        before=(one_after_another,),
-        after=(exchange,),
-        legality=Legality(
-            applicability,
-            "every rank sends and receives the same messages, and what it sends does not depend"
-            " on what it receives",
-        ),
-        loops=chain.visit.loops,
-        edits=tuple if chain.place is None else partial(_edits, program, chain, chain.place),
+    given = []
+    for step, payload, names in (
+        (send, send.send, ("", "dest", "sendtag")),
+        (receive, receive.receive, ("recvbuf=", "source", "recvtag")),
+    ):
+        assert payload is not None
+        partner = chain.dest if step is send else chain.source
+        given += [f"{names[0]}{payload.text}", f"{names[1]}={partner}"]
+        tag = argument(step, "tag", program)
+        given += [] if tag is None else [f"{names[2]}={tag}"]
+    call = f"{send.receiver}.Sendrecv({', '.join(given)})"
+    return offer(
+        function,
+        visit,
+        send.span,
+        "exchange by `Sendrecv`, not by messages that wait for one another",
+        "each rank waits for the one before it, although what it sends is ready: the last one gets"
+        " its message after all others; `Sendrecv` lets all messages go at once",
+        (one_after_another,),
+        (exchange,),
+        "every rank sends and receives the same messages, and what it sends does not depend on"
+        " what it receives",
+        None if chain.place is None else in_place_of(chain.place, [call], program.context),
+        safe=True,
     )
 
 
-def _edits(program: Program, chain: _Chain, place: Span) -> tuple[Edit, ...]:
-    context, send, receive = program.context, chain.send, chain.receive
-    given = [_text(send.send), f"dest={chain.dest}"]
-    tag = argument(send, "tag", program)
-    if tag is not None:
-        given.append(f"sendtag={tag}")
-    given += [f"recvbuf={_text(receive.receive)}", f"source={chain.source}"]
-    tag = argument(receive, "tag", program)
-    if tag is not None:
-        given.append(f"recvtag={tag}")
-    indent = context.lines[place.start_line - 1][: place.start_column]
-    kept = comments_within(place, program)
-    call = f"{send.receiver}.Sendrecv({', '.join(given)})"
-    return (Edit(place, f"\n{indent}".join([*kept, call])),)
-
-
-def _text(payload: Payload | None) -> str:
-    return "" if payload is None else payload.text
-
-
-def _is_end(step: Step, op: Op) -> bool:
-    """Return whether a step is one blocking end of a message of an array."""
+def _end(step: Step, op: Op) -> Communicate | None:
+    """Return a step that is one blocking end of a message of an array."""
     if not isinstance(step, Communicate) or step.op is not op or step.pickled:
-        return False
+        return None
     payload = step.send if op is Op.SEND else step.receive
-    return (
+    plain = (
         step.blocking
         and step.mode in ("", "synchronous")
         and "status" not in step.places
@@ -130,91 +128,60 @@ def _is_end(step: Step, op: Op) -> bool:
         and payload.kind is PayloadKind.ARRAY
         and payload.view is not None
     )
+    return step if plain else None
 
 
-def _independent(send: Communicate, receive: Communicate, sizes: Mapping[str, Expr]) -> bool:
-    """Return whether what is sent is surely not what is received."""
-    assert send.send is not None and receive.receive is not None
-    sent, received = send.send.view, receive.receive.view
-    assert sent is not None and received is not None
-    if send.send.count != receive.receive.count or send.send.count is None:
-        return False
-    if may_share(sent, received):
-        return disjoint(sent, received, sizes)
-    return _is_own(sent) and _is_own(received)
-
-
-def _is_own(view: View) -> bool:
-    return view.buffer.allocation.origin in _NEW
-
-
-def _pair(steps: tuple[Step, ...]) -> tuple[Communicate, Communicate, bool] | None:
-    """Return a send and a receive that are all that is done, and whether the send is first."""
-    if len(steps) != 2:
+def _place(program: Program, first: Branch, *ends: Communicate) -> Span | None:
+    """Return all from a branch to the last of some ends, if that can be replaced."""
+    context = program.context
+    is_if = context.lines[first.span.start_line - 1][first.span.start_column :].startswith("if")
+    if not is_if or not starts_line(first.span, context):
         return None
-    one, other = steps
-    if not isinstance(one, Communicate) or not isinstance(other, Communicate):
+    if not all(is_simple(end, program) for end in ends):
         return None
-    if _is_end(one, Op.SEND) and _is_end(other, Op.RECV):
-        return one, other, True
-    if _is_end(one, Op.RECV) and _is_end(other, Op.SEND):
-        return other, one, False
-    return None
+    return stretch(first.span, max(end.statement for end in ends))
+
+
+def _text(partner: Partner | None) -> str:
+    return "" if partner is None else partner.text
 
 
 # --- a ring that one rank starts ----------------------------------------------------------------
 
 
 def _ring(program: Program, visit: Visit) -> _Chain | None:
-    """Return a ring in which one rank sends first, and every other one after it has received."""
+    """Return a ring in which one rank sends first, and every other one after it has received.
+
+    All send `k` ranks on and receive from `k` ranks before, with `k` 1 or -1: that is one ring.
+    With several that start, as in an exchange of even and odd ranks, nobody waits for long.
+    """
     branch = visit.step
-    if not isinstance(branch, Branch) or branch.condition.value is None:
+    if not isinstance(branch, Branch) or len(branch.then) != 2 or len(branch.orelse) != 2:
         return None
-    then, orelse = _pair(branch.then), _pair(branch.orelse)
-    if then is None or orelse is None or then[2] == orelse[2]:
+    first, rest = branch.then, branch.orelse
+    if _end(first[0], Op.SEND) is None:
+        first, rest = rest, first
+    send, receive = _end(first[0], Op.SEND), _end(first[1], Op.RECV)
+    taken, passed = _end(rest[0], Op.RECV), _end(rest[1], Op.SEND)
+    if send is None or receive is None or taken is None or passed is None:
         return None
-    first, rest = (then, orelse) if then[2] else (orelse, then)
-    send, receive, _ = rest
-    if not (_alike(first[0], send) and _alike(first[1], receive)):
+    communicator = passed.communicator
+    if not (_alike(send, passed) and _alike(receive, taken)):
         return None
-    holds = follow(branch.condition.value, send.communicator)
-    if holds is None:
+    starts = starting_rank(branch, communicator)
+    if starts is None or starts[1] != (first == branch.then):
         return None
-    starts = [bool(value) == (first is then) for value in holds]
-    tried = list(places(send.communicator))
-    at_once = [
-        sum(start for start, other in zip(starts, tried, strict=True) if _sizes(other) == size)
-        for size in {_sizes(place): None for place in tried}
-    ]
-    # with several that start, as in an exchange of even and odd ranks, nobody waits for long
-    if at_once != [1] * len(at_once):
+    on = move_of(named_rank(passed.dest), communicator)
+    back = move_of(named_rank(taken.source), communicator)
+    if on not in (Move(1, num(1)), Move(1, num(-1))) or back != Move(1, -on.by):
         return None
-    ends = [(_whom(a.dest, a), _whom(b.source, b)) for a, b in (first[:2], rest[:2])]
-    (dest, source), (other_dest, other_source) = ends
-    if not dest or not source or not other_dest or not other_source:
+    if move_of(named_rank(send.dest), communicator, starts[0]) != on:
         return None
-    there = [a if s else b for s, a, b in zip(starts, dest, other_dest, strict=True)]
-    back = [a if s else b for s, a, b in zip(starts, source, other_source, strict=True)]
-    if there != other_dest or back != other_source:
+    if move_of(named_rank(receive.source), communicator, starts[0]) != back:
         return None
-    if not _is_permutation(there, back, tried):
-        return None
-    place = None
-    ends_at = max((orelse[0].statement, orelse[1].statement), key=lambda span: span.end_line)
-    simple = all(is_simple(step, program) for step in (*then[:2], *orelse[:2]))
-    if simple and _starts_line(program, branch.span):
-        place = Span(
-            branch.span.start_line, branch.span.start_column, ends_at.end_line, ends_at.end_column
-        )
-    texts = _partner_text(send.dest), _partner_text(receive.source)
-    return _Chain(
-        visit, (branch,), send, receive, send.communicator.size, texts[0], texts[1], place
-    )
-
-
-def _sizes(place: dict[str, int]) -> int:
-    """Return the number of ranks of a place, which is named second."""
-    return list(place.values())[1]
+    place = _place(program, branch, send, receive, taken, passed)
+    dest, source = _text(passed.dest), _text(taken.source)
+    return _Chain(passed, taken, communicator.size, dest, source, place)
 
 
 def _alike(one: Communicate, other: Communicate) -> bool:
@@ -233,148 +200,67 @@ def _alike(one: Communicate, other: Communicate) -> bool:
     )
 
 
-def _whom(partner: Partner | None, step: Communicate) -> list[int] | None:
-    return partners(partner, step.communicator)
-
-
-def _is_permutation(there: list[int], back: list[int], tried: list[dict[str, int]]) -> bool:
-    """Return whether all ranks are one ring, and each hears from the one that sends to it."""
-    sizes = [_sizes(place) for place in tried]
-    for size in dict.fromkeys(sizes):
-        to = [t for t, n in zip(there, sizes, strict=True) if n == size]
-        by = [b for b, n in zip(back, sizes, strict=True) if n == size]
-        if sorted(to) != list(range(size)) or any(by[to[r]] != r for r in range(size)):
-            return False
-        seen, place = {0}, to[0]
-        while place not in seen:
-            seen.add(place)
-            place = to[place]
-        if len(seen) != size:
-            return False
-    return True
-
-
-def _starts_line(program: Program, span: Span) -> bool:
-    before = program.context.lines[span.start_line - 1][: span.start_column]
-    rest = program.context.lines[span.start_line - 1][span.start_column :]
-    return not before.strip() and rest.startswith("if")
-
-
-def _partner_text(partner: Partner | None) -> str:
-    return "" if partner is None else partner.text
-
-
 # --- an open chain: receive from the one before, then send to the next --------------------------
 
 
-def _open(program: Program, visit: Visit) -> _Chain | None:
+def _next(visit: Visit) -> Step | None:
+    return visit.block[visit.position + 1] if visit.position + 1 < len(visit.block) else None
+
+
+def _line(program: Program, visit: Visit) -> _Chain | None:
     """Return a chain of two conditional ends, of which the receiving one is first."""
-    first = visit.step
-    if not isinstance(first, Branch) or visit.position + 1 >= len(visit.block):
+    first, second = visit.step, _next(visit)
+    if not isinstance(first, Branch) or not isinstance(second, Branch):
         return None
-    second = visit.block[visit.position + 1]
-    if not isinstance(second, Branch) or first.orelse or second.orelse:
+    if first.orelse or second.orelse or len(first.then) != 1 or len(second.then) != 1:
         return None
-    if len(first.then) != 1 or len(second.then) != 1:
+    receive, send = _end(first.then[0], Op.RECV), _end(second.then[0], Op.SEND)
+    if receive is None or send is None:
         return None
-    receive, send = first.then[0], second.then[0]
-    if not _is_end(receive, Op.RECV) or not _is_end(send, Op.SEND):
+    communicator = send.communicator
+    if not same_communicator(communicator, receive.communicator):
         return None
-    assert isinstance(receive, Communicate) and isinstance(send, Communicate)
-    if not same_communicator(send.communicator, receive.communicator):
+    if ranks_where(first.condition.value, communicator) != _NOT_FIRST:
         return None
-    receives = follow(first.condition.value, send.communicator)
-    sends = follow(second.condition.value, send.communicator)
-    there, back = _whom(send.dest, send), _whom(receive.source, receive)
-    if receives is None or sends is None or there is None or back is None:
+    if ranks_where(second.condition.value, communicator) != _NOT_LAST:
         return None
-    tried = list(places(send.communicator))
-    if not _is_line(tried, receives, sends, there, back):
+    if move_of(named_rank(send.dest), communicator, _NOT_LAST) != Move(1, num(1)):
         return None
-    place = None
-    if (
-        program.mpi_module is not None
-        and is_simple(send, program)
-        and is_simple(receive, program)
-        and _starts_line(program, first.span)
-        and _starts_line(program, second.span)
-        and send.send is not None
-        and send.send.view is not None
-        and send.send.view.region is not None
-    ):
-        ends_at = send.statement
-        place = Span(
-            first.span.start_line, first.span.start_column, ends_at.end_line, ends_at.end_column
-        )
+    if move_of(named_rank(receive.source), communicator, _NOT_FIRST) != Move(1, num(-1)):
+        return None
+    known = send.send is not None and send.send.view is not None and send.send.view.region
+    place = _place(program, first, receive, send)
+    if program.mpi_module is None or not known or not starts_line(second.span, program.context):
+        place = None
     nobody = f"{program.mpi_module}.PROC_NULL"
-    return _Chain(
-        visit,
-        (first, second),
-        send,
-        receive,
-        send.communicator.size - 1,
-        f"{_partner_text(send.dest)} if {second.condition.text} else {nobody}",
-        f"{_partner_text(receive.source)} if {first.condition.text} else {nobody}",
-        place,
-    )
-
-
-def _is_line(
-    tried: list[dict[str, int]],
-    receives: list[int],
-    sends: list[int],
-    there: list[int],
-    back: list[int],
-) -> bool:
-    """Return whether messages go from each rank to the next, and none from the last."""
-    for place, gets, gives, to, by in zip(tried, receives, sends, there, back, strict=True):
-        rank, size = place.values()
-        if bool(gets) != (rank > 0) or bool(gives) != (rank < size - 1):
-            return False
-        if (gets and by != rank - 1) or (gives and to != rank + 1):
-            return False
-    return True
+    dest = f"{_text(send.dest)} if {second.condition.text} else {nobody}"
+    source = f"{_text(receive.source)} if {first.condition.text} else {nobody}"
+    return _Chain(send, receive, communicator.size - 1, dest, source, place)
 
 
 # --- an open chain whose edges are nobody --------------------------------------------------------
 
 
-def _edges(program: Program, visit: Visit) -> _Chain | None:
+def _mesh(program: Program, visit: Visit) -> _Chain | None:
     """Return a receive from a neighbour and a send to the opposite one, one after the other."""
-    if visit.position + 1 >= len(visit.block):
+    second = _next(visit)
+    receive = _end(visit.step, Op.RECV)
+    send = None if second is None else _end(second, Op.SEND)
+    if receive is None or send is None or send.dest is None or receive.source is None:
         return None
-    receive, send = visit.step, visit.block[visit.position + 1]
-    if not _is_end(receive, Op.RECV) or not _is_end(send, Op.SEND):
-        return None
-    assert isinstance(receive, Communicate) and isinstance(send, Communicate)
-    communicator = send.communicator
-    dest, source = send.dest, receive.source
-    if dest is None or source is None:
-        return None
+    communicator, dest, source = send.communicator, send.dest, receive.source
     if not same_communicator(communicator, receive.communicator):
         return None
-    if dest.kind is not PartnerKind.NEIGHBOUR or source.kind is not PartnerKind.NEIGHBOUR:
+    if {dest.kind, source.kind} != {PartnerKind.NEIGHBOUR} or dest.axis != source.axis:
         return None
-    axis = dest.axis
-    if axis is None or source.axis != axis or dest.displacement is None:
-        return None
-    if source.displacement != -dest.displacement or abs(dest.displacement) != 1:
+    if dest.axis is None or (dest.displacement, source.displacement) not in ((1, -1), (-1, 1)):
         return None
     # around a ring everybody would wait for ever
-    if communicator.periods is None or communicator.periods[axis] is not False:
+    if communicator.periods is None or communicator.periods[dest.axis] is not False:
         return None
     assert communicator.dims is not None
     simple = is_simple(send, program) and is_simple(receive, program)
     adjacent = send.statement.start_line == receive.statement.end_line + 1
-    one, other = receive.statement, send.statement
-    place = Span(one.start_line, one.start_column, other.end_line, other.end_column)
-    return _Chain(
-        visit,
-        (receive, send),
-        send,
-        receive,
-        communicator.dims[axis] - 1,
-        dest.text,
-        source.text,
-        place if simple and adjacent else None,
-    )
+    place = stretch(receive.statement, send.statement) if simple and adjacent else None
+    waits = communicator.dims[dest.axis] - 1
+    return _Chain(send, receive, waits, dest.text, source.text, place)

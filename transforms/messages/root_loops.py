@@ -1,149 +1,197 @@
-"""Roots that receive from one rank after the other, or send to one after the other."""
+"""Roots that receive from one rank after the other, or send to one after the other.
+
+What the root does with all ranks, and each of them with it, is one collective:
+
+======== ============================================ ===========
+root     what                                         collective
+======== ============================================ ===========
+receives the piece that its rank tells                `Gather`
+receives pieces whose senders tell their lengths      `Gatherv`
+receives one buffer, which it copies to such a piece  `Gather`
+receives one buffer, which it adds to another         `Reduce`
+sends    the piece that the rank tells                `Scatter`
+sends    the same to all                              `Bcast`
+======== ============================================ ===========
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
-from advisor.finding import Applicability
-from advisor.ir.proposal import Legality
-from advisor.ir.spmd.memory import At, Contiguity, Index, Part, View, Whole, contiguity
+from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import (
-    Branch,
-    Communicate,
-    Compute,
-    Copy,
-    Op,
-    Step,
+from advisor.ir.spmd.steps import Branch, Communicate, Compute, Copy, Loop, Op, Step, Visit, walk
+from costdb.expr import Expr, ExprError, equal, free_symbols, logical_not, num, substitute, sym
+from costdb.expr.nodes import Num
+from transforms.kit.memory import (
+    by_rank,
+    is_counted,
+    may_be_written,
+    plain_array,
+    same_memory,
+    symbols_of,
 )
-from advisor.source import Edit, Span
-from costdb.expr import free_symbols, sym
-from transforms.messages.root_ends import ROOT, RootEnds, root_ends, varies
-from transforms.programs.spmd_calls import comments_within, is_name, is_simple, is_uniform
-from transforms.programs.views import same_memory
+from transforms.kit.names import BASE, is_name, is_simple, is_uniform, words
+from transforms.kit.ranks import named_rank, only_communication, root_arms, same_communicator
+from transforms.kit.rewrite import in_place_of, starts_line, stretch, together
+from transforms.kit.rule import offer
 
-_BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
+ROOT = num(0)
 _COLLECTED = (
     "the same elements come to the same places, and both branches show that every rank makes the"
     " call; a collective has to come in the same order on all ranks"
 )
+_ADDED = (
+    "the same terms are added, in another order: floating-point sums agree to rounding; the root's"
+    " own part is one of the terms"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """A root's loop of messages, and the one message of every other rank.
+
+    Attributes
+    ----------
+    visit : Visit
+        Of the branch.
+    branch : Branch
+    loop : Loop
+    root, other : Communicate
+        What the root does in its loop, and what every other rank does once.
+    partner : Expr
+        The rank that the root speaks to, over the loop's index.
+    """
+
+    visit: Visit
+    branch: Branch
+    loop: Loop
+    root: Communicate
+    other: Communicate
+    partner: Expr
+
+    @property
+    def gathers(self) -> bool:
+        """Whether the root receives."""
+        return self.root.op is Op.RECV
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The collective that such ends stand for.
+
+    Attributes
+    ----------
+    call : Communicate
+    does : str
+        What it does for all ranks.
+    texts : tuple of str
+        Its arguments on the root and elsewhere; none where they cannot be written.
+    alone : Communicate or None
+        The message to hold it against, where branch and loop do more than messages.
+    argument : str
+    """
+
+    call: Communicate
+    does: str
+    texts: tuple[str, ...] = ()
+    alone: Communicate | None = None
+    argument: str = _COLLECTED
 
 
 def root_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collectives that loops of rank 0 over all other ranks stand for."""
     for visit in function.visits():
         # the loop over ranks is one itself, so that these count outside of other loops, too
-        if not isinstance(visit.step, Branch):
-            continue
-        ends = root_ends(visit, visit.step)
-        if ends is not None:
-            yield from _proposals(program, function, ends)
+        ends = _ends(visit, visit.step) if isinstance(visit.step, Branch) else None
+        found = None if ends is None else _collective(program, ends)
+        if ends is not None and found is not None:
+            yield _proposal(program, function, ends, found)
 
 
-def _proposals(
-    program: Program, function: SpmdFunction, ends: RootEnds
-) -> Iterator[ProgramProposal]:
-    if ends.root.pickled:
-        yield from _pickled(program, function, ends)
-        return
-    pieces = ends.root.receive if ends.root.op is Op.RECV else ends.root.send
-    single = ends.other.send if ends.root.op is Op.RECV else ends.other.receive
-    if not _is_plain(pieces) or not _is_plain(single):
-        return
-    assert pieces is not None and single is not None
-    assert pieces.view is not None and single.view is not None
-    if pieces.dtype != single.dtype:
-        return
-    if pieces.count != single.count:
-        if ends.root.op is Op.RECV:
-            yield from _uneven(program, function, ends, pieces, single)
-        return
-    if ends.loop.variable not in _symbols(pieces.view):
-        if ends.root.op is Op.SEND:
-            if varies(program, ends, pieces):
-                return
-            yield from _broadcast(program, function, ends, pieces, single)
-        else:
-            yield from _sum(function, ends, pieces, single)
-            yield from _unpacked(program, function, ends, pieces, single)
-        return
-    whole = _union(pieces.view, ends)
-    if whole is None or contiguity(whole) is not Contiguity.YES:
-        return
-    yield from _pieces(program, function, ends, whole, pieces, single)
-
-
-def _is_plain(payload: Payload | None) -> bool:
-    """Return whether a payload is an array as it stands, of known type and size."""
-    return (
-        payload is not None
-        and payload.kind is PayloadKind.ARRAY
-        and payload.view is not None
-        and payload.view.region is not None
-        and not (payload.described or payload.view.transposed or payload.view.flat)
-        and payload.datatype is None
-        and payload.dtype is not None
-        and payload.count is not None
+def _proposal(
+    program: Program, function: SpmdFunction, ends: _Ends, found: _Found
+) -> ProgramProposal:
+    edits, context = None, program.context
+    if found.texts and _is_replaceable(ends, program):
+        calls = [
+            [f"{end.receiver}.{found.call.method}({text}, root=0)"]
+            for end, text in zip((ends.root, ends.other), found.texts, strict=True)
+        ]
+        edits = together(
+            in_place_of(stretch(ends.loop.span, ends.root.statement), calls[0], context),
+            in_place_of(ends.other.statement, calls[1], context),
+        )
+    before: tuple[Step, ...] = (ends.branch,)
+    after: tuple[Step, ...] = (_with(ends, found.call),)
+    if found.alone is not None:
+        before, after = (replace(ends.loop, body=(found.alone,)),), (found.call,)
+    name = found.call.method
+    return offer(
+        function,
+        ends.visit,
+        ends.root.span,
+        found.does
+        or f"let one `{name}` {'receive from' if ends.gathers else 'send to'} all ranks,"
+        " not a loop over them",
+        "the root handles one message after the other, and the time grows with the number of ranks",
+        before,
+        after,
+        found.argument,
+        edits,
     )
 
 
-def _symbols(view: View) -> frozenset[str]:
-    found: frozenset[str] = frozenset()
-    for index in view.region or ():
-        match index:
-            case At(index=place):
-                found |= free_symbols(place)
-            case Part(low=low, high=high):
-                found |= free_symbols(low) | free_symbols(high)
-            case Whole():
-                pass
-    return found
-
-
-def _union(view: View, ends: RootEnds) -> View | None:
-    """Return what the pieces of all ranks are together: from the first on, in order of ranks."""
-    if not view.region:
-        return None
-    first, *others = view.region
-    if any(not isinstance(index, Whole) for index in others):
-        return None
-    size = ends.root.communicator.size
-    together: Index
-    match first:
-        case At(index=place) if place == ends.partner:
-            together = Part(ROOT, size)
-        case Part(low=low, step=1):
-            length = first.count
-            if ends.loop.variable in free_symbols(length) or low != length * ends.partner:
-                return None
-            together = Part(ROOT, size * length)
-        case _:
-            return None
-    return replace(view, region=(together, *others))
-
-
-def _written(ends: RootEnds, program: Program) -> bool:
+def _is_replaceable(ends: _Ends, program: Program) -> bool:
     """Return whether both ends are statements that can be replaced as they stand."""
-    context, span = program.context, ends.loop.span
     return (
         program.mpi_module is not None
         and is_simple(ends.root, program)
         and is_simple(ends.other, program)
-        and all(step in (ends.root,) or isinstance(step, Branch) for step in ends.loop.body)
-        and not context.lines[span.start_line - 1][: span.start_column].strip()
+        and all(step == ends.root or isinstance(step, Branch) for step in ends.loop.body)
+        and starts_line(ends.loop.span, program.context)
     )
 
 
-def _legality(writable: bool) -> Legality:
-    return Legality(Applicability.UNSAFE if writable else Applicability.DISPLAY, _COLLECTED)
+def _with(ends: _Ends, call: Communicate) -> Branch:
+    """Return the branch with the call in the place of both ends."""
+
+    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple(call if s in (ends.loop, ends.other) else s for s in steps)
+
+    return replace(ends.branch, then=changed(ends.branch.then), orelse=changed(ends.branch.orelse))
 
 
-def _called(ends: RootEnds, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
+# --- which collective ---------------------------------------------------------------------------
+
+
+def _collective(program: Program, ends: _Ends) -> _Found | None:
+    if ends.root.pickled:
+        return _pickled(program, ends)
+    one, other = (ends.root.receive, ends.other.send)
+    if not ends.gathers:
+        one, other = (ends.root.send, ends.other.receive)
+    pieces, single = plain_array(one), plain_array(other)
+    if pieces is None or single is None or one is None or other is None:
+        return None
+    if one.dtype != other.dtype:
+        return None
+    if one.count != other.count:
+        return _uneven(program, ends, one, other) if ends.gathers else None
+    if ends.loop.variable in symbols_of(pieces):
+        return _pieces(program, ends, pieces, one, other)
+    if ends.gathers:
+        return _added(ends, one, other) or _unpacked(program, ends, one, other)
+    if _varies(program, ends, one):
+        return None
+    return _Found(_call(ends, Op.BCAST, one, None), "", (one.text, other.text))
+
+
+def _call(ends: _Ends, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
     return replace(
         ends.root,
         op=op,
@@ -159,222 +207,168 @@ def _called(ends: RootEnds, op: Op, send: Payload | None, receive: Payload | Non
 
 
 def _pieces(
-    program: Program,
-    function: SpmdFunction,
-    ends: RootEnds,
-    whole: View,
-    pieces: Payload,
-    single: Payload,
-) -> Iterator[ProgramProposal]:
-    gathers = ends.root.op is Op.RECV
-    op = Op.GATHER if gathers else Op.SCATTER
-    base = _BASE.fullmatch(pieces.text)
-    assert whole.region is not None
-    extents = pieces.view.buffer.extents if pieces.view is not None else None
-    is_all = extents is not None and whole.region[0].count == extents[0]
-    writable = base is not None and is_all and _written(ends, program)
+    program: Program, ends: _Ends, view: View, pieces: Payload, single: Payload
+) -> _Found | None:
+    size = ends.root.communicator.size
+    whole = by_rank(view, ends.loop.variable, ends.partner, size)
+    if whole is None or whole.region is None:
+        return None
+    base, extents = BASE.fullmatch(pieces.text), view.buffer.extents
     carried = replace(pieces, view=whole, count=whole.count)
-    send, receive = (single, carried) if gathers else (carried, single)
-    name = base[1] if base is not None else pieces.text
-    calls = None
-    if writable:
-        at_root = f"{program.mpi_module}.IN_PLACE, {name}" if gathers else ""
-        at_root = at_root or f"{name}, {program.mpi_module}.IN_PLACE"
-        elsewhere = f"{single.text}, None" if gathers else f"None, {single.text}"
-        method = op.value.capitalize()
-        calls = (
-            f"{ends.root.receiver}.{method}({at_root}, root=0)",
-            f"{ends.other.receiver}.{method}({elsewhere}, root=0)",
-        )
-    does = "receive from" if gathers else "send to"
-    yield _proposal(
-        function,
-        ends,
-        f"let one `{op.value.capitalize()}` {does} all ranks, not a loop over them",
-        _called(ends, op, send, receive),
-        _legality(writable),
-        calls,
-        program,
-    )
+    texts: tuple[str, ...] = ()
+    if base is not None and extents is not None and whole.region[0].count == extents[0]:
+        texts = (f"{program.mpi_module}.IN_PLACE, {base[1]}", f"{single.text}, None")
+        if not ends.gathers:
+            texts = (f"{base[1]}, {program.mpi_module}.IN_PLACE", f"None, {single.text}")
+    if ends.gathers:
+        return _Found(_call(ends, Op.GATHER, single, carried), "", texts)
+    return _Found(_call(ends, Op.SCATTER, carried, single), "", texts)
 
 
-def _broadcast(
-    program: Program, function: SpmdFunction, ends: RootEnds, sent: Payload, received: Payload
-) -> Iterator[ProgramProposal]:
-    writable = _written(ends, program)
-    calls = None
-    if writable:
-        calls = (
-            f"{ends.root.receiver}.Bcast({sent.text}, root=0)",
-            f"{ends.other.receiver}.Bcast({received.text}, root=0)",
-        )
-    yield _proposal(
-        function,
-        ends,
-        "let one `Bcast` send to all ranks, not a loop over them",
-        _called(ends, Op.BCAST, sent, None),
-        _legality(writable),
-        calls,
-        program,
-    )
+def _then(ends: _Ends) -> Step | None:
+    """Return the one thing that a root does with each message that it received."""
+    body = ends.loop.body
+    return body[1] if len(body) == 2 and body[0] == ends.root else None
 
 
-def _sum(
-    function: SpmdFunction, ends: RootEnds, received: Payload, sent: Payload
-) -> Iterator[ProgramProposal]:
-    """Yield a reduction, where the root adds what comes to an array of its own."""
-    at = ends.loop.body.index(ends.root) if ends.root in ends.loop.body else None
-    if at is None or at + 2 != len(ends.loop.body):
-        return
-    added: Step = ends.loop.body[at + 1]
+def _added(ends: _Ends, received: Payload, sent: Payload) -> _Found | None:
+    """Return a reduction, where the root adds what comes to an array of its own."""
+    added, view = _then(ends), received.view
     if not isinstance(added, Compute) or added.operation != "add" or added.target is None:
-        return
-    view = received.view
-    assert view is not None
-    if len(added.reads) != 2 or not any(same_memory(one, view) for one in added.reads):
-        return
-    if not any(same_memory(one, added.target) for one in added.reads):
-        return
+        return None
+    if view is None or len(added.reads) != 2:
+        return None
+    if not all(any(same_memory(r, one) for r in added.reads) for one in (view, added.target)):
+        return None
     total = replace(received, view=added.target, text=added.target.text)
-    yield _proposal(
-        function,
-        ends,
-        "let `Reduce` add up what the root receives and adds one by one",
-        _called(ends, Op.REDUCE, sent, total),
-        Legality(
-            Applicability.DISPLAY,
-            "the same terms are added, in another order: floating-point sums agree to rounding;"
-            " the root's own part is one of the terms",
-        ),
-        None,
-        None,
-    )
+    does = "let `Reduce` add up what the root receives and adds one by one"
+    return _Found(_call(ends, Op.REDUCE, sent, total), does, argument=_ADDED)
 
 
-def _unpacked(
-    program: Program, function: SpmdFunction, ends: RootEnds, received: Payload, sent: Payload
-) -> Iterator[ProgramProposal]:
-    """Yield a gather, where the root copies what came to the place of the rank it came from."""
-    at = ends.loop.body.index(ends.root) if ends.root in ends.loop.body else None
-    if at is None or at + 2 != len(ends.loop.body):
-        return
-    unpacking: Step = ends.loop.body[at + 1]
-    if not isinstance(unpacking, Copy) or unpacking.allocates or received.view is None:
-        return
-    if not (same_memory(unpacking.source, received.view) and unpacking.source.is_whole):
-        return
-    target = unpacking.target
-    if target.count != sent.count or target.dtype != sent.dtype:
-        return
-    whole = None if target.transposed or target.flat else _union(target, ends)
-    if whole is not None and contiguity(whole) is Contiguity.YES:
-        yield from _pieces(program, function, ends, whole, replace(received, view=target), sent)
+def _unpacked(program: Program, ends: _Ends, received: Payload, sent: Payload) -> _Found | None:
+    """Return a gather, where the root copies what came to the place of the rank it came from."""
+    copy = _then(ends)
+    if not isinstance(copy, Copy) or copy.allocates or received.view is None:
+        return None
+    if not (same_memory(copy.source, received.view) and copy.source.is_whole):
+        return None
+    target = copy.target
+    if target.count != sent.count or target.dtype != sent.dtype or target.transposed or target.flat:
+        return None
+    return _pieces(program, ends, target, replace(received, view=target), sent)
 
 
-def _uneven(
-    program: Program, function: SpmdFunction, ends: RootEnds, pieces: Payload, sent: Payload
-) -> Iterator[ProgramProposal]:
-    """Yield a gather of pieces of different lengths, where the sender tells its own."""
+def _uneven(program: Program, ends: _Ends, pieces: Payload, sent: Payload) -> _Found | None:
+    """Return a gather of pieces of different lengths, where the sender tells its own."""
     assert sent.count is not None and ends.root.source is not None
     index = ends.root.source.text
     if not (is_name(index) and re.search(rf"\b{index}\b", pieces.text)):
-        return  # nothing shows that each piece has a place of its own
+        return None  # nothing shows that each piece has a place of its own
     own = free_symbols(ends.other.communicator.rank)
     lengths = free_symbols(sent.count) - own
     if not own & free_symbols(sent.count) or not is_uniform(program, map(sym, lengths)):
-        return
-    call = replace(_called(ends, Op.GATHER, sent, None), method="Gatherv", varying=True)
-    proposal = _proposal(
-        function,
-        ends,
-        "let one `Gatherv` receive from all ranks, not a loop over them",
-        call,
-        _legality(writable=False),
-        None,
-        None,
-    )
-    one_by_one = replace(ends.loop, body=(ends.other,))
-    yield replace(proposal, before=(one_by_one,), after=(call,))
+        return None
+    call = replace(_call(ends, Op.GATHER, sent, None), method="Gatherv", varying=True)
+    return _Found(call, "", alone=ends.other)
 
 
-def _pickled(program: Program, function: SpmdFunction, ends: RootEnds) -> Iterator[ProgramProposal]:
-    """Yield the lower-case collective that pickled messages of a known kind stand for."""
-    gathers = ends.root.op is Op.RECV
-    payload = ends.other.send if gathers else ends.root.send
+def _pickled(program: Program, ends: _Ends) -> _Found | None:
+    """Return the lower-case collective that pickled messages of a known kind stand for."""
+    payload = ends.other.send if ends.gathers else ends.root.send
     if payload is None or payload.kind not in (PayloadKind.ARRAY, PayloadKind.SCALAR):
-        return
-    if payload.count is None:
-        return
-    varying = payload.view is not None and ends.loop.variable in _symbols(payload.view)
-    varying = varying or (not gathers and varies(program, ends, payload))
-    if not gathers and payload.view is None:
-        return  # a number that may be another one for each rank
-    op = Op.GATHER if gathers else Op.SCATTER if varying else Op.BCAST
-    sent = payload
+        return None
+    if payload.count is None or (not ends.gathers and payload.view is None):
+        return None  # a number may be another one for each rank
+    op, sent = Op.GATHER, payload
+    if not ends.gathers:
+        assert payload.view is not None
+        varies = ends.loop.variable in symbols_of(payload.view) or _varies(program, ends, payload)
+        op = Op.SCATTER if varies else Op.BCAST
     if op is Op.SCATTER:
-        size = ends.root.communicator.size
         sent = Payload(
-            PayloadKind.OBJECT, payload.text, payload.span, parts=(payload,), length=size
+            PayloadKind.OBJECT,
+            payload.text,
+            payload.span,
+            parts=(payload,),
+            length=ends.root.communicator.size,
         )
-    call = replace(_called(ends, op, sent, None), method=op.value)
-    one_by_one = replace(ends.loop, body=(ends.other if gathers else ends.root,))
-    does = "receive from" if gathers else "send to"
-    proposal = _proposal(
-        function,
-        ends,
-        f"let one `{op.value}` {does} all ranks, not a loop over them",
-        call,
-        _legality(writable=False),
-        None,
-        None,
-    )
-    yield replace(proposal, before=(one_by_one,), after=(call,))
+    call = replace(_call(ends, op, sent, None), method=op.value)
+    return _Found(call, "", alone=ends.other if ends.gathers else ends.root)
 
 
-def _proposal(
-    function: SpmdFunction,
-    ends: RootEnds,
-    title: str,
-    call: Communicate,
-    legality: Legality,
-    calls: tuple[str, str] | None,
-    program: Program | None,
-) -> ProgramProposal:
-    edits = (
-        tuple
-        if calls is None or program is None
-        else partial(_edits, ends, calls[0], calls[1], program)
-    )
-    return ProgramProposal(
-        title=title,
-        reason="the root handles one message after the other, and the time grows with the number"
-        " of ranks",
-        span=ends.root.span,
-        function=function,
-        before=(ends.branch,),
-        after=(_without(ends, call),),
-        legality=legality,
-        loops=ends.visit.loops,
-        edits=edits,
+def _varies(program: Program, ends: _Ends, sent: Payload) -> bool:
+    """Return whether what a root sends may be another thing for each rank.
+
+    It is named by the index of the loop, or made or written in the loop.
+    """
+    header = program.context.lines[ends.loop.span.start_line - 1]
+    if words(sent.text) & words(header.partition(" in ")[0]):
+        return True
+    return sent.view is None or any(
+        may_be_written(visit.step, sent.view) for visit in walk(ends.loop.body, into_calls=True)
     )
 
 
-def _without(ends: RootEnds, call: Communicate) -> Branch:
-    """Return the branch with the call in the place of both ends."""
-
-    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(call if s in (ends.loop, ends.other) else s for s in steps)
-
-    return replace(ends.branch, then=changed(ends.branch.then), orelse=changed(ends.branch.orelse))
+# --- which messages meet ------------------------------------------------------------------------
 
 
-def _edits(ends: RootEnds, at_root: str, elsewhere: str, program: Program) -> tuple[Edit, ...]:
-    loop, root, other = ends.loop.span, ends.root.statement, ends.other.statement
-    context = program.context
-    indent = context.lines[loop.start_line - 1][: loop.start_column]
-    place = Span(loop.start_line, loop.start_column, root.end_line, root.end_column)
-    kept = comments_within(place, program)
-    return (
-        Edit(place, f"\n{indent}".join([*kept, at_root])),
-        Edit(other, elsewhere),
-    )
+def _ends(visit: Visit, branch: Branch) -> _Ends | None:
+    """Return a root's loop over all other ranks, and what those do for it."""
+    for arm, other_arm in ((branch.then, branch.orelse), (branch.orelse, branch.then)):
+        other, inner = only_communication(other_arm), only_communication(arm)
+        if other is None or inner is None or other not in other_arm:
+            continue
+        if root_arms(branch, inner.communicator, ROOT) != (arm, other_arm):
+            continue
+        for loop in arm:
+            partner = _over_others(loop, inner) if isinstance(loop, Loop) else None
+            if (
+                isinstance(loop, Loop)
+                and partner is not None
+                and _meet(inner, other, loop, partner)
+            ):
+                return _Ends(visit, branch, loop, inner, other, partner)
+    return None
+
+
+def _over_others(loop: Loop, inner: Communicate) -> Expr | None:
+    """Return the partner in a loop in which a message goes to, or comes from, every other rank."""
+    if not is_counted(loop) or inner.op not in (Op.SEND, Op.RECV):
+        return None
+    rank = named_rank(inner.dest if inner.op is Op.SEND else inner.source)
+    offset = None if rank is None else rank - sym(loop.variable)
+    if rank is None or not isinstance(offset, Num):
+        return None
+    reached, size = (loop.low + offset, loop.high + offset), inner.communicator.size
+    if inner in loop.body:
+        return rank if reached == (num(1), size) else None
+    # `if i != rank`, in a loop over all ranks
+    guards = [step for step in loop.body if isinstance(step, Branch)]
+    if len(guards) != 1 or guards[0].then != (inner,) or guards[0].orelse:
+        return None
+    others = (ROOT, inner.communicator.rank)
+    spared = [one for own in others for one in (equal(rank, own), equal(own, rank))]
+    holds = guards[0].condition.value in [logical_not(one) for one in spared]
+    return rank if holds and reached == (ROOT, size) else None
+
+
+def _meet(root: Communicate, other: Communicate, loop: Loop, partner: Expr) -> bool:
+    """Return whether the messages of both ends are each other's."""
+    back, wanted = (other.source, Op.RECV) if root.op is Op.SEND else (other.dest, Op.SEND)
+    if other.op is not wanted or named_rank(back) != ROOT or root.pickled != other.pickled:
+        return False
+    if not same_communicator(root.communicator, other.communicator):
+        return False
+    if not (root.blocking and other.blocking) or "status" in {*root.places, *other.places}:
+        return False
+    receive = root if root.op is Op.RECV else other
+    if "tag" not in receive.places:
+        return True
+    if root.tag is None or other.tag is None:
+        return False
+    # as the other end sees it: it is the partner
+    index = root.communicator.rank - (partner - sym(loop.variable))
+    try:
+        return substitute(root.tag, {loop.variable: index}) == other.tag
+    except ExprError:
+        return False  # no such tag on some rank

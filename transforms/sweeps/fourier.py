@@ -1,22 +1,4 @@
-"""ADV203: Fourier transforms along a distributed axis."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-
-from advisor.distribution import NotDistributed
-from advisor.finding import Applicability
-from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import is_whole, whole
-from advisor.ir.statements import Bind, Return, Statement, Store
-from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
-from advisor.source import Span
-from transforms.source.writing import fresh_name
-
-DOCUMENTATION = """\
-# ADV203 transform-across-ranks
+"""# ADV203 transform-across-ranks
 
 **What it does.** Finds Fourier transforms along an axis that is distributed, and compares three
 ways to do them: transpose there and back for each, transpose once and stay transposed, or exchange
@@ -56,6 +38,22 @@ computes it.
 code on the Intel Paragon, whose best algorithm changes with the number of ranks.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from advisor.finding import Applicability
+from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import is_whole
+from advisor.ir.statements import Bind, Return, Statement, Store
+from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
+from advisor.source import Span
+from transforms.kit.kernels import copied, inner_first, is_spread, mapped, renamed
+from transforms.kit.rewrite import fresh_name
+from transforms.kit.rule import KernelRule
+
 
 @dataclass(frozen=True, slots=True)
 class _Across:
@@ -68,23 +66,15 @@ class _Across:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class TransformAcross:
-    """The rule ADV203; see its page in `documentation`."""
-
-    code: str = "ADV203"
-    name: str = "transform-across-ranks"
-    documentation: str = DOCUMENTATION
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield butterflies, and a transposition once with and without the way back."""
-        found = _across(kernel)
-        if found is None:
-            return
-        if not any(_has_butterflies(statement) for statement in kernel.body):
-            yield _by_butterflies(kernel, found)
-        yield _turned(kernel, found, back=False)
-        yield _turned(kernel, found, back=True)
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield butterflies, and a transposition once with and without the way back."""
+    found = _across(kernel)
+    if found is None:
+        return
+    if not any(_has_butterflies(statement) for statement in kernel.body):
+        yield _by_butterflies(kernel, found)
+    yield _turned(kernel, found, back=False)
+    yield _turned(kernel, found, back=True)
 
 
 def _across(kernel: Kernel) -> _Across | None:
@@ -95,10 +85,12 @@ def _across(kernel: Kernel) -> _Across | None:
             continue
         for transform in _transforms(statement.value):
             like = _layout(transform.operand, layouts)
-            if like is None or not _spread(like, transform.axis):
+            if like is None or not is_spread(like.spec, transform.axis):
                 continue
             others = [
-                d for d in range(len(like.extents)) if d != transform.axis and not _spread(like, d)
+                d
+                for d in range(len(like.extents))
+                if d != transform.axis and not is_spread(like.spec, d)
             ]
             if others:
                 return _Across(place, transform.axis, others[0], like, statement.span)
@@ -109,17 +101,9 @@ def _across(kernel: Kernel) -> _Across | None:
     return None
 
 
-def _transforms(value: Value) -> Iterator[Fourier]:
-    """Yield the transforms in a value, innermost first."""
-    match value:
-        case Fourier(operand, _, _, _, _):
-            yield from _transforms(operand)
-            yield value
-        case Copy(operand, _):
-            yield from _transforms(operand)
-        case Elementwise(_, parts):
-            for part in parts:
-                yield from _transforms(part)
+def _transforms(value: Value) -> list[Fourier]:
+    """Return the transforms in a value, innermost first."""
+    return [part for part in inner_first(value) if isinstance(part, Fourier)]
 
 
 def _layout(value: Value, layouts: Mapping[str, DeclaredArray]) -> DeclaredArray | None:
@@ -137,11 +121,6 @@ def _layout(value: Value, layouts: Mapping[str, DeclaredArray]) -> DeclaredArray
     return None
 
 
-def _spread(array: DeclaredArray, dimension: int) -> bool:
-    dim = array.spec.dims[dimension]
-    return not isinstance(dim, NotDistributed) and array.spec.mesh.ranks_along(dim.axes) != "1"
-
-
 def _has_butterflies(statement: Statement) -> bool:
     return isinstance(statement, Bind | Store) and any(
         transform.butterflies for transform in _transforms(statement.value)
@@ -149,33 +128,21 @@ def _has_butterflies(statement: Statement) -> bool:
 
 
 def _by_butterflies(kernel: Kernel, found: _Across) -> Proposal:
-    def exchanged(statement: Statement) -> Statement:
-        if not isinstance(statement, Bind | Store):
-            return statement
-        return replace(statement, value=_with_butterflies(statement.value, found.axis))
+    def exchanged(part: object) -> object:
+        if isinstance(part, Fourier):
+            return replace(part, butterflies=part.axis == found.axis)
+        return part
 
     return Proposal(
         title=f"transform along axis {found.axis} by butterflies between ranks",
         reason="pairs of ranks exchange whole parts in few messages, instead of all with all",
         span=found.span,
-        variant=kernel.with_body(tuple(map(exchanged, kernel.body))),
+        variant=kernel.with_body(mapped(kernel.body, exchanged)),
         legality=Legality(
             Applicability.DISPLAY, "which algorithm a transform uses is for its library to say"
         ),
         edits=tuple,
     )
-
-
-def _with_butterflies(value: Value, axis: int) -> Value:
-    match value:
-        case Fourier(operand, along, _, _, _):
-            inner = _with_butterflies(operand, axis)
-            return replace(value, operand=inner, butterflies=along == axis)
-        case Copy(operand, _):
-            return replace(value, operand=_with_butterflies(operand, axis))
-        case Elementwise(_, parts):
-            return replace(value, operands=tuple(_with_butterflies(p, axis) for p in parts))
-    return value
 
 
 def _turned(kernel: Kernel, found: _Across, *, back: bool) -> Proposal:
@@ -190,8 +157,8 @@ def _turned(kernel: Kernel, found: _Across, *, back: bool) -> Proposal:
         names[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
         arrays[names[name]] = _declared(kernel, found, name, names[name], turned=True)
         if _needs_elements(name, after, kernel):
-            made.append(_copied(names[name], name, kernel, found))
-    rest = tuple(_renamed(statement, names) for statement in after)
+            made.append(copied(names[name], name, kernel, found.span))
+    rest = renamed(after, names)
     if back:
         rest = _and_back(kernel, found, rest, names, arrays)
     how = "once there and once back" if back else "once, and leave the results so"
@@ -241,32 +208,6 @@ def _declared(
     return replace(like, spec=spec, dtype=kernel.dtype(name), extents=kernel.extents(name))
 
 
-def _copied(target: str, source: str, kernel: Kernel, found: _Across) -> Store:
-    region = whole(kernel.extents(source))
-    return Store(target, region, Read(source, region), found.span)
-
-
-def _renamed(statement: Statement, names: Mapping[str, str]) -> Statement:
-    match statement:
-        case Bind():
-            return replace(statement, value=_with_names(statement.value, names))
-        case Store(array, _, value, _):
-            value = _with_names(value, names)
-            return replace(statement, array=names.get(array, array), value=value)
-    return statement
-
-
-def _with_names(value: Value, names: Mapping[str, str]) -> Value:
-    match value:
-        case Read(array, region):
-            return Read(names.get(array, array), region)
-        case Copy(operand, _) | Fourier(operand, _, _, _, _):
-            return replace(value, operand=_with_names(operand, names))
-        case Elementwise(_, parts):
-            return replace(value, operands=tuple(_with_names(part, names) for part in parts))
-    return value
-
-
 def _and_back(
     kernel: Kernel,
     found: _Across,
@@ -278,8 +219,7 @@ def _and_back(
     end: list[Statement] = []
     for name, new in names.items():
         if any(isinstance(s, Store) and s.array == new for s in rest):
-            region = whole(kernel.extents(name))
-            end.append(Store(name, region, Read(new, region), found.span))
+            end.append(copied(name, new, replace(kernel, arrays=arrays), found.span))
     kept: list[Statement] = []
     for statement in rest:
         if not isinstance(statement, Return):
@@ -291,11 +231,11 @@ def _and_back(
                 continue
             copy = fresh_name(f"{name}_back", {*kernel.context.identifiers, *arrays})
             arrays[copy] = _declared(kernel, found, name, copy, turned=False)
-            end.append(_copied(copy, name, kernel, found))
+            end.append(copied(copy, name, kernel, found.span))
             given = given - {name} | {copy}
         kept += [*end, replace(statement, names=frozenset(given))]
         end = []
     return (*kept, *end)
 
 
-TRANSFORM = TransformAcross()
+TRANSFORM = KernelRule("ADV203", "transform-across-ranks", __doc__, propose)

@@ -1,27 +1,4 @@
-"""ADV202: a recurrence along a distributed axis, as a pipeline or between two transpositions."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-
-from advisor.distribution import ArraySpec, NotDistributed
-from advisor.finding import Applicability
-from advisor.ir.dependence import carried
-from advisor.ir.kernel import DeclaredArray, Kernel
-from advisor.ir.nests import index_name, renamed_index
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import whole
-from advisor.ir.statements import Loop, Statement, Store, walk
-from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Subscript, Value, reads
-from costdb.expr import free_symbols, num, sym
-from transforms.loops.element_loops import compiled, with_statement
-from transforms.source.writing import fresh_name
-from transforms.sweeps.chunk_source import chunk_edits
-
-DOCUMENTATION = """\
-# ADV202 recurrence-across-ranks
+"""# ADV202 recurrence-across-ranks
 
 **What it does.** Finds loops in which every index of a distributed axis needs the one before, and
 proposes to do them in chunks of another axis, so that ranks work as a pipeline; or to transpose
@@ -62,6 +39,44 @@ pipeline's stages.
 the axis that is swept, or the other one, is distributed.
 """
 
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from advisor.finding import Applicability
+from advisor.ir.dependence import carried
+from advisor.ir.kernel import DeclaredArray, Kernel
+from advisor.ir.nests import index_name, renamed_index
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.statements import Loop, Store, walk
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Point,
+    Range,
+    Read,
+    Scalar,
+    Subscript,
+    Value,
+    parts_of,
+    reads,
+)
+from advisor.source import Edit, Span
+from costdb.expr import free_symbols, num, sym
+from transforms.kit.kernels import compiled, copied, is_spread, mapped, renamed, with_statement
+from transforms.kit.rewrite import (
+    before,
+    fresh_name,
+    indent_at,
+    python_text,
+    stands_alone,
+    statement_at,
+)
+from transforms.kit.rule import KernelRule
+
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512)
 """Chunks that are tried."""
 
@@ -76,22 +91,14 @@ class _Recurrence:
     stored: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recurrence:
-    """The rule ADV202; see its page in `documentation`."""
-
-    code: str = "ADV202"
-    name: str = "recurrence-across-ranks"
-    documentation: str = DOCUMENTATION
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield pipelines with chunks of several widths, and transpositions."""
-        for loop in walk(kernel.body, rewritable=True):
-            found = _recurrence(loop, kernel) if isinstance(loop, Loop) else None
-            if found is not None:
-                for width in WIDTHS:
-                    yield _in_chunks(kernel, found, width)
-                yield _transposed(kernel, found)
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield pipelines with chunks of several widths, and transpositions."""
+    for loop in walk(kernel.body, rewritable=True):
+        found = _recurrence(loop, kernel) if isinstance(loop, Loop) else None
+        if found is not None:
+            for width in WIDTHS:
+                yield _in_chunks(kernel, found, width)
+            yield _transposed(kernel, found)
 
 
 def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
@@ -105,12 +112,12 @@ def _recurrence(loop: Loop, kernel: Kernel) -> _Recurrence | None:
     accesses = [part for s in stores for part in _accesses(s)]
     first = stores[0]
     spec = kernel.arrays[first.array].spec
-    along = [d for d, part in enumerate(first.region) if _spread(spec, d) and _moves(part, loop)]
+    along = [d for d, part in enumerate(first.region) if is_spread(spec, d) and _moves(part, loop)]
     if len(along) != 1 or any(array not in kernel.arrays for array, _ in accesses):
         return None
     for across, part in enumerate(first.region):
         extent = kernel.extents(first.array)[across]
-        if part == Range(num(0), extent) and not _spread(spec, across):
+        if part == Range(num(0), extent) and not is_spread(spec, across):
             alike = all(
                 len(region) == len(first.region)
                 and region[across] == part
@@ -135,19 +142,7 @@ def _stay_put(regions: list[tuple[Subscript, ...]]) -> bool:
 
 
 def _elementwise(value: Value) -> bool:
-    match value:
-        case Read() | Scalar():
-            return True
-        case Copy(operand, _):
-            return _elementwise(operand)
-        case Elementwise(_, parts):
-            return all(map(_elementwise, parts))
-    return False
-
-
-def _spread(spec: ArraySpec, dimension: int) -> bool:
-    dim = spec.dims[dimension]
-    return not isinstance(dim, NotDistributed) and spec.mesh.ranks_along(dim.axes) != "1"
+    return all(isinstance(part, Read | Scalar | Copy | Elementwise) for part in parts_of(value))
 
 
 def _moves(part: Subscript, loop: Loop) -> bool:
@@ -165,7 +160,14 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
     name = fresh_name("begin", kernel.context.identifiers)
     variable = renamed_index(loop.variable, name)
     part = Range(sym(variable), sym(variable) + width)
-    inner = replace(loop, body=tuple(_with_part(s, across, part) for s in loop.body))
+
+    def cut(node: object) -> object:
+        if isinstance(node, Read | Store):
+            region = (*node.region[:across], part, *node.region[across + 1 :])
+            return replace(node, region=region)
+        return node
+
+    inner = replace(loop, body=mapped(loop.body, cut))
     extent = kernel.extents(found.stored)[across]
     chunks = Loop(variable, num(0), extent, width, (inner,), loop.span)
     return Proposal(
@@ -174,31 +176,8 @@ def _in_chunks(kernel: Kernel, found: _Recurrence, width: int) -> Proposal:
         span=loop.span,
         variant=kernel.with_body(with_statement(kernel.body, loop, (chunks,))),
         legality=_legality(kernel, found),
-        edits=partial(chunk_edits, kernel, loop, across, name, width),
+        edits=partial(_chunk_edits, kernel, loop, across, name, width),
     )
-
-
-def _with_part(statement: Statement, dimension: int, part: Subscript) -> Statement:
-    assert isinstance(statement, Store)
-    region = _region(statement.region, dimension, part)
-    return replace(statement, region=region, value=_value(statement.value, dimension, part))
-
-
-def _region(
-    region: tuple[Subscript, ...], dimension: int, part: Subscript
-) -> tuple[Subscript, ...]:
-    return tuple(part if d == dimension else own for d, own in enumerate(region))
-
-
-def _value(value: Value, dimension: int, part: Subscript) -> Value:
-    match value:
-        case Read(array, region):
-            return Read(array, _region(region, dimension, part))
-        case Copy(operand, dtype):
-            return Copy(_value(operand, dimension, part), dtype)
-        case Elementwise(operation, parts):
-            return Elementwise(operation, tuple(_value(p, dimension, part) for p in parts))
-    return value
 
 
 def _legality(kernel: Kernel, found: _Recurrence) -> Legality:
@@ -230,15 +209,16 @@ def _transposed(kernel: Kernel, found: _Recurrence) -> Proposal:
     for name in _names(found):
         turned[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
         arrays[turned[name]] = _turned(kernel.arrays[name], turned[name], found)
-    before = [_copied(turned[name], name, kernel, loop) for name in turned]
-    after = [_copied(name, turned[name], kernel, loop, like=name) for name in sorted(written)]
-    inner = replace(loop, body=tuple(_renamed(s, turned) for s in loop.body))
-    body = with_statement(kernel.body, loop, (*before, inner, *after))
+    there = [copied(turned[name], name, kernel, loop.span) for name in turned]
+    variant = replace(kernel, arrays=arrays)
+    back = [copied(name, turned[name], variant, loop.span) for name in sorted(written)]
+    inner = replace(loop, body=renamed(loop.body, turned))
+    body = with_statement(kernel.body, loop, (*there, inner, *back))
     return Proposal(
         title=f"transpose before the recurrence and after it, so that axis {found.along} is whole",
         reason="with the axis whole on every rank no rank waits; two exchanges pay for it",
         span=loop.span,
-        variant=replace(kernel, arrays=arrays, body=body),
+        variant=variant.with_body(body),
         legality=Legality(
             Applicability.DISPLAY,
             "results stay the same, but the arrays to copy into must be declared by hand",
@@ -255,26 +235,82 @@ def _turned(array: DeclaredArray, name: str, found: _Recurrence) -> DeclaredArra
     return replace(array, spec=replace(array.spec, name=name, dims=dims, halo=halo))
 
 
-def _copied(target: str, source: str, kernel: Kernel, loop: Loop, like: str = "") -> Store:
-    region = whole(kernel.extents(like or source))
-    return Store(target, region, Read(source, region), loop.span)
+def _chunk_edits(kernel: Kernel, loop: Loop, axis: int, name: str, width: int) -> tuple[Edit, ...]:
+    """Return the edits that put a loop over chunks of `axis` around a loop.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    loop : Loop
+        In whose statements every subscript of an array has a bare ``:`` at `axis`.
+    axis : int
+    name : str
+        Of the new index.
+    width : int
+        Of a chunk.
+
+    Returns
+    -------
+    tuple of Edit
+        Empty where the text is not as plain as that.
+    """
+    context = kernel.context
+    found = statement_at(loop.span, context)
+    lines = range(loop.span.start_line, loop.span.end_line + 1)
+    plain = all(context.lines[number - 1].isascii() for number in lines)
+    if not isinstance(found, ast.For) or not plain or "range" in context.not_builtins:
+        return ()
+    assigned = [part for part in found.body if isinstance(part, ast.Assign | ast.AugAssign)]
+    if not len(assigned) == len(found.body) == len(loop.body):
+        # something else in the loop, such as a call to print, would be done for every chunk
+        return ()
+    slices = list(_slices(found, kernel, axis))
+    extent = _extent(found, kernel, axis)
+    if extent is None or None in slices or not stands_alone(context, loop.span):
+        return ()
+    indent = indent_at(loop.span, context)
+    head = f"for {name} in range(0, {extent}, {width}):\n{indent}{context.indent}"
+    edits = [Edit(before(loop.span), head)]
+    edits += [
+        Edit(Span(number, 0, number, 0), context.indent)
+        for number in lines[1:]
+        if context.lines[number - 1].strip()
+    ]
+    text = f"{name} : {name} + {width}"
+    edits += [Edit(span, text) for span in slices if span is not None]
+    return tuple(sorted(edits, key=lambda edit: edit.span))
 
 
-def _renamed(statement: Statement, names: dict[str, str]) -> Statement:
-    assert isinstance(statement, Store)
-    value = _with_names(statement.value, names)
-    return replace(statement, array=names[statement.array], value=value)
+def _slices(loop: ast.For, kernel: Kernel, axis: int) -> Iterator[Span | None]:
+    """Yield where ``:`` stands for the axis in each subscript; None for anything else."""
+    inside = [node for part in loop.body for node in ast.walk(part)]
+    subscripts = [node for node in inside if isinstance(node, ast.Subscript)]
+    subscripted = {id(node.value) for node in subscripts}
+    for node in inside:
+        if isinstance(node, ast.Name) and node.id in kernel.arrays and id(node) not in subscripted:
+            yield None
+    for node in subscripts:
+        if not isinstance(node.value, ast.Name) or node.value.id not in kernel.arrays:
+            continue
+        entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        dimensions = len(kernel.extents(node.value.id))
+        entry = entries[axis] if len(entries) == dimensions else None
+        bare = isinstance(entry, ast.Slice) and not (entry.lower or entry.upper or entry.step)
+        one_line = entry is not None and entry.lineno == entry.end_lineno
+        if entry is None or not bare or not one_line:
+            yield None
+        else:
+            end = entry.end_col_offset or entry.col_offset
+            yield Span(entry.lineno, entry.col_offset, entry.lineno, end)
 
 
-def _with_names(value: Value, names: dict[str, str]) -> Value:
-    match value:
-        case Read(array, region):
-            return Read(names[array], region)
-        case Copy(operand, dtype):
-            return Copy(_with_names(operand, names), dtype)
-        case Elementwise(operation, parts):
-            return Elementwise(operation, tuple(_with_names(part, names) for part in parts))
-    return value
+def _extent(loop: ast.For, kernel: Kernel, axis: int) -> str | None:
+    for part in loop.body:
+        for node in ast.walk(part):
+            if isinstance(node, ast.Name) and node.id in kernel.arrays:
+                extent = kernel.extents(node.id)[axis]
+                return python_text(extent, kernel.context.scalar_texts)
+    return None
 
 
-TRANSFORM = Recurrence()
+TRANSFORM = KernelRule("ADV202", "recurrence-across-ranks", __doc__, propose)

@@ -1,28 +1,4 @@
-"""ADV502: prefix sums across the storage order, row by row."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-
-from advisor.distribution import NotDistributed
-from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel, LocalArray
-from advisor.ir.nests import index_symbol
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.rebuilt import with_part
-from advisor.ir.shapes import is_whole, whole
-from advisor.ir.statements import Bind, Choice, Loop, Return, Statement, Store, walk
-from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan, Value, operands
-from advisor.numpy_table import promote
-from costdb.expr import Expr, num, sym
-from transforms.loops.element_loops import compiled
-from transforms.source.writing import fresh_name
-from transforms.sweeps.scan_source import ScanCall, scan_call, scan_edits
-
-DOCUMENTATION = """\
-# ADV502 scan-across-rows
+"""# ADV502 scan-across-rows
 
 **What it does.** Finds prefix sums and products (`np.cumsum`, `np.cumprod`) along an axis that is
 not the one along which neighbours lie in memory, and proposes to compute them row by row, each the
@@ -62,6 +38,37 @@ for a statement); lines where a machine has no rates of them.
 **References.** NumPy's documentation of `ufunc.accumulate` and of the memory layout of arrays.
 """
 
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+from advisor.distribution import NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel, LocalArray
+from advisor.ir.nests import index_symbol
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.rebuilt import with_part
+from advisor.ir.shapes import is_whole, whole
+from advisor.ir.statements import Bind, Loop, Return, Statement, Store, walk
+from advisor.ir.values import Elementwise, Fill, Point, Range, Read, Scan
+from advisor.numpy_table import promote
+from advisor.source import Edit, Span
+from costdb.expr import num, sym
+from transforms.kit.kernels import along, compiled, inner_first, replaced
+from transforms.kit.rewrite import (
+    before,
+    fresh_name,
+    indent_at,
+    replace_statement,
+    span_of,
+    stands_alone,
+    statement_at,
+)
+from transforms.kit.rule import KernelRule
+
 EXACT = frozenset({"int64", "uint64", "float32", "float64", "complex64", "complex128"})
 """Types in which a row is added as a scan adds: what is narrower is rounded in between."""
 FUNCTIONS = {"add": "cumsum", "multiply": "cumprod"}
@@ -78,50 +85,39 @@ class _Found:
     scan : Scan
     source : str
         The array whose elements are combined.
-    call : ScanCall
+    call : _ScanCall
         Where the source says so.
     """
 
     statement: Bind | Store
     scan: Scan
     source: str
-    call: ScanCall
+    call: _ScanCall
 
 
-@dataclass(frozen=True, slots=True)
-class ScanAcrossRows:
-    """The rule ADV502; see its page in `documentation`."""
-
-    code: str = "ADV502"
-    name: str = "scan-across-rows"
-    documentation: str = DOCUMENTATION
-
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield the scans of a kernel that run across the storage order, row by row."""
-        for statement in walk(kernel.body, rewritable=True):
-            if isinstance(statement, Bind | Store):
-                found = _found(statement, kernel)
-                if found is not None:
-                    yield _proposal(found, kernel)
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield the scans of a kernel that run across the storage order, row by row."""
+    for statement in walk(kernel.body, rewritable=True):
+        if isinstance(statement, Bind | Store):
+            found = _found(statement, kernel)
+            if found is not None:
+                yield _proposal(found, kernel)
 
 
 def _found(statement: Bind | Store, kernel: Kernel) -> _Found | None:
-    scans = [scan for scan in _scans(statement.value) if _crosses(scan, kernel)]
+    scans = [
+        part
+        for part in inner_first(statement.value)
+        if isinstance(part, Scan) and _crosses(part, kernel)
+    ]
     # the innermost one: those around it are found in what becomes of the statement
     for scan in scans[:1]:
         assert isinstance(scan.operand, Read)
         source = scan.operand.array
-        call = scan_call(statement, source, scan.axis, FUNCTIONS[scan.operation], kernel)
+        call = _scan_call(statement, source, scan.axis, FUNCTIONS[scan.operation], kernel)
         if call is not None and scans.count(scan) == 1:
             return _Found(statement, scan, source, call)
     return None
-
-
-def _scans(value: Value) -> Iterator[Scan]:
-    for part in operands(value):
-        yield from _scans(part)
-    if isinstance(value, Scan):
-        yield value
 
 
 def _crosses(scan: Scan, kernel: Kernel) -> bool:
@@ -170,7 +166,7 @@ def _proposal(found: _Found, kernel: Kernel) -> Proposal:
         variant=_variant(found, target, index, kernel),
         legality=legality,
         edits=partial(
-            scan_edits, found.call, found.source, found.scan, target, index, statement.span, kernel
+            _scan_edits, found.call, found.source, found.scan, target, index, statement.span, kernel
         ),
     )
 
@@ -179,58 +175,166 @@ def _variant(found: _Found, target: str, index: str, kernel: Kernel) -> Kernel:
     statement, extents = found.statement, kernel.extents(found.source)
     axis, dtype, span = found.scan.axis, found.scan.dtype, found.statement.span
     symbol = index_symbol(index, 1 + sum(isinstance(s, Loop) for s in walk(kernel.body)))
-    first = _at(Range(num(0), ONE), axis, extents)
-    own, before = (_at(Point(at), axis, extents) for at in (sym(symbol), sym(symbol) - ONE))
-    row = Elementwise(found.scan.operation, (Read(target, before), Read(found.source, own)))
+    first = along(axis, Range(num(0), ONE), extents)
+    own, last = (along(axis, Point(at), extents) for at in (sym(symbol), sym(symbol) - ONE))
+    row = Elementwise(found.scan.operation, (Read(target, last), Read(found.source, own)))
     made: list[Statement] = [
         Bind(target, Fill("", extents, dtype), span),
         Store(target, first, Read(found.source, first), span),
         Loop(symbol, ONE, extents[axis], 1, (Store(target, own, row, span, in_place=True),), span),
     ]
     rows = Read(target, whole(extents))
-    names: dict[str, str] = {}
+    changes: dict[int, tuple[Statement, ...]] = {id(statement): tuple(made)}
     if found.call.target is None:
         value = with_part(statement.value, found.scan, rows)
         if value == rows and isinstance(statement, Bind):
             # an expression that is returned as it is has no name of its own any more
-            names[statement.name] = target
+            for other in walk(kernel.body):
+                if isinstance(other, Return) and statement.name in other.names:
+                    left = other.names - {statement.name} | {target}
+                    changes[id(other)] = (replace(other, names=left),)
         else:
-            made.append(replace(statement, value=value))
-    variant = kernel.with_body(_replaced(kernel.body, statement, tuple(made), names))
+            changes[id(statement)] = (*made, replace(statement, value=value))
+    variant = kernel.with_body(replaced(kernel.body, changes))
     return variant.with_locals({target: LocalArray(dtype, extents)})
 
 
-def _at(part: Range | Point, axis: int, extents: tuple[Expr, ...]) -> tuple[Range | Point, ...]:
-    return tuple(part if d == axis else Range(num(0), extent) for d, extent in enumerate(extents))
+# --- the source ---------------------------------------------------------------------------------
 
 
-def _replaced(
-    body: tuple[Statement, ...],
-    old: Statement,
-    new: tuple[Statement, ...],
-    names: dict[str, str],
-) -> tuple[Statement, ...]:
-    """Return a block with statements in the place of one, found by identity."""
+@dataclass(frozen=True, slots=True)
+class _ScanCall:
+    """A call of a scan in a statement.
 
-    def inside(block: tuple[Statement, ...]) -> tuple[Statement, ...]:
-        return _replaced(block, old, new, names)
+    Attributes
+    ----------
+    span : Span
+        The call.
+    target : str or None
+        The name that its result is given, if the statement does nothing else.
+    """
 
-    made: list[Statement] = []
-    for statement in body:
-        match statement:
-            case _ if statement is old:
-                made.extend(new)
-            case Loop():
-                made.append(replace(statement, body=inside(statement.body)))
-            case Choice():
-                then, orelse = inside(statement.then), inside(statement.orelse)
-                made.append(replace(statement, then=then, orelse=orelse))
-            case Return() if names:
-                left = frozenset(names.get(name, name) for name in statement.names)
-                made.append(replace(statement, names=left))
-            case _:
-                made.append(statement)
-    return tuple(made)
+    span: Span
+    target: str | None
 
 
-TRANSFORM = ScanAcrossRows()
+def _scan_call(
+    statement: Bind | Store, source: str, axis: int, function: str, kernel: Kernel
+) -> _ScanCall | None:
+    """Return the one call in a statement that scans an array along an axis.
+
+    None where there is none that is written out, or several; where the statement is no plain one;
+    and where its target is the array itself.
+
+    Parameters
+    ----------
+    statement : Bind or Store
+    source : str
+        The array.
+    axis : int
+        Counted from the first one.
+    function : str
+        ``"cumsum"`` or ``"cumprod"``.
+    kernel : Kernel
+    """
+    context = kernel.context
+    node = statement_at(statement.span, context)
+    if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return) or node.value is None:
+        return None
+    dimensions = len(kernel.extents(source))
+    found = [
+        part
+        for part in ast.walk(node.value)
+        if isinstance(part, ast.Call)
+        and _is_scan(part, source, axis, function, dimensions, context.array_module)
+    ]
+    if len(found) != 1:
+        return None
+    target = None
+    if isinstance(node, ast.Assign) and node.value is found[0]:
+        (named, *others) = node.targets
+        if isinstance(named, ast.Name):
+            target = named.id
+            if others or target == source or target in kernel.arrays:
+                return None
+    elif isinstance(statement, Bind) and isinstance(node, ast.Assign) and not _computes(node.value):
+        # a view of the rows would share their memory
+        return None
+    return _ScanCall(span_of(found[0], context.lines), target)
+
+
+def _computes(node: ast.expr) -> bool:
+    """Return whether an expression is arithmetic, whose result has memory of its own."""
+    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call)
+
+
+def _is_scan(
+    node: ast.Call, source: str, axis: int, function: str, dimensions: int, module: str | None
+) -> bool:
+    called = node.func
+    if not isinstance(called, ast.Attribute) or called.attr != function:
+        return False
+    if not isinstance(called.value, ast.Name):
+        return False
+    given = list(node.args)
+    if called.value.id != source:
+        if called.value.id != module or not given:
+            return False
+        operand = given.pop(0)
+        if not isinstance(operand, ast.Name) or operand.id != source:
+            return False
+    named = {keyword.arg: keyword.value for keyword in node.keywords}
+    if not named.keys() <= {"axis", "dtype"} or len(given) > 2:
+        return False
+    along = given[0] if given else named.get("axis")
+    try:
+        place = None if along is None else ast.literal_eval(along)
+    except ValueError:
+        return False
+    return isinstance(place, int) and place % dimensions == axis
+
+
+def _scan_edits(
+    call: _ScanCall, source: str, scan: Scan, target: str, index: str, span: Span, kernel: Kernel
+) -> tuple[Edit, ...]:
+    """Return the edits that compute a scan row by row.
+
+    Empty where the statement does not stand alone on its lines, or where NumPy or ``range`` go by
+    no name that is certain.
+
+    Parameters
+    ----------
+    call : _ScanCall
+    source : str
+        The array that is scanned.
+    scan : Scan
+    target, index : str
+        Names for the result and for the rows.
+    span : Span
+        Of the statement.
+    kernel : Kernel
+    """
+    context = kernel.context
+    if context.array_module is None or "range" in context.not_builtins or context.decorators:
+        return ()
+    if not stands_alone(context, span):
+        return ()
+    lines = list(_rows(source, scan, target, index, kernel))
+    if call.target is not None:
+        return (replace_statement(span, lines, context),)
+    above = "".join(f"{line}\n{indent_at(span, context)}" for line in lines)
+    return (Edit(before(span), above), Edit(call.span, target))
+
+
+def _rows(source: str, scan: Scan, target: str, index: str, kernel: Kernel) -> Iterator[str]:
+    module, indent = kernel.context.array_module, kernel.context.indent
+    before = ":, " * scan.axis
+    dtype = "" if scan.dtype == kernel.dtype(source) else f", dtype={module}.{scan.dtype}"
+    yield f"{target} = {module}.empty_like({source}{dtype})"
+    yield f"{target}[{before}:1] = {source}[{before}:1]"
+    yield f"for {index} in range(1, {source}.shape[{scan.axis}]):"
+    last, own = f"{target}[{before}{index} - 1]", f"{source}[{before}{index}]"
+    yield f"{indent}{module}.{scan.operation}({last}, {own}, out={target}[{before}{index}])"
+
+
+TRANSFORM = KernelRule("ADV502", "scan-across-rows", __doc__, propose)

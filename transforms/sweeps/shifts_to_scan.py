@@ -1,31 +1,4 @@
-"""ADV201: sums over windows by prefix scans instead of repeated shifts."""
-
-from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
-
-from advisor.dtypes import Kind
-from advisor.finding import Applicability
-from advisor.ir.kernel import Kernel, LocalArray
-from advisor.ir.proposal import Legality, Proposal
-from advisor.ir.shapes import kind_of_or_none, whole
-from advisor.ir.statements import Bind, Choice, Loop, Statement, Store, mentioned
-from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Subscript, Value
-from advisor.numpy_table import promote
-from advisor.source import Span
-from costdb.expr import Expr, num
-from transforms.source.writing import fresh_name
-from transforms.sweeps.window_source import ahead_of, lag_of, window_edits
-from transforms.sweeps.windows import Window, may_share, windows
-
-ZERO = num(0)
-ONE = num(1)
-
-DOCUMENTATION = """\
-# ADV201 repeated-shifts
+"""# ADV201 repeated-shifts
 
 **What it does.** Finds sums over windows (box filters, moving sums) that are computed by
 shifting an array again and again and adding it, and proposes a prefix scan: the sum of a window
@@ -71,26 +44,43 @@ puts it wrongly, is from the study of communication costs with cache effects for
 programs on the Cray T3E, IBM SP-2 and Sun Enterprise 5000.
 """
 
+from __future__ import annotations
 
-@dataclass(frozen=True, slots=True)
-class ShiftsToScan:
-    """The rule ADV201; see its page in `documentation`."""
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
-    code: str = "ADV201"
-    name: str = "repeated-shifts"
-    documentation: str = DOCUMENTATION
+from advisor.dtypes import Kind
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel, LocalArray
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.statements import Bind, Statement, Store, mentioned
+from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Value
+from advisor.numpy_table import promote
+from costdb.expr import num
+from transforms.kit.kernels import along, replaced
+from transforms.kit.rewrite import first_line, fresh_name
+from transforms.kit.rule import KernelRule
+from transforms.sweeps.window_source import ahead_of, lag_of, window_edits
+from transforms.sweeps.windows import Window, may_share, windows
 
-    def propose(self, kernel: Kernel) -> Iterator[Proposal]:
-        """Yield all windows by scans together, each alone, and two windows as one table."""
-        found = tuple(w for w in windows(kernel) if _types_allow(w, kernel))
-        if not found:
-            return
-        yield _proposal(kernel, found, "sum its windows by prefix scans, not by repeated shifts")
-        if len(found) > 1:
-            for window in found:
-                title = f"scan only along axis {window.axis} (line {window.loop.span.start_line})"
-                yield _proposal(kernel, (window,), title)
-        yield from _tables(kernel, found)
+ZERO = num(0)
+ONE = num(1)
+
+
+def propose(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield all windows by scans together, each alone, and two windows as one table."""
+    found = tuple(w for w in windows(kernel) if _types_allow(w, kernel))
+    if not found:
+        return
+    yield _proposal(kernel, found, "sum its windows by prefix scans, not by repeated shifts")
+    if len(found) > 1:
+        for window in found:
+            title = f"scan only along axis {window.axis} (line {window.loop.span.start_line})"
+            yield _proposal(kernel, (window,), title)
+    yield from _tables(kernel, found)
 
 
 def _types_allow(window: Window, kernel: Kernel) -> bool:
@@ -150,17 +140,11 @@ def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal
             "every shift passes over the whole block and sends a message, once for each term of"
             " the window; a prefix scan costs the same however wide the window is"
         ),
-        span=_header(found[0].loop.span, kernel),
+        span=first_line(found[0].loop.span, kernel.context),
         variant=variant,
         legality=_legality(found, kernel),
         edits=partial(window_edits, tuple((new.window, new.running) for new in rewritten), kernel),
     )
-
-
-def _header(span: Span, kernel: Kernel) -> Span:
-    """Return the first line of a compound statement."""
-    line = kernel.context.lines[span.start_line - 1]
-    return Span(span.start_line, span.start_column, span.start_line, len(line.rstrip()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +171,8 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
         scanned = (*extents[:axis], extents[axis] + lag, *extents[axis + 1 :])
     scan = Scan(source, axis, "add", dtype, reverse=window.side > 0)
     start = window.start.span
-    low = _along(axis, Range(ZERO, scanned[axis] - lag), scanned)
-    high = _along(axis, Range(lag, scanned[axis]), scanned)
+    low = along(axis, Range(ZERO, scanned[axis] - lag), scanned)
+    high = along(axis, Range(lag, scanned[axis]), scanned)
     more, less = (high, low) if window.side < 0 else (low, high)
     at_loop: tuple[Statement, ...] = ()
     if window.periodic:
@@ -209,12 +193,6 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
     return _Rewritten(window, running, LocalArray(dtype, scanned), at_start, at_loop)
 
 
-def _along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscript, ...]:
-    region = list(whole(extents))
-    region[axis] = part
-    return tuple(region)
-
-
 def _variant(kernel: Kernel, rewritten: list[_Rewritten]) -> Kernel:
     body = kernel.body
     for new in rewritten:
@@ -222,33 +200,9 @@ def _variant(kernel: Kernel, rewritten: list[_Rewritten]) -> Kernel:
         changes = {id(window.start): new.at_start, id(window.loop): new.at_loop}
         if window.moving is not None:
             changes[id(window.moving)] = ()
-        body = _replaced(body, changes)
+        body = replaced(body, changes)
     variant = kernel.with_body(body)
     return variant.with_locals({new.running: new.running_array for new in rewritten})
-
-
-def _replaced(
-    body: tuple[Statement, ...], changes: dict[int, tuple[Statement, ...]]
-) -> tuple[Statement, ...]:
-    made: list[Statement] = []
-    for statement in body:
-        if id(statement) in changes:
-            made.extend(changes[id(statement)])
-        elif isinstance(statement, Loop):
-            inner = _replaced(statement.body, changes)
-            # an unchanged statement stays the same object: later windows are found by identity
-            made.append(statement if inner == statement.body else replace(statement, body=inner))
-        elif isinstance(statement, Choice):
-            then, orelse = _replaced(statement.then, changes), _replaced(statement.orelse, changes)
-            unchanged = (then, orelse) == (statement.then, statement.orelse)
-            made.append(
-                statement
-                if unchanged
-                else Choice(statement.probability, then, orelse, statement.span)
-            )
-        else:
-            made.append(statement)
-    return tuple(made)
 
 
 def _tables(kernel: Kernel, found: tuple[Window, ...]) -> Iterator[Proposal]:
@@ -259,7 +213,7 @@ def _tables(kernel: Kernel, found: tuple[Window, ...]) -> Iterator[Proposal]:
         yield Proposal(
             title="sum both axes first and combine four corners of one table",
             reason="two scans and three shifts by the width of the window serve both axes",
-            span=_header(first.loop.span, kernel),
+            span=first_line(first.loop.span, kernel.context),
             variant=_table_variant(kernel, first, second),
             legality=_legality((first, second), kernel),
             edits=tuple,
@@ -311,8 +265,8 @@ def _table_variant(kernel: Kernel, first: Window, second: Window) -> Kernel:
         if statement is not None
     }
     changes[id(second.loop)] = made
-    variant = kernel.with_body(_replaced(kernel.body, changes))
+    variant = kernel.with_body(replaced(kernel.body, changes))
     return variant.with_locals({table: LocalArray(dtype, extents)})
 
 
-TRANSFORM = ShiftsToScan()
+TRANSFORM = KernelRule("ADV201", "repeated-shifts", __doc__, propose)

@@ -12,19 +12,9 @@ from dataclasses import dataclass
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import Bind, Loop, Statement, Store, symbols
-from advisor.ir.values import (
-    Copy,
-    Elementwise,
-    Point,
-    Range,
-    Read,
-    Roll,
-    Scalar,
-    Subscript,
-    Value,
-    reads,
-)
+from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Roll, Scalar, Value, reads
 from costdb.expr import Expr, num, sym
+from transforms.kit.kernels import along
 
 ZERO = num(0)
 ONE = num(1)
@@ -93,168 +83,99 @@ def copied(value: Value, kernel: Kernel) -> str | None:
 
 def _running(loop: Loop, kernel: Kernel) -> Addition | None:
     """Match a loop that moves a copy by one element and adds it."""
-    if loop.variable in _symbols(loop.body):
+    if not loop.body or any(loop.variable in symbols(statement) for statement in loop.body):
         return None
-    for first, rest in ((0, loop.body[1:]), (1, loop.body[:-1])):
-        addition = loop.body[0] if first == 0 else loop.body[-1]
-        found = _addition(addition, kernel)
-        if found is None or not rest:
-            continue
-        target, value = found
+    ways = ((0, loop.body[0], loop.body[1:]), (1, loop.body[-1], loop.body[:-1]))
+    for first, addition, rest in ways:
+        target, value = _added(addition, kernel)
         moved = copied(value, kernel) if isinstance(value, Read) else None
-        if moved is None:
-            continue
-        shift = _move(rest, moved, kernel)
-        if shift is not None:
+        shift = None if moved is None else _move(rest, moved, kernel)
+        if target is not None and moved is not None and shift is not None:
             return Addition(target, moved, shift, num(first), moves=True, statement=addition)
     return None
 
 
-def _addition(statement: Statement, kernel: Kernel) -> tuple[str, Value] | None:
+def _given(statement: Statement, kernel: Kernel) -> tuple[str | None, Value | None]:
+    """Return the array all of which a statement gives a value, and that value."""
+    match statement:
+        case Bind(name=name, value=value):
+            return name, value
+        case Store(array=name, region=region, value=value) if is_whole(
+            region, kernel.extents(name)
+        ):
+            return name, value
+    return None, None
+
+
+def _added(statement: Statement, kernel: Kernel) -> tuple[str | None, Value | None]:
     """Match ``target += value`` over the whole target; return both."""
-    if isinstance(statement, Store):
-        name = statement.array
-        if not is_whole(statement.region, kernel.extents(name)):
-            return None
-    elif isinstance(statement, Bind):
-        name = statement.name
-    else:
-        return None
-    value = statement.value
-    if not isinstance(value, Elementwise) or value.operation != "add":
-        return None
-    if len(value.operands) != 2:
-        return None
-    for one, other in (value.operands, value.operands[::-1]):
-        if copied(one, kernel) == name and isinstance(one, Read) and not reads_array(other, name):
-            return name, other
-    return None
+    name, value = _given(statement, kernel)
+    match value:
+        case Elementwise("add", (one, other)):
+            for own, added in ((one, other), (other, one)):
+                is_own = isinstance(own, Read) and copied(own, kernel) == name
+                if is_own and name is not None and not reads_array(added, name):
+                    return name, added
+    return None, None
 
 
 def _move(statements: tuple[Statement, ...], name: str, kernel: Kernel) -> Shift | None:
     """Match the statements that move an array by one element."""
-    head = statements[0]
-    extents = kernel.extents(name)
     if len(statements) == 1:
-        whole_store = (
-            isinstance(head, Store) and head.array == name and is_whole(head.region, extents)
-        )
-        if not whole_store and not (isinstance(head, Bind) and head.name == name):
+        match _given(statements[0], kernel):
+            case (target, Roll(operand, axis, amount)) if target == copied(operand, kernel) == name:
+                if amount in (ONE, -ONE):
+                    return Shift(axis, -1 if amount == ONE else 1, periodic=True)
+        return None
+    match statements:
+        case (Store() as head, Store(array=other, region=rest, value=Scalar(text=text))) if (
+            text in ZEROS and other == name
+        ):
+            pass
+        case _:
             return None
-        assert isinstance(head, Store | Bind)
-        value = head.value
-        if isinstance(value, Roll) and copied(value.operand, kernel) == name:
-            side = _unit(value.amount)
-            return None if side is None else Shift(value.axis, -side, periodic=True)
-        return None
-    if len(statements) != 2:
-        return None
-    tail = statements[1]
-    if not isinstance(head, Store) or not isinstance(tail, Store):
-        return None
-    if head.array != name or tail.array != name or not isinstance(head.value, Read):
-        return None
-    if head.value.array != name:
-        return None
-    axis = _moved_axis(head.region, head.value.region, extents)
-    if axis is None:
-        return None
-    place, taken = head.region[axis], head.value.region[axis]
-    assert isinstance(place, Range) and isinstance(taken, Range)
-    if not isinstance(tail.value, Scalar) or tail.value.text not in ZEROS:
-        return None
-    last = extents[axis] - 1
-    if (place.low, place.high, taken.low, taken.high) == (ONE, extents[axis], ZERO, last):
-        edge, side = ZERO, -1
-    elif (place.low, place.high, taken.low, taken.high) == (ZERO, last, ONE, extents[axis]):
-        edge, side = last, 1
-    else:
-        return None
-    if not _is_edge(tail.region, axis, edge, extents):
-        return None
-    return Shift(axis, side, periodic=False)
-
-
-def _unit(amount: Expr) -> int | None:
-    if amount == ONE:
-        return 1
-    return -1 if amount == -ONE else None
-
-
-def _moved_axis(
-    place: tuple[Subscript, ...], taken: tuple[Subscript, ...], extents: tuple[Expr, ...]
-) -> int | None:
-    """Return the only axis along which two regions differ; the others must be whole."""
-    if len(place) != len(extents) or len(taken) != len(extents):
-        return None
-    moved: int | None = None
-    for axis, (one, other) in enumerate(zip(place, taken, strict=True)):
-        if not isinstance(one, Range) or not isinstance(other, Range):
-            return None
-        if one == other == Range(ZERO, extents[axis]):
-            continue
-        if moved is not None:
-            return None
-        moved = axis
-    return moved
-
-
-def _is_edge(
-    region: tuple[Subscript, ...], axis: int, edge: Expr, extents: tuple[Expr, ...]
-) -> bool:
-    if len(region) != len(extents):
-        return False
-    for position, part in enumerate(region):
-        if position == axis:
-            if part not in (Point(edge), Range(edge, edge + 1)):
-                return False
-        elif part != Range(ZERO, extents[position]):
-            return False
-    return True
+    extents = kernel.extents(name)
+    for axis, extent in enumerate(extents):
+        lower, upper, last = Range(ZERO, extent - 1), Range(ONE, extent), extent - 1
+        for side, place, taken, edge in ((-1, upper, lower, ZERO), (1, lower, upper, last)):
+            ends = [along(axis, end, extents) for end in (Point(edge), Range(edge, edge + 1))]
+            moved = Read(name, along(axis, taken, extents))
+            stored = (head.array, head.region, head.value)
+            if stored == (name, along(axis, place, extents), moved) and rest in ends:
+                return Shift(axis, side, periodic=False)
+    return None
 
 
 def _indexed(loop: Loop, kernel: Kernel) -> Addition | None:
     """Match a loop that adds an array shifted by the loop's index."""
     if len(loop.body) != 1:
         return None
-    statement = loop.body[0]
-    index = sym(loop.variable)
-    found = _addition(statement, kernel)
-    if found is not None:
-        target, value = found
-        if not isinstance(value, Roll):
+    (statement,), index = loop.body, sym(loop.variable)
+    target, value = _added(statement, kernel)
+    if target is not None:
+        match value:
+            case Roll(operand, axis, amount) if amount in (index, -index):
+                name, shift = copied(operand, kernel), Shift(axis, -1, periodic=True)
+                if amount != index:
+                    shift = Shift(axis, 1, periodic=True)
+                if name is not None:
+                    return Addition(target, name, shift, loop.low, False, statement)
+        return None
+    match statement:
+        case Store(array=target, region=region, value=Elementwise("add", (one, two))):
+            taken = two if one == Read(target, region) else one
+        case _:
             return None
-        name = copied(value.operand, kernel)
-        if name is None or value.amount not in (index, -index):
-            return None
-        side = -1 if value.amount == index else 1
-        shift = Shift(value.axis, side, periodic=True)
-        return Addition(target, name, shift, loop.low, moves=False, statement=statement)
-    if not isinstance(statement, Store) or not isinstance(statement.value, Elementwise):
+    if not isinstance(taken, Read) or Read(target, region) not in (one, two):
         return None
-    target, extents = statement.array, kernel.extents(statement.array)
-    value = statement.value
-    if value.operation != "add" or len(value.operands) != 2:
+    extents = kernel.extents(target)
+    if taken.array == target or kernel.extents(taken.array) != extents:
         return None
-    own = Read(target, statement.region)
-    others = [operand for operand in value.operands if operand != own]
-    if len(others) != 1 or not isinstance(others[0], Read) or others[0].array == target:
-        return None
-    taken = others[0]
-    axis = _moved_axis(statement.region, taken.region, extents)
-    if axis is None or kernel.extents(taken.array) != extents:
-        return None
-    place, part = statement.region[axis], taken.region[axis]
-    assert isinstance(place, Range) and isinstance(part, Range)
-    extent = extents[axis]
-    lower = (index, extent, ZERO, extent - index)
-    upper = (ZERO, extent - index, index, extent)
-    bounds = (place.low, place.high, part.low, part.high)
-    if bounds not in (lower, upper):
-        return None
-    shift = Shift(axis, -1 if bounds == lower else 1, periodic=False)
-    return Addition(target, taken.array, shift, loop.low, moves=False, statement=statement)
-
-
-def _symbols(body: tuple[Statement, ...]) -> frozenset[str]:
-    return frozenset().union(*map(symbols, body))
+    for axis, extent in enumerate(extents):
+        here, there = Range(index, extent), Range(ZERO, extent - index)
+        for side, place, part in ((-1, here, there), (1, there, here)):
+            regions = (along(axis, place, extents), along(axis, part, extents))
+            if (region, taken.region) == regions:
+                shift = Shift(axis, side, periodic=False)
+                return Addition(target, taken.array, shift, loop.low, False, statement)
+    return None

@@ -8,7 +8,7 @@ from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.statements import Bind
 from advisor.source import Edit
 from costdb.expr import Expr, maximum, minimum, num, sym
-from transforms.source.writing import fresh_name, python_text, replace_statement, stands_alone
+from transforms.kit.rewrite import fresh_name, python_text, replace_statement, stands_alone
 from transforms.sweeps.windows import Window
 
 _EXTENT = "axis.extent"

@@ -10,8 +10,8 @@ from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.ir.proposal import Proposal
 from tests.transforms.checks import Rewrite, check_square, check_text, only_kernel
-from transforms.distributions.factors import factorisations
-from transforms.distributions.mesh_axes import spreadings
+from transforms.distributions.entries import factorisations
+from transforms.distributions.mesh_shape import spreadings
 
 HEAD = """\
 from typing import Annotated

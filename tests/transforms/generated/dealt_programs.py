@@ -18,7 +18,7 @@ from advisor.ranking.programs import bind_program
 from costdb.expr import evaluate
 from costdb.process.terms import Leaf, Process, Sequential
 from costdb.work import Superstep
-from transforms.threads.interleaved_writes import TRANSFORM
+from transforms.loops.interleaved_writes import TRANSFORM
 
 PROGRAM = """\
 import math

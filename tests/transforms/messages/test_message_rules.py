@@ -8,8 +8,8 @@ from advisor.ir.spmd.proposal import ProgramTransform
 from advisor.ir.spmd.steps import Loop
 from costdb.expr import evaluate
 from tests.transforms.spmd_running import program_text, proposals, rewritten, run_side_by_side
-from transforms.faces.halo_faces import TRANSFORM as FACES
 from transforms.messages.fused_reductions import TRANSFORM as SUMS
+from transforms.messages.halo_faces import TRANSFORM as FACES
 from transforms.messages.message_loops import TRANSFORM as LOOPS
 
 RING = """

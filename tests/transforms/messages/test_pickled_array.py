@@ -185,6 +185,18 @@ SAID: dict[str, tuple[str, list[str], float]] = {
 }
 
 QUIET = {
+    "half_way_round": """
+        rank, size = comm.Get_rank(), comm.Get_size()
+        x = np.zeros(1000)
+        for i in range(9):
+            x = comm.sendrecv(x, dest=(rank + size // 2) % size, source=(rank + size // 2) % size)
+        """,
+    "as_far_as_each_rank_says": """
+        rank, size = comm.Get_rank(), comm.Get_size()
+        x, far = np.zeros(1000), far_of(rank)
+        for i in range(9):
+            x = comm.sendrecv(x, dest=(rank + far) % size, source=(rank - far) % size)
+        """,
     "outside_loops": "x = np.zeros(1000)\nx = comm.allreduce(x)\n",
     "numbers": "for i in range(9):\n    t = comm.allreduce(np.sum(np.ones(1000)))\n",
     "lists": "for i in range(9):\n    t = comm.bcast([1, 2, 3])\n",

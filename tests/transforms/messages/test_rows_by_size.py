@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.transforms.spmd_running import program_text, proposals, rewritten, run_side_by_side
-from transforms.faces.halo_faces import TRANSFORM
+from transforms.messages.halo_faces import TRANSFORM
 
 PROGRAM = """
 rank, size = comm.Get_rank(), comm.Get_size()

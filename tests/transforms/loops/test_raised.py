@@ -1,0 +1,184 @@
+"""Loops of array statements become statements over all iterations, and results stay the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from advisor.edits import apply_edits
+from advisor.finding import Applicability
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal
+from tests.transforms.checks import without_places
+from transforms.loops.raised import TRANSFORM
+
+HEAD = """\
+import numpy as np
+
+# advise: kernel
+# advise: a: {t}[M, N]
+# advise: b: {t}[M, N]
+# advise: c: {t}[M, M]
+# advise: s: {t}[M]
+# advise: w: {t}[N]
+# advise: alpha: float
+def f(a, b, c, s, w, alpha):
+{body}
+"""
+RAISED = [
+    (
+        "for i in range(a.shape[0]):\n"
+        "    for k in range(a.shape[1]):\n"
+        "        c[i, :i + 1] += alpha * a[i, k] * a[:i + 1, k]",
+        ["c[i, :i + 1] += alpha * (a[:i + 1, :] @ a[i, :])"],
+    ),
+    (
+        "for i in range(c.shape[0]):\n"
+        "    for j in range(a.shape[1]):\n"
+        "        a[:i, j] += alpha * b[i, j] * c[i, :i]\n"
+        "        w[j] = b[:i, j] @ c[i, :i]",
+        ["a[:i, :] += alpha * b[i, :] * c[i, :i, None]", "w[:] = c[i, :i] @ b[:i, :]"],
+    ),
+    (
+        "for k in range(a.shape[1]):\n    c += np.sqrt(a[:, k]) * s[:, None]",
+        ["c += s[:, None] * np.sqrt(a).sum(axis=1)"],
+    ),
+    (
+        "for k in range(a.shape[1]):\n    c -= a[:, k, None] * b[:, k]",
+        ["c -= a @ b.T"],
+    ),
+    (
+        "for i in range(1, a.shape[0]):\n    a[i, :] = b[i - 1, :] * w + s[i]",
+        ["a[1:, :] = b[:a.shape[0] - 1, :] * w + s[1:, None]"],
+    ),
+    (
+        "for j in range(a.shape[1]):\n    w[j] = a[:, j].max()",
+        ["w[:] = a.max(axis=0)"],
+    ),
+    (
+        "for j in range(a.shape[1]):\n    a[:, j] = c @ b[:, j]",
+        ["a[:] = c @ b"],
+    ),
+    (
+        "for j in range(2, a.shape[1]):\n    a[:, j] = a[:, j] / s - alpha",
+        ["a[:, 2:] = a[:, 2:] / s[:, None] - alpha"],
+    ),
+]
+LEFT = [
+    "for j in range(1, a.shape[1]):\n    a[:, j] -= a[:, j - 1]",
+    "for i in range(a.shape[0]):\n    c[i, :i] = 0.5 * c[i, :i]",
+    "for i in range(a.shape[0]):\n    a[i, :] = i * b[i, :]",
+    "for i in range(a.shape[0]):\n    s += c[i, :]\n    a[i, :] *= s[i]",
+    "for i in range(a.shape[0]):\n    s += c[i, :] * s",
+    "for i in range(0, a.shape[0], 2):\n    a[i, :] = b[i, :]",
+    "for i in range(a.shape[0]):\n    a[i, :] = b[i, :]\nw[0] = i",
+    "for i in range(a.shape[0]):\n    a[0, :] = b[i, :]",
+]
+
+
+def kernel_of(body: str, dtype: str = "f8") -> Kernel:
+    text = HEAD.format(t=dtype, body="\n".join(f"    {line}" for line in body.splitlines()))
+    (kernel,) = read_kernels("f.py", text)
+    return kernel
+
+
+def proposals(body: str, dtype: str = "f8") -> list[Proposal]:
+    return list(TRANSFORM.propose(kernel_of(body, dtype)))
+
+
+def rewritten(proposal: Proposal) -> str:
+    return apply_edits(proposal.variant.context.source, proposal.edits())
+
+
+@pytest.mark.parametrize(("body", "lines"), RAISED)
+def test_loops_are_raised_as_a_person_would(body: str, lines: list[str]) -> None:
+    first, *_ = proposals(body)
+    found = [line.strip() for line in rewritten(first).splitlines()]
+    for line in lines:
+        assert line in found
+    assert first.legality.applicability is Applicability.UNSAFE
+
+
+@pytest.mark.parametrize("body", LEFT)
+def test_what_waits_or_counts_is_left_alone(body: str) -> None:
+    assert proposals(body) == []
+
+
+def test_what_is_proposed_is_what_is_read_again() -> None:
+    for body, _ in RAISED:
+        for proposal in proposals(body):
+            (again,) = read_kernels("f.py", rewritten(proposal))
+            assert without_places(again.body) == without_places(proposal.variant.body)
+
+
+# --- executions
+
+
+def run(source: str, arrays: dict[str, NDArray[np.int64]]) -> dict[str, NDArray[np.int64]] | None:
+    space: dict[str, object] = {}
+    exec(source, space)
+    given = {name: array.copy() for name, array in arrays.items()}
+    try:
+        space["f"](**given, alpha=3)  # type: ignore[operator]
+    except (IndexError, ValueError):
+        return None
+    return given
+
+
+SLICES = [":", "1:", ":i", "i + 1:", "k:", ":3"]
+VECTORS = ["w", "a[{}, :]", "b[{}, :]", "a[:, {}]", "s", "c[{}, :]", "c[:, {}]"]
+INDICES = ["k", "k + 1", "i", "0", "k - 1"]
+NUMBERS = ["alpha", "s[{}]", "w[{}]", "a[i, {}]", "c[{}, i]", "2"]
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> str:
+    """Draw a nest of one or two loops around one or two array statements."""
+
+    def one(texts: list[str]) -> str:
+        return draw(st.sampled_from(texts)).format(draw(st.sampled_from(INDICES)))
+
+    def value() -> str:
+        parts = [one(VECTORS + NUMBERS) for _ in range(draw(st.integers(1, 3)))]
+        made = parts[0]
+        for part in parts[1:]:
+            made = f"{made} {draw(st.sampled_from(['+', '*', '*', '-', '@']))} {part}"
+        return draw(st.sampled_from([made, f"({made})", f"np.abs({made})", f"({made}).sum()"]))
+
+    lines = [
+        f"{one(VECTORS + ['s[{}]', 'w[{}]', 'c', 'a'])}"
+        f" {draw(st.sampled_from(['=', '+=', '+=', '-=', '*=']))} {value()}"
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    lines = [line.replace("w =", "w[:] =").replace("s =", "s[:] =") for line in lines]
+    lines = [line.replace("c =", "c[:] =").replace("a =", "a[:] =") for line in lines]
+    low = draw(st.sampled_from(["0", "1", "i"]))
+    bound = draw(st.sampled_from(["a.shape[0]", "a.shape[1]", "c.shape[0] - 1", "s.shape[0] - 2"]))
+    inner = [f"for k in range({low}, {bound}):", *(f"    {line}" for line in lines)]
+    return "\n".join(["for i in range(a.shape[0]):", *(f"    {line}" for line in inner)])
+
+
+@given(bodies(), st.sampled_from([(4, 4), (3, 5), (5, 3), (1, 1), (0, 3), (2, 0), (1, 6)]))
+def test_results_stay_the_same(body: str, shape: tuple[int, int]) -> None:
+    """Whole numbers, whose sums are the same in any order, and shapes that nobody declared."""
+    made = proposals(body, "i8")
+    if not made:
+        return
+    (m, n), random = shape, np.random.default_rng(len(body))
+    shapes = {"a": (m, n), "b": (m, n), "c": (m, m), "s": (m,), "w": (n,)}
+    arrays = {name: random.integers(-4, 5, one) for name, one in shapes.items()}
+    source = made[0].variant.context.source
+    expected = run(source, arrays)
+    if expected is None:
+        return
+    for proposal in made:
+        if not proposal.edits():
+            continue
+        found = run(rewritten(proposal), arrays)
+        assert found is not None, rewritten(proposal)
+        for name in arrays:
+            np.testing.assert_array_equal(found[name], expected[name], rewritten(proposal))

@@ -1,0 +1,1 @@
+"""What rules are made of: `match` finds, `legal` argues, `rewrite` writes."""

@@ -1,0 +1,206 @@
+"""Kernels as rules see them: nests that may be rewritten, bodies and values with other parts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from operator import is_
+from typing import TypeVar
+
+from advisor.distribution import ArraySpec, NotDistributed
+from advisor.finding import Applicability
+from advisor.ir.kernel import COMPILERS, Kernel
+from advisor.ir.nests import Nest, index_name, nests
+from advisor.ir.proposal import Legality
+from advisor.ir.shapes import ArrayType, describe, whole
+from advisor.ir.statements import Choice, Loop, Statement, Store
+from advisor.ir.values import Read, Subscript, Value, operands, reads
+from advisor.source import Span
+from costdb.expr import Expr
+
+Node = TypeVar("Node")
+
+
+# --- which kernels and nests --------------------------------------------------------------------
+
+
+def rewritable(kernel: Kernel) -> Iterator[Nest]:
+    """Yield the nests over single elements whose indices nothing else needs."""
+    for nest in nests(kernel.body):
+        names = [index_name(variable) for variable in nest.variables]
+        texts = kernel.context.scalar_texts
+        known = all(texts.get(v) == name for v, name in zip(nest.variables, names, strict=True))
+        if (
+            known
+            and nest.is_by_element
+            and len(set(names)) == len(names)
+            and not kernel.observed & set(names)
+            and not any(loop.stated for loop in nest.loops)
+        ):
+            yield nest
+
+
+def is_compiled_alone(kernel: Kernel) -> bool:
+    """Return whether a kernel is compiled and all it uses lies in one place.
+
+    No interpreter and no message is then saved by whole arrays, which would need memory of their
+    own, and a ``prange`` would be lost.
+    """
+    parts = {part for name in kernel.context.decorators for part in name.split(".")}
+    dims = (dim for array in kernel.arrays.values() for dim in array.spec.dims)
+    return not parts.isdisjoint(COMPILERS) and all(isinstance(d, NotDistributed) for d in dims)
+
+
+def is_spread(spec: ArraySpec, dimension: int) -> bool:
+    """Return whether ranks share out a dimension of an array."""
+    dim = spec.dims[dimension]
+    return not isinstance(dim, NotDistributed) and spec.mesh.ranks_along(dim.axes) != "1"
+
+
+def inner_first(value: Value) -> Iterator[Value]:
+    """Yield all that a value is computed from, left to right, and then the value."""
+    for part in operands(value):
+        yield from inner_first(part)
+    yield value
+
+
+def type_of(value: Value, kernel: Kernel) -> ArrayType:
+    """Return the element type and the shape of a value."""
+    return describe(value, lambda name: ArrayType(kernel.dtype(name), kernel.extents(name)))
+
+
+def is_all_of(nest: Nest, nodes: dict[tuple[int, int], ast.stmt]) -> bool:
+    """Return whether the loops of the source hold nothing but what a nest says.
+
+    Numbers of one iteration, say, stand in the values that are computed from them.
+    """
+    found = [nodes.get((loop.span.start_line, loop.span.start_column)) for loop in nest.loops]
+    counts = [1] * (len(nest.loops) - 1) + [len(nest.body)]
+    return all(
+        isinstance(node, ast.For) and len(node.body) == count
+        for node, count in zip(found, counts, strict=True)
+    )
+
+
+# --- why results stay ---------------------------------------------------------------------------
+
+
+def compiled(kernel: Kernel) -> Legality | None:
+    """Return why a kernel with decorators is left to its author, None where it has none."""
+    if not kernel.context.decorators:
+        return None
+    return Legality(
+        Applicability.DISPLAY,
+        f"what `{kernel.context.decorators[0]}` makes of the new text is not known",
+    )
+
+
+def unless_apart(nest: Nest, kernel: Kernel) -> Legality | None:
+    """Return why results may change where memory overlaps, None where no two names share any."""
+    shared = _overlapping(nest, kernel)
+    if shared is None:
+        return None
+    return Legality(
+        Applicability.UNSAFE,
+        f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
+        " memory, which is up to the caller",
+    )
+
+
+def _overlapping(nest: Nest, kernel: Kernel) -> tuple[str, str] | None:
+    """Return two names of a nest that may denote the same memory, of which one is written."""
+    named = sorted({read.array for store in nest.body for read in reads(store.value)})
+    stored = dict.fromkeys(store.array for store in nest.body)
+    for one in stored:
+        for other in (*stored, *named):
+            given = one in kernel.arrays and other in kernel.arrays
+            renamed = one in kernel.aliases or other in kernel.aliases
+            if one != other and (given or renamed):
+                return one, other
+    return None
+
+
+# --- other statements and values ----------------------------------------------------------------
+
+
+def replaced(
+    body: tuple[Statement, ...], changes: Mapping[int, tuple[Statement, ...]]
+) -> tuple[Statement, ...]:
+    """Return a block with others in the place of statements, which are found by identity.
+
+    Parameters
+    ----------
+    body : tuple of Statement
+    changes : mapping of int to tuple of Statement
+        What stands in the place of the statement of an ``id``. Other statements stay the same
+        objects, so that later changes find theirs.
+    """
+    made: list[Statement] = []
+    for statement in body:
+        if id(statement) in changes:
+            made.extend(changes[id(statement)])
+        elif isinstance(statement, Loop):
+            inner = replaced(statement.body, changes)
+            same = _same(inner, statement.body)
+            made.append(statement if same else replace(statement, body=inner))
+        elif isinstance(statement, Choice):
+            then, orelse = replaced(statement.then, changes), replaced(statement.orelse, changes)
+            same = _same(then, statement.then) and _same(orelse, statement.orelse)
+            made.append(statement if same else replace(statement, then=then, orelse=orelse))
+        else:
+            made.append(statement)
+    return tuple(made)
+
+
+def _same(one: tuple[Statement, ...], other: tuple[Statement, ...]) -> bool:
+    # equal stores may cost different times
+    return len(one) == len(other) and all(map(is_, one, other))
+
+
+def with_statement(
+    body: tuple[Statement, ...], old: Statement, new: tuple[Statement, ...]
+) -> tuple[Statement, ...]:
+    """Return a block in which some statements stand in the place of one."""
+    return replaced(body, {id(old): new})
+
+
+def around(loops: tuple[Loop, ...], body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+    """Return statements within some loops, outermost first."""
+    for loop in reversed(loops):
+        body = (replace(loop, body=body),)
+    return body
+
+
+def mapped(node: Node, change: Callable[[object], object]) -> Node:
+    """Return a statement, a value or a tuple of them with every part of it changed, inner first."""
+    made: object = node
+    if isinstance(node, tuple):
+        made = tuple(mapped(part, change) for part in node)
+    elif is_dataclass(node) and not isinstance(node, Span | Expr | type):
+        parts = {one.name: getattr(node, one.name) for one in fields(node)}
+        made = change(replace(node, **{name: mapped(one, change) for name, one in parts.items()}))
+    return made  # type: ignore[return-value]  # a value takes the place of a value
+
+
+def renamed(node: Node, names: Mapping[str, str]) -> Node:
+    """Return statements or values that read and store other arrays in the place of some."""
+
+    def other(part: object) -> object:
+        if isinstance(part, Read | Store):
+            return replace(part, array=names.get(part.array, part.array))
+        return part
+
+    return mapped(node, other)
+
+
+def along(axis: int, part: Subscript, extents: tuple[Expr, ...]) -> tuple[Subscript, ...]:
+    """Return the region that is `part` of one axis and all of the others."""
+    region = whole(extents)
+    return (*region[:axis], part, *region[axis + 1 :])
+
+
+def copied(target: str, source: str, kernel: Kernel, span: Span) -> Store:
+    """Return the statement that copies all of an array to another one."""
+    region = whole(kernel.extents(source))
+    return Store(target, region, Read(source, region), span)

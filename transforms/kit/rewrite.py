@@ -1,0 +1,188 @@
+"""Writing source: fresh names, size expressions as Python, lines in the place of others."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from io import StringIO
+from tokenize import COMMENT, generate_tokens
+
+from advisor.ir.kernel import SourceContext
+from advisor.source import Edit, Span
+from costdb.expr import Expr
+from costdb.expr.functions import Max, Min
+from costdb.expr.nodes import Add, CeilDiv, FloorDiv, Mod, Mul, Num, Sym
+
+Edits = Callable[[], tuple[Edit, ...]]
+"""Builds edits when somebody looks at them."""
+
+
+def fresh_name(wanted: str, taken: Iterable[str]) -> str:
+    """Return `wanted`, or the first of ``wanted_2``, ``wanted_3`` ... that nobody uses."""
+    used = set(taken)
+    name, number = wanted, 1
+    while name in used:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def python_text(expr: Expr, texts: Mapping[str, str]) -> str | None:
+    """Return Python source for a whole-number expression; None where a size has no name there.
+
+    Parameters
+    ----------
+    expr : Expr
+    texts : mapping of str to str
+        Source text for each symbol.
+    """
+    match expr:
+        case Num(value):
+            return str(value) if isinstance(value, int) else None
+        case Sym(name):
+            return texts.get(name)
+        case Add(terms, constant) if isinstance(constant, int):
+            parts = [
+                python_text(term, texts) for term in (*terms, *([Num(constant)] * bool(constant)))
+            ]
+            text = _joined(" + ", parts)
+            return None if text is None else text.replace(" + -", " - ")
+        case Mul(factors, int(coefficient)):
+            parts = [_grouped(factor, texts) for factor in factors]
+            return _joined(" * ", parts if coefficient == 1 else [str(coefficient), *parts])
+        case FloorDiv(dividend, divisor) | CeilDiv(dividend, divisor) | Mod(dividend, divisor):
+            sign = " % " if isinstance(expr, Mod) else " // "
+            inner = _joined(sign, [_grouped(dividend, texts), _grouped(divisor, texts)])
+            return f"-(-{inner})" if inner is not None and isinstance(expr, CeilDiv) else inner
+        case Max() | Min():
+            inner = _joined(", ", [python_text(part, texts) for part in expr.children])
+            return (
+                None if inner is None else f"{'max' if isinstance(expr, Max) else 'min'}({inner})"
+            )
+    return None
+
+
+def _joined(between: str, parts: list[str | None]) -> str | None:
+    known = [part for part in parts if part is not None]
+    return between.join(known) if len(known) == len(parts) else None
+
+
+def _grouped(expr: Expr, texts: Mapping[str, str]) -> str | None:
+    inner = python_text(expr, texts)
+    return inner if inner is None or isinstance(expr, Sym | Num | Max | Min) else f"({inner})"
+
+
+# --- where statements stand ---------------------------------------------------------------------
+
+
+def indent_at(span: Span, context: SourceContext) -> str:
+    """Return what stands before a place on its line."""
+    return context.lines[span.start_line - 1][: span.start_column]
+
+
+def starts_line(span: Span, context: SourceContext) -> bool:
+    """Return whether nothing but blanks stands before a place on its line."""
+    return not indent_at(span, context).strip()
+
+
+def stands_alone(context: SourceContext, span: Span) -> bool:
+    """Return whether nothing but blanks and a comment shares the lines of a statement."""
+    lines = context.lines
+    after = lines[span.end_line - 1][span.end_column :].strip()
+    continued = span.start_line > 1 and lines[span.start_line - 2].endswith("\\")
+    return starts_line(span, context) and not continued and (not after or after.startswith("#"))
+
+
+def before(span: Span) -> Span:
+    """Return the empty place at which a stretch of source begins."""
+    return Span(span.start_line, span.start_column, span.start_line, span.start_column)
+
+
+def line_of(first: int, last: int | None = None) -> Span:
+    """Return a whole line, or several, their ends included."""
+    return Span(first, 0, (last or first) + 1, 0)
+
+
+def stretch(first: Span, last: Span) -> Span:
+    """Return all from where one place begins to where another one ends."""
+    return Span(first.start_line, first.start_column, last.end_line, last.end_column)
+
+
+def first_line(span: Span, context: SourceContext) -> Span:
+    """Return the first line of a compound statement."""
+    line = context.lines[span.start_line - 1]
+    return Span(span.start_line, span.start_column, span.start_line, len(line.rstrip()))
+
+
+def span_of(node: ast.expr | ast.stmt, lines: list[str]) -> Span:
+    """Return the span of a node, whose columns count bytes."""
+    assert node.end_lineno is not None and node.end_col_offset is not None
+    first, last = lines[node.lineno - 1], lines[node.end_lineno - 1]
+    start = len(first.encode()[: node.col_offset].decode())
+    return Span(
+        node.lineno, start, node.end_lineno, len(last.encode()[: node.end_col_offset].decode())
+    )
+
+
+def statements_at(context: SourceContext) -> dict[tuple[int, int], ast.stmt]:
+    """Return the statements of a file by where they start: line and column."""
+    lines = context.lines
+    try:
+        tree = ast.parse(context.source)
+    except SyntaxError:
+        return {}  # newer than the Python that runs this
+    found = ((span_of(n, lines), n) for n in ast.walk(tree) if isinstance(n, ast.stmt))
+    return {(span.start_line, span.start_column): node for span, node in found}
+
+
+def statement_at(span: Span, context: SourceContext) -> ast.stmt | None:
+    """Return the statement that starts where a span does."""
+    return statements_at(context).get((span.start_line, span.start_column))
+
+
+# --- edits --------------------------------------------------------------------------------------
+
+
+def comments_within(place: Span, source: str) -> list[str]:
+    """Return the comments that stand in a stretch of source, which an edit would lose."""
+    return [
+        token.string
+        for token in generate_tokens(StringIO(source).readline)
+        if token.type == COMMENT and place.contains(Span(*token.start, *token.end))
+    ]
+
+
+def in_place_of(place: Span, lines: list[str], context: SourceContext) -> Edits:
+    """Return what puts lines in the place of a stretch of source, its comments kept above them."""
+    return partial(_in_place_of, place, lines, context)
+
+
+def _in_place_of(place: Span, lines: list[str], context: SourceContext) -> tuple[Edit, ...]:
+    kept = comments_within(place, context.source)
+    return (Edit(place, f"\n{indent_at(place, context)}".join([*kept, *lines])),)
+
+
+def together(*edits: Edits) -> Edits:
+    """Return what makes several edits at once."""
+    return lambda: tuple(edit for each in edits for edit in each())
+
+
+def replace_statement(span: Span, lines: list[str], context: SourceContext) -> Edit:
+    """Return the edit that puts `lines` in the place of a statement of a kernel.
+
+    Comments within the statement come before the new lines. With no lines and no comments the
+    statement's own line goes, unless a comment follows on it.
+    """
+    source_lines = context.lines
+    indent = indent_at(span, context)
+    kept = [context.text(comment) for comment in context.comments if span.contains(comment)]
+    rest = source_lines[span.end_line - 1][span.end_column :]
+    if not lines and rest.strip():
+        # a comment follows, and takes the place of the statement
+        column = span.end_column + len(rest) - len(rest.lstrip())
+        above = "".join(f"{comment}\n{indent}" for comment in kept)
+        return Edit(Span(span.start_line, span.start_column, span.end_line, column), above)
+    if lines or kept:
+        return Edit(span, f"\n{indent}".join([*kept, *lines]))
+    return Edit(Span(span.start_line, 0, span.end_line + 1, 0), "")

@@ -1,0 +1,96 @@
+"""What a rule is: a code, a name, a page, and a function that yields proposals.
+
+The page is the docstring of the rule's module, in Markdown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from advisor.finding import Applicability
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.spmd.program import Program, SpmdFunction
+from advisor.ir.spmd.proposal import ProgramProposal
+from advisor.ir.spmd.steps import Loop, Step, Visit
+from advisor.source import Span
+from transforms.kit.rewrite import Edits
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    code: str
+    name: str
+    page: str | None
+
+    @property
+    def documentation(self) -> str:
+        """The page; of Python without docstrings (``-OO``) its title."""
+        return self.page or f"# {self.code} {self.name}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRule(_Rule):
+    """A rule about kernels, as the entry-point group ``advise.transforms`` names it."""
+
+    propose: Callable[[Kernel], Iterable[Proposal]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRule(_Rule):
+    """A rule about SPMD programs, as the group ``advise.program_transforms`` names it."""
+
+    propose_program: Callable[[Program], Iterable[ProgramProposal]]
+
+
+# --- what it says ---------------------------------------------------------------------------------
+
+
+def offer(
+    function: SpmdFunction,
+    place: Visit | tuple[Loop, ...],
+    span: Span,
+    title: str,
+    reason: str,
+    before: tuple[Step, ...],
+    after: tuple[Step, ...],
+    argument: str,
+    edits: Edits | None = None,
+    *,
+    safe: bool = False,
+    conditions: tuple[str, ...] = (),
+) -> ProgramProposal:
+    """Return a proposal, which is only shown where there are no edits.
+
+    Parameters
+    ----------
+    function : SpmdFunction
+    place : Visit or tuple of Loop
+        Where the steps stand, or the loops around what changes.
+    span : Span
+        What a person should look at.
+    title, reason : str
+    before, after : tuple of Step
+    argument : str
+        Why results stay what they are, or what else there is to know.
+    edits : callable or None
+    safe : bool
+        The argument holds for every run: all ranks, sizes and data.
+    conditions : tuple of str
+    """
+    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    if edits is None:
+        applicability = Applicability.DISPLAY
+    return ProgramProposal(
+        title,
+        reason,
+        span,
+        function,
+        before,
+        after,
+        Legality(applicability, argument),
+        place.loops if isinstance(place, Visit) else place,
+        edits or tuple,
+        conditions,
+    )

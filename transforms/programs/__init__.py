@@ -1,1 +1,0 @@
-"""What rules ask of SPMD programs: calls, names, views of memory, and which ranks do what."""

@@ -1,1 +1,0 @@
-"""Source text as rules read and write it: headers of nests, fresh names, edits."""

@@ -1,1 +1,0 @@
-"""Rules for iterations that threads or ranks share: which of them does which."""
