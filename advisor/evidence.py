@@ -7,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from advisor.between_sizes import Times, between
 from advisor.finding import MEASURED, ONE_PROCESS, Confidence, Finding, Prediction, Verdict
 from advisor.report.style import ratio
-from costdb.store import StoredEvidence, StoreError, stored_evidence
+from costdb.store.evidence import StoredEvidence, stored_evidence
+from costdb.store.place import StoreError
 
 if TYPE_CHECKING:
     from costdb.store.evidence import Evidence
@@ -50,12 +52,75 @@ def _with(finding: Finding, known: Sequence[StoredEvidence]) -> Finding:
     own = [one for one in read if _is_about(one, finding)]
     same = [one for one in own if _same_sizes(one, finding)]
     lines = tuple(map(_told, same[:MOST_LINES]))
-    lines = lines or tuple(f"at other sizes: {_told(one)}" for one in own[:1])
-    found = replace(finding, evidence=replace(finding.evidence, measured=lines))
+    lines = lines or _at_other_sizes(own)
     timed = next((one for one in same if BEFORE in one.circumstances), None)
+    if timed is None:
+        timed = _between(own, finding)
+        lines = (_told(timed),) if timed is not None else lines
+    found = replace(finding, evidence=replace(finding.evidence, measured=lines))
     if timed is None or not finding.priced_as.startswith(ONE_PROCESS):
         return found
     return _measured(found, timed)
+
+
+def _at_other_sizes(own: Sequence[Evidence]) -> tuple[str, ...]:
+    """Return one line: the newest run, or all that differ in one size only."""
+    if not own:
+        return ()
+    newest = own[0]
+    names = [
+        name
+        for name in newest.bindings
+        if len({one.bindings.get(name) for one in own}) > 1
+        and all(one.bindings.keys() == newest.bindings.keys() for one in own)
+    ]
+    if len(names) != 1:
+        return (f"at other sizes: {_told(newest)}",)
+    gains = {one.bindings[names[0]]: one.measured.mid for one in reversed(own)}
+    listed = ", ".join(f"{value:g}: {ratio(gains[value])}" for value in sorted(gains))
+    date = newest.circumstances.get("date", "")[:10]
+    return (f"measured on {newest.machine} {date} at {names[0]} = {listed}",)
+
+
+def _between(own: Sequence[Evidence], finding: Finding) -> Evidence | None:
+    """Return what lies between two sizes that a finding's kernel was measured at."""
+    # the newest of equal sizes is the first
+    timed = {
+        tuple(sorted(one.bindings.items())): one
+        for one in reversed(own)
+        if BEFORE in one.circumstances
+    }
+    sizes = {a.name: a.value for a in finding.assumptions if not isinstance(a.value, str)}
+    if len(timed) < 2 or finding.prediction is None:
+        return None
+    sides = [
+        between([(one.bindings, _times(one, side)) for one in timed.values()], sizes)
+        for side in (BEFORE, AFTER)
+    ]
+    if sides[0] is None or sides[1] is None:
+        return None
+    # a kept answer needs none of the algebra of prices
+    from costdb.estimate import Ratio
+
+    (before, (low, high), name), (after, _, _) = sides[0], sides[1]
+    newest = next(iter(timed.values()))
+    circumstances = {
+        **newest.circumstances,
+        BEFORE: " ".join(map(repr, before)),
+        AFTER: " ".join(map(repr, after)),
+        "of": f"the kernel, between {name} = {low:g} and {high:g}",
+    }
+    gain = Ratio(before[0] / after[2], before[1] / after[1], before[2] / after[0])
+    predicted = finding.prediction
+    said = Ratio(predicted.low, predicted.speedup, predicted.high)
+    return replace(
+        newest, bindings=sizes, measured=gain, predicted=said, circumstances=circumstances
+    )
+
+
+def _times(one: Evidence, side: str) -> Times:
+    low, mid, high = (float(word) for word in one.circumstances[side].split())
+    return low, mid, high
 
 
 def _measured(finding: Finding, one: Evidence) -> Finding:
@@ -66,9 +131,7 @@ def _measured(finding: Finding, one: Evidence) -> Finding:
     predicted, ratio_ = finding.prediction, one.measured
     if predicted is None:
         return finding
-    (low, mid, high), (then_low, then_mid, then_high) = (
-        tuple(float(word) for word in one.circumstances[name].split()) for name in (BEFORE, AFTER)
-    )
+    (low, mid, high), (then_low, then_mid, then_high) = _times(one, BEFORE), _times(one, AFTER)
     prediction = Prediction(
         before_s=mid,
         after_s=then_mid,
@@ -125,7 +188,10 @@ def _told(one: Evidence) -> str:
     of = f" of {one.circumstances['of']}" if "of" in one.circumstances else ""
     date = one.circumstances.get("date", "")[:10]
     measured = one.measured
+    predicted = "not predicted"
+    if one.predicted is not None:
+        predicted = f"predicted {ratio(one.predicted.mid)}"
     return (
         f"on {one.machine} {date}{where}, {sizes}: {ratio(measured.mid)}{of}"
-        f" ({ratio(measured.low)} .. {ratio(measured.high)}), predicted {ratio(one.predicted.mid)}"
+        f" ({ratio(measured.low)} .. {ratio(measured.high)}), {predicted}"
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from advisor.source import Edit, Span
-from costdb.omission import Omission
+from costdb.quantity import Omission
 
 UNUSED_SUPPRESSION = "ADV901"
 """Code of the remark that a comment suppresses nothing."""
@@ -28,6 +28,7 @@ ONE_PROCESS = "this file, one process"
 """How the subject of a price begins that is the file as it runs by itself."""
 
 MEASURED = "measured"
+INTERPOLATED = "between measured sizes"
 """The provenance of times that runs of both sides took."""
 
 OBSERVED = "observed"

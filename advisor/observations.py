@@ -56,7 +56,7 @@ class Observations:
         self,
     ) -> tuple[Mapping[str, tuple[Seen, ...]], Mapping[str, tuple[SeenMessages, ...]]]:
         from advisor.observed import from_document, messages_from
-        from costdb.store import stored_functions, stored_messages
+        from costdb.store.evidence import stored_functions, stored_messages
 
         found: dict[str, list[Seen]] = {}
         messages: dict[str, list[SeenMessages]] = {}

@@ -4,7 +4,8 @@
 run as it is, on so many ranks where it imports mpi4py, and sampled, in turn. Files of one folder
 whose names differ only behind their last underscore (``sum_loop.py``, ``sum_scan.py``) are
 alternatives: what sampling ranks first is held to what runs first. A program takes as long as its
-fastest run, from behind its imports of NumPy and mpi4py to its end.
+fastest run, from behind its imports to its end; where it has one process, by the clock of its main
+thread, which other programs do not hold up.
 """
 
 from __future__ import annotations
@@ -26,21 +27,25 @@ from costdb.launch.processes import environment, find_launcher
 
 _APART = 1.1
 _AROUND = """
-import contextlib, io, os, runpy, sys, time, numpy
+import ast, contextlib, io, os, sys, time, numpy
 ranks, file = int(sys.argv[1]), sys.argv[2]
 del sys.argv[1:]
 sys.path.insert(0, os.path.dirname(file))
 text = open(file).read()
+for node in ast.walk(ast.parse(text)):
+    if isinstance(node, (ast.Import, ast.ImportFrom)):
+        exec(ast.unparse(node), {})
 world = None
 if ranks:
     from mpi4py import MPI
     world = MPI.COMM_WORLD
     world.Barrier()
 code = compile(text, file, "exec")
-began = time.perf_counter()
+now = time.thread_time if world is None else time.perf_counter
+began = now()
 with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
     exec(code, {"__name__": "__main__"})
-spent = time.perf_counter() - began
+spent = now() - began
 if world is not None:
     spent = world.allreduce(spent, op=MPI.MAX)
 if world is None or world.rank == 0:

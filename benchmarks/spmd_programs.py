@@ -97,7 +97,7 @@ CASES = (
             u[:, -1] = got
         return u
         """),
-    Case("2 copied faces", "faces.halo_faces", """
+    Case("2 copied faces", "messages.halo_faces", """
         rank, size = comm.Get_rank(), comm.Get_size()
         left, right = (rank - 1) % size, (rank + 1) % size
         u = np.zeros((4, 400000)) + rank
@@ -158,7 +158,7 @@ CASES = (
     Case("5 shape of the mesh", "distributions.mesh_of_ranks",
          _MESH.format(rows=2000, columns=1000, dims="(1, 2)"),
          _MESH.format(rows=1000, columns=2000, dims="(2, 1)")),
-    Case("6 stencil split along columns", "faces.partition_axis", _COLUMNS, _ROWS),
+    Case("6 stencil split along columns", "messages.partition_axis", _COLUMNS, _ROWS),
     Case("7 ring that one rank starts", "messages.hand_written", """
         rank, size = comm.Get_rank(), comm.Get_size()
         left, right = (rank - 1) % size, (rank + 1) % size
@@ -179,7 +179,7 @@ CASES = (
             two = comm.allreduce(np.max(x), op=MPI.SUM)
         return float(one), float(two)
         """, tolerance=1e-14),
-    Case("9 triangle in blocks", "threads.dealt_loops",
+    Case("9 triangle in blocks", "loops.dealt_loops",
          _TRIANGLE.format(share="rank * nb, (rank + 1) * nb"),
          _TRIANGLE.format(share="rank, size * nb, size")),
 )  # fmt: skip

@@ -30,7 +30,7 @@ from advisor.transform_registry import transforms
 from advisor.verify.running import ORIGINAL, Case, Effort, Measured, case_of, measure
 from advisor.verify.verdict import Verdict, in_words
 from benchmarks.drawn_kernels import drawn
-from costdb.calibration.host.hardware import Bystanders
+from costdb.calibration.hardware import Bystanders
 from costdb.machines import Machine, load_machine
 
 _EFFORT = Effort(launches=2, repetitions=15, seconds=0.3)

@@ -32,7 +32,7 @@ from advisor.report.style import duration, table
 from advisor.verify.running import Case, Effort, Measured, Variant, measure
 from advisor.verify.verdict import UNLIKE
 from benchmarks.drawn_rewrites import Rewritable, case_for, families, rewritables
-from costdb.calibration.host.hardware import Bystanders
+from costdb.calibration.hardware import Bystanders
 from costdb.estimate import Estimate, Ratio
 from costdb.machines import Machine, load_machine
 

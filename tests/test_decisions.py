@@ -24,7 +24,7 @@ from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine
-from costdb.pgas import price_groups
+from costdb.pgas.model import price_groups
 from costdb.pgas.partition import Affinity, partition, remote_groups
 from costdb.work import Message, Pattern, RemoteElements
 from tests.papers.upc_programs import histogram

@@ -221,6 +221,10 @@ Ranks = Annotated[
     int | None,
     typer.Option("-P", "--ranks", metavar="P", min=1, help="Ranks that run the program."),
 ]
+Measure = Annotated[
+    bool,
+    typer.Option("--measure", help="First time here what was not yet, as advise measure does."),
+]
 Sections = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),

@@ -24,6 +24,7 @@ from costdb.subject import Chosen, PlacedError, Subject, SubjectError
 from costdb.wording import NAME_PART, NAME_START, read_number
 
 if TYPE_CHECKING:
+    from costdb.choosing import Known
     from costdb.expr import Expr
 
 
@@ -181,6 +182,45 @@ def cautions_of(opened: Opened, bindings: Mapping[str, Chosen]) -> tuple[str, ..
     if opened.machine is None or not isinstance(opened.subject, ProgramSubject | KernelSubject):
         return ()
     return opened.subject.cautions(opened.machine, bindings)
+
+
+@contextmanager
+def measurements(opened: Opened, *, run: bool) -> Iterator[Known]:
+    """Give what was measured of choices; where `run`, measure what was not, and tell what cannot.
+
+    Raises
+    ------
+    CommandError
+        Something is to run, and this is not the machine.
+    """
+    from costdb.choosing import nothing_known
+
+    here = opened.machine is not None and opened.machine.may_be_here
+    if run and not here:
+        where = opened.machine.name if opened.machine is not None else "no machine"
+        raise wrong_use(f"--measure times what runs here, and this is asked of {where}")
+    if opened.machine is None or not here:
+        yield nothing_known
+        return
+    from advisor.cli.common import Bar
+    from advisor.measure.pieces import Effort
+    from advisor.measure.predicted import Measurements
+
+    bar = Bar()
+    found = Measurements(
+        opened.subject, opened.machine, Effort() if run else None, lambda what: bar.show(what, 0.5)
+    )
+    try:
+        yield found
+    except SourceProblem as problem:
+        if run:
+            raise
+        place = problem.path, problem.line, problem.column
+        raise SourceProblem(*place, f"{problem.message}; --measure times it here") from problem
+    finally:
+        bar.clear()
+    for why in found.refused if run else ():
+        complain(f"advise: {why}")
 
 
 def with_configured(

@@ -123,8 +123,8 @@ def store(facts: Facts, program: str) -> int:
     """
     from advisor.observations import FUNCTION
     from costdb.store.database import writing
-    from costdb.store.observations import Observation, add_observations
     from costdb.store.place import store_path
+    from costdb.store.results import Observation, add_observations
 
     rows = [
         Observation(file, FUNCTION, seen.function, to_document(seen), program)

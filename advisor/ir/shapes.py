@@ -30,7 +30,8 @@ from advisor.ir.values import (
     Value,
     length,
 )
-from advisor.numpy_shapes import ShapeConflict, broadcast, expanded, reduced
+from advisor.numpy_shapes import ShapeConflict as ShapeConflict
+from advisor.numpy_shapes import broadcast, expanded, reduced
 from advisor.numpy_table import (
     PYTHON_COMPLEX,
     PYTHON_FLOAT,

@@ -6,7 +6,7 @@ import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
-from costdb.calibration.host.hardware import this_host
+from costdb.calibration.hardware import this_host
 from costdb.launch.processes import THREADS
 
 

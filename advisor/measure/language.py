@@ -23,6 +23,7 @@ from advisor.measure.trees import (
     handed,
     is_short,
     kind_of,
+    own_nodes,
     own_statements,
     parameters,
     root_name,
@@ -135,6 +136,8 @@ class _Writer:
     compiled: bool = False
     alone: bool = False
     marking: bool = False
+    once: bool = False
+    stored: set[str] = field(default_factory=set)
     foreign: dict[str, Refused] = field(default_factory=dict)
 
     # what comes out
@@ -229,12 +232,16 @@ class _Writer:
     def definition(self, node: ast.FunctionDef, name: str, *, marked: bool = False) -> ast.stmt:
         """Return a function written anew."""
         decorators = [one for part in node.decorator_list for one in self.decorator(part)]
-        outer = self.breaks, self.compiled, self.alone
-        self.breaks, self.alone = [], False
-        self.compiled = self.compiled or any(isinstance(one, ast.Call) for one in decorators)
+        outer = self.breaks, self.compiled, self.alone, self.stored
+        self.breaks, self.alone, self.stored = [], False, set()
+        # who asks a generator for its values needs all of them
+        yields = any(isinstance(one, ast.Yield) for part in node.body for one in own_nodes(part))
+        compiled = any(isinstance(one, ast.Call) for one in decorators)
+        self.compiled = self.compiled or compiled or yields
+        given = self.arguments(node.args)
         body = self.block(node.body, marked=marked and not self.compiled) or [ast.Pass()]
-        self.breaks, self.compiled, self.alone = outer
-        return ast.FunctionDef(name, self.arguments(node.args), body, decorators)
+        self.breaks, self.compiled, self.alone, self.stored = outer
+        return ast.FunctionDef(name, given, body, decorators)
 
     def class_(self, node: ast.ClassDef, name: str) -> ast.stmt:
         """Return a class written anew: methods and plain values, on classes of the file."""
@@ -280,6 +287,7 @@ class _Writer:
 
     def arguments(self, given: ast.arguments) -> ast.arguments:
         def renamed(one: ast.arg) -> ast.arg:
+            self.stored.add(one.arg)
             return ast.arg(self.name(one.arg))
 
         return ast.arguments(
@@ -304,6 +312,7 @@ class _Writer:
             mark = [clock_call("mark", self.place(node))] if marked else []
             # what runs once in a statement that runs once is told by its own statements
             self.marking = marked and isinstance(node, ast.Expr | ast.Assign | ast.Return)
+            self.once = marked
             try:
                 found = self.statement(node)
             except Refused as refused:
@@ -321,8 +330,12 @@ class _Writer:
     def _is_foreign(self, node: ast.stmt) -> bool:
         """Whether a statement only calls, or assigns, what comes of other libraries.
 
-        It can be left out: whatever else uses what it assigns is refused.
+        It can be left out: whatever else uses what it assigns is refused. What it has a function of
+        the file do is not.
         """
+        names = (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+        if any(name in self.known.functions for name in names):
+            return False
         match node:
             case ast.Assign(targets=[ast.Subscript() | ast.Attribute() as whole]):
                 root = root_name(whole)
@@ -360,7 +373,7 @@ class _Writer:
                 return []
             case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit" | "Abort"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
-            case ast.Expr(value=ast.Call() as value):
+            case ast.Expr(value=ast.Call() | ast.Yield() as value):
                 return [ast.Expr(self.expression(value))]
             case ast.Assign(targets=[ast.Name(id=name)]) if self._is_given(name, node):
                 return [ast.Assign([ast.Name(self.name(name))], ast.Constant(self.sizes[name]))]
@@ -386,11 +399,13 @@ class _Writer:
             case ast.For(orelse=[]):
                 return self.loop(node)
             case ast.While(test=test, body=body, orelse=[]):
-                number = self.place(node)
+                # counting trips takes as long as a short one: only where nothing else would end it
+                counted = self.once and not self.compiled
+                number = self.place(node) if counted else 0
                 self.breaks.append("")
                 inside = self.inner(body)
                 self.breaks.pop()
-                if self.compiled:
+                if not counted:
                     return [ast.While(self.expression(test), inside, [])]
                 inside.insert(0, clock_call("trip", number))
                 return [clock_call("enter", number), ast.While(self.expression(test), inside, [])]
@@ -445,11 +460,13 @@ class _Writer:
             elif function == "zip" and given and function not in self.names:
                 kind, over = "zipped", ast.Tuple(list(given))
         sequence = self.expression(over)
+        # what has no value before the loop is handed on by no first iteration
+        there = self.stored.copy()
         target = self.target(node.target)
         self.breaks.append(name)
         body = self.inner(node.body)
         self.breaks.pop()
-        names = sorted(self.name(n) for n in carried_names(node) if n in self.known.assigned)
+        names = sorted(self.name(n) for n in carried_names(node) if n in there)
         ends = any(
             isinstance(one, ast.Break) for part_ in node.body for one in own_statements(part_)
         )
@@ -481,6 +498,7 @@ class _Writer:
     def target(self, node: ast.expr, context: ast.expr_context | None = None) -> ast.expr:
         match node:
             case ast.Name(id=name):
+                self.stored.add(name)
                 return ast.Name(self.name(name), context or ast.Store())
             case ast.Tuple(elts=parts) | ast.List(elts=parts):
                 return ast.Tuple([self.target(one) for one in parts], ast.Store())
@@ -569,12 +587,26 @@ class _Writer:
                 return ast.ListComp(self.expression(element), self.comprehensions(loops))
             case ast.GeneratorExp(elt=element, generators=loops):
                 return ast.GeneratorExp(self.expression(element), self.comprehensions(loops))
-            case ast.JoinedStr():
-                return ast.Constant("text")
+            case ast.SetComp(elt=element, generators=loops):
+                return ast.SetComp(self.expression(element), self.comprehensions(loops))
+            case ast.DictComp(key=key, value=value, generators=loops):
+                made = self.comprehensions(loops)
+                return ast.DictComp(self.expression(key), self.expression(value), made)
+            case ast.Yield(value=value):
+                return ast.Yield(None if value is None else self.expression(value))
+            case ast.JoinedStr(values=parts):
+                kept = [self.formatted(one) for one in parts]
+                return ast.JoinedStr(kept)
             case ast.Lambda(args=given, body=body):
                 return ast.Lambda(self.arguments(given), self.expression(body))
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is not sampled")
+
+    def formatted(self, part: ast.expr) -> ast.expr:
+        if not isinstance(part, ast.FormattedValue):
+            return ast.Constant(part.value) if isinstance(part, ast.Constant) else part
+        form = None if part.format_spec is None else self.expression(part.format_spec)
+        return ast.FormattedValue(self.expression(part.value), part.conversion, form)
 
     def expressions(self, nodes: Iterable[ast.expr]) -> list[ast.expr]:
         return [self.expression(one) for one in nodes]

@@ -24,7 +24,7 @@ class Names:
     defined : set of str
         Functions and classes anywhere in it.
     once : set of str
-        Functions at its top that one place of it names.
+        Functions at its top that one place of it calls, and none for each of many values.
     statements : list of stmt
         What runs when it is a script.
     paths : dict of str to str
@@ -114,7 +114,22 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
             case _:
                 pass
     named = Counter(one.id for one in ast.walk(tree) if isinstance(one, ast.Name))
-    found.once = {name for name in found.functions if named[name] == 1}
+    repeated = (
+        ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
+    )  # fmt: skip
+    often = {
+        one.id
+        for node in ast.walk(tree)
+        if isinstance(node, repeated)
+        for one in ast.walk(node)
+        if isinstance(one, ast.Name)
+    }
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    found.once = {name for name in called - often if named[name] == 1 and name in found.functions}
     # a name that is also assigned is not what was imported
     for name in found.assigned | set(found.functions):
         found.paths.pop(name, None)

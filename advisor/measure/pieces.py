@@ -12,6 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from advisor.between_sizes import Times
 from advisor.measure.language import Sampled
 from costdb.launch.processes import CannotRunError, run
 
@@ -24,7 +25,6 @@ _UNSEEN: Final = 0.05
 _FEW_RUNS: Final = 0.1
 """The same for what was run less than three times."""
 
-Times = tuple[float, float, float]
 Arguments = Mapping[str, Mapping[str, Any]]
 """What is made for each parameter: ``value``, ``kind`` of number, or the array's description."""
 
@@ -221,7 +221,8 @@ def _spread(times: Sequence[Times], unseen: float) -> Times:
     Whatever else a machine does makes runs longer and none shorter.
     """
     mids, lows, highs = zip(*times, strict=True)
-    return min(lows) * (1 - unseen), min(mids), median(highs) * (1 + unseen)
+    mid = min(mids)
+    return min(*lows, mid) * (1 - unseen), mid, max(median(highs), mid) * (1 + unseen)
 
 
 def as_document(piece: Piece) -> dict[str, Any]:

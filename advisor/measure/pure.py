@@ -135,9 +135,9 @@ cumprod cumsum diagonal dot dtype fill flat flatten imag item itemsize mT max me
 nonzero partition prod put ravel real repeat reshape resize round searchsorted shape size sort
 squeeze std strides sum swapaxes take tolist trace transpose var view eps tiny kind name
 is_integer bit_length append extend pop insert remove count index reverse clear keys values items
-get update add discard tocsr tocsc tocoo toarray todense data indices indptr row col nnz multiply
-setdiag beta binomial choice exponential gamma integers normal permutation permuted poisson random
-rand randint randn random_sample shuffle standard_normal uniform
+get update add discard join tocsr tocsc tocoo toarray todense data indices indptr row col nnz
+multiply setdiag beta binomial choice exponential gamma integers normal permutation permuted poisson
+random rand randint randn random_sample shuffle standard_normal uniform
 """
 
 _WAITING: Final = """

@@ -20,11 +20,66 @@ _SMALL = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A kernel or a whole file with its rewrites, and what sampling showed of each."""
+    """A kernel or a whole file with its rewrites, and what sampling showed of each.
+
+    `free` is the size, if any, that has no value of its own, so that it is measured at several.
+    """
 
     subjects: tuple[Subject, ...]
     found: tuple[Piece | NoPiece, ...]
     sizes: Mapping[str, int | float]
+    free: str = ""
+
+    @property
+    def seconds(self) -> float | None:
+        """How long all of them take together; None where one could not be measured."""
+        pieces = [one for one in self.found if isinstance(one, Piece)]
+        return sum(one.mid_s for one in pieces) if len(pieces) == len(self.found) else None
+
+    def faster(self, code: str, title: str) -> bool | None:
+        """Return whether a rewrite is faster here; None where that is not known."""
+        before = self.found[0]
+        for subject, piece in zip(self.subjects[1:], self.found[1:], strict=True):
+            if (subject.code, subject.title) != (code, title):
+                continue
+            if isinstance(before, Piece) and isinstance(piece, Piece):
+                return piece.mid_s < before.mid_s
+        return None
+
+    @property
+    def rewrites(self) -> tuple[tuple[str, str], ...]:
+        """Rules and titles of its rewrites."""
+        return tuple((one.code, one.title) for one in self.subjects[1:])
+
+
+def changes_between(one: Measurement, other: Measurement) -> bool:
+    """Return whether some rewrite is faster in one of two measurements, and not in the other."""
+    return any({one.faster(*way), other.faster(*way)} == {True, False} for way in one.rewrites)
+
+
+def faster_from(made: Sequence[Measurement]) -> Iterator[str]:
+    """Yield from which value of their free size on the rewrites of a kernel are faster."""
+    first, name = made[0], made[0].free
+    at = ", ".join(f"{one.sizes[name]}" for one in made)
+    for code, title in first.rewrites:
+        said = [one.faster(code, title) for one in made]
+        where = f"{first.subjects[0].path}: {first.subjects[0].name}, {code}"
+        if None in said:
+            continue
+        slower = [number for number, faster in enumerate(said) if not faster]
+        faster = [number for number, faster in enumerate(said) if faster]
+        if not faster:
+            what = f"never faster for {name} up to {made[-1].sizes[name]}"
+        elif not slower:
+            what = f"faster for every {name} tried"
+        elif slower[-1] < faster[0]:
+            what = f"faster from {name} = {made[faster[0]].sizes[name]}"
+        elif faster[-1] < slower[0]:
+            what = f"faster up to {name} = {made[faster[-1]].sizes[name]}"
+        else:
+            values = ", ".join(f"{made[number].sizes[name]}" for number in faster)
+            what = f"faster at {name} = {values} only"
+        yield f"{where}: {what} (measured at {at})"
 
 
 def as_text(made: Sequence[Measurement], style: Style) -> str:
@@ -34,7 +89,13 @@ def as_text(made: Sequence[Measurement], style: Style) -> str:
     if compared:
         heads = ("kernel", "rule", "predicted", "measured", "from", "to", "faster")
         text += table(heads, [row for one in compared for row in _rows(one)], 2, style)
-    return text + "".join(f"{line}\n" for one in compared for line in _notes(one))
+    kernels: dict[tuple[str, str], list[Measurement]] = {}
+    for one in compared:
+        if one.free:
+            kernels.setdefault((one.subjects[0].path, one.subjects[0].name), []).append(one)
+    notes = [line for of_kernel in kernels.values() for line in faster_from(of_kernel)]
+    notes += dict.fromkeys(line for one in compared for line in _notes(one))
+    return text + "".join(f"{line}\n" for line in notes)
 
 
 def _rows(one: Measurement) -> Iterator[tuple[str, ...]]:
@@ -42,6 +103,7 @@ def _rows(one: Measurement) -> Iterator[tuple[str, ...]]:
     for subject, piece in zip(one.subjects, one.found, strict=True):
         written = subject.title == ORIGINAL
         name = f":{subject.name}" if subject.name else ""
+        name += f" {one.free}={one.sizes[one.free]}" if one.free else ""
         yield (
             f"{subject.path}{name}" if written else "",
             subject.code or ORIGINAL,

@@ -46,18 +46,20 @@ def of_case(case: Case) -> Iterator[Subject]:
         found: tuple[Sampled, Arguments] | NoPiece
         try:
             program = sampled_function(case.path, variant.source, name)
-            found = program, dict(_arguments(program, arrays, case.sizes))
+            found = program, dict(arguments_of(program, arrays, case.sizes))
         except Refused as refused:
             found = NoPiece(refused.line, refused.why)
-        predicted_s = None if variant.predicted is None else variant.predicted.mid
+        predicted = variant.predicted
+        predicted_s = predicted.mid if predicted is not None and predicted.complete else None
         yield Subject(case.path, case.kernel, variant.code, variant.title, found, predicted_s)
 
 
-def _arguments(
+def arguments_of(
     program: Sampled,
     arrays: Mapping[str, Mapping[str, object]],
     sizes: Mapping[str, int | float],
 ) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """Yield what is made for each parameter of a kernel: arrays, sizes, some number."""
     for name in program.parameters:
         if name in arrays:
             yield name, arrays[name]
@@ -84,7 +86,7 @@ def _script(
 def of_program(case: ProgramCase, sizes: Mapping[str, int | float]) -> Iterator[Subject]:
     """Yield a program of ranks and its rewrites, each of them as a whole."""
     found = _script(case.path, case.source, sizes)
-    whole_s = None if case.whole is None else case.whole.mid
+    whole_s = None if case.whole is None or not case.whole.complete else case.whole.mid
     yield Subject(case.path, "", "", ORIGINAL, found, whole_s)
     for one in case.rewrites:
         after_s = None

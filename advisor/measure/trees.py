@@ -33,6 +33,14 @@ def own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
             yield from own_statements(part)
 
 
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and those in it that belong to the same function."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            yield from own_nodes(child)
+
+
 def run_by(function: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.AST]:
     """Yield the parts of a function that run: no annotations, no decorators."""
     yield from function.body

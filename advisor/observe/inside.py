@@ -11,6 +11,7 @@ import json
 import os
 import runpy
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import ModuleSpec
@@ -115,9 +116,17 @@ def main(arguments: list[str]) -> int:
     )
     with counted.watching():
         code = _run(program, given, how == MODULE)
+        _finish_threads()
     # a rank that failed comes here as well, or the others would wait for it
     gather()
     return code
+
+
+def _finish_threads() -> None:
+    """Wait for the threads that a program leaves running, as Python does before it exits."""
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join()
 
 
 def _observe_numba(numba: ModuleType) -> None:

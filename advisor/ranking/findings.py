@@ -27,8 +27,7 @@ from advisor.ranking.sizes import Sizes
 from advisor.source import Edit, Span
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
-from costdb.omission import Omission
-from costdb.quantity import Provenance, Quantity
+from costdb.quantity import Omission, Provenance, Quantity
 
 
 @dataclass(frozen=True, slots=True)

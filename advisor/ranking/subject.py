@@ -106,8 +106,6 @@ def kernel_subject(path: str, kernel: Kernel, machine: Machine) -> KernelSubject
 
     Raises
     ------
-    SourceProblem
-        Some statement is not understood, so the kernel has no price.
     SubjectError
         Its sizes contradict each other.
     """
@@ -116,18 +114,21 @@ def kernel_subject(path: str, kernel: Kernel, machine: Machine) -> KernelSubject
     except Unpriced as unknown:
         line, column = unknown.span.start_line, unknown.span.start_column
         message = f"no price for kernel `{kernel.name}`: {unknown.reason}"
-        raise SourceProblem(path, line, column, message) from unknown
+        return KernelSubject(path, kernel, SourceProblem(path, line, column, message))
     except ExprError as error:
         raise SubjectError(f"{path}: kernel `{kernel.name}`: {error}") from error
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSubject:
-    """A kernel and its price on a machine; see :class:`costdb.subject.Subject`."""
+    """A kernel and its price on a machine; see :class:`costdb.subject.Subject`.
+
+    A statement that is not understood is found by who asks for the price.
+    """
 
     path: str
     kernel: Kernel
-    costed: Costed | Missing
+    costed: Costed | Missing | SourceProblem
     words: frozenset[str] = field(default=frozenset())
 
     @property
@@ -138,7 +139,7 @@ class KernelSubject:
     @property
     def names(self) -> tuple[str, ...]:
         """Sizes: those with a value in the source, then the others."""
-        used = set() if isinstance(self.costed, Missing) else set(self.costed.sizes)
+        used = set(self.costed.sizes) if isinstance(self.costed, Costed) else set()
         for array in self.kernel.arrays.values():
             used.update(*(free_symbols(extent) for extent in array.extents))
         sizes = self.kernel.sizes
@@ -168,7 +169,7 @@ class KernelSubject:
         numbers: dict[str, Number] = {name: b.value for name, b in self.kernel.sizes.items()}
         for name, value in given.items():
             known = name in self.names or name in self.kernel.sizes
-            if not known and not isinstance(self.costed, Missing):
+            if not known and isinstance(self.costed, Costed):
                 hint = nearest(name, self.names)
                 raise RefusedError(f"{self.origin}: there is no size {name}{hint}")
             number = read_number(value) if isinstance(value, str) else value
@@ -182,7 +183,15 @@ class KernelSubject:
         return Bound({}, numbers, {name: numbers[name] for name in self.names if name in numbers})
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
-        """Return the price of the kernel as it is written."""
+        """Return the price of the kernel as it is written.
+
+        Raises
+        ------
+        SourceProblem
+            Some statement is not understood.
+        """
+        if isinstance(self.costed, SourceProblem):
+            raise self.costed
         return self.costed if isinstance(self.costed, Missing) else self.costed.priced
 
     def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:

@@ -8,10 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from advisor.finding import INTERPOLATED, MEASURED
 from advisor.report.style import Style, column_for, duration, one_line, ratio, table
 from costdb.choosing import Choice, Prediction
 from costdb.estimate import Estimate, TermEstimate
-from costdb.omission import Omission
+from costdb.quantity import Omission
 from costdb.subject import Chosen
 
 SCHEMA_VERSION = 2
@@ -73,6 +74,7 @@ def as_json(report: PredictionReport) -> str:
         ],
         "provenance": found.estimate.provenance.value,
         "in_range": found.estimate.in_range,
+        "parts": {kind: seconds for kind, (seconds, _) in made_of(found.estimate).items()},
         **completeness(found.estimate),
         "remarks": list(report.remarks),
         "machine": report.machine,
@@ -97,7 +99,8 @@ def as_text(report: PredictionReport, style: Style) -> str:
     if found.bindings:
         lines.append("with " + shown_bindings(found.bindings))
     lines += [f"  {one_line(origin)}" for origin in report.bound_by]
-    lines += [style.paint(interval(estimate), "green" if estimate.complete else "yellow"), ""]
+    lines.append(style.paint(interval(estimate), "green" if estimate.complete else "yellow"))
+    lines += [*filter(None, [_parts(estimate)]), ""]
     text = "".join(f"{line}\n" for line in lines)
     if estimate.terms:
         text += _terms(estimate, style) + "\n"
@@ -107,6 +110,26 @@ def as_text(report: PredictionReport, style: Style) -> str:
     for remark in report.remarks:
         text += style.paint(f"note: {one_line(remark)}", "yellow") + "\n"
     return text + missing_text(estimate, style)
+
+
+def made_of(estimate: Estimate) -> Mapping[str, tuple[float, str]]:
+    """Return how many seconds of a time were measured, interpolated and modelled, and in words."""
+    kinds = {"measured_s": MEASURED, "interpolated_s": INTERPOLATED}
+    found = dict.fromkeys((*kinds, "modelled_s"), 0.0)
+    known = {model: kind for kind, model in kinds.items()}
+    for term in estimate.terms:
+        found[known.get(term.model, "modelled_s")] += term.mid
+    return {
+        kind: (seconds, f"{duration(seconds)} {kinds.get(kind, 'modelled')}")
+        for kind, seconds in found.items()
+    }
+
+
+def _parts(estimate: Estimate) -> str:
+    parts = made_of(estimate)
+    if not any(seconds for kind, (seconds, _) in parts.items() if kind != "modelled_s"):
+        return ""
+    return "of which " + ", ".join(text for seconds, text in parts.values() if seconds)
 
 
 def completeness(estimate: Estimate) -> Mapping[str, Any]:

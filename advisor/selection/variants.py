@@ -83,7 +83,12 @@ def kernel_of(variant: Variant, facts: Sequence[SeenArray | SeenNumber], *, loca
         function=plain.__qualname__,
         line=plain.__code__.co_firstlineno,
         source=variant.source,
-        arrays=tuple(fact for fact in facts if isinstance(fact, SeenArray)),
+        # a choice is made for calls of all shapes, of which these only tell which are the same
+        arrays=tuple(
+            replace(fact, shape=None, like=fact.like or repr(fact.shape))
+            for fact in facts
+            if isinstance(fact, SeenArray)
+        ),
         numbers=tuple(fact for fact in facts if isinstance(fact, SeenNumber)),
     )
     try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from advisor.validation.experiments import SECTIONS, load_experiment
 from advisor.validation.results import CannotValidateError, Row, Section
-from costdb.calibration.host.hardware import Bystanders, usable_cores
+from costdb.calibration.hardware import Bystanders, usable_cores
 from costdb.machines import Machine
 
 _NOTICEABLE_CORES = 0.15

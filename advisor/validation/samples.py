@@ -11,7 +11,7 @@ from statistics import fmean
 
 from advisor.validation.experiments import Experiment, Samples
 from advisor.validation.results import CannotValidateError, Row, Verdict, percent
-from costdb.calibration.host.hardware import this_host
+from costdb.calibration.hardware import this_host
 from costdb.calibration.profile import timings_of
 from costdb.calibration.section import Quality, find_section
 from costdb.machines import Machine

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from advisor.between_sizes import Times
 from advisor.evidence import AFTER, BEFORE
 from costdb.estimate import Ratio
 from costdb.machines import Machine
-from costdb.store import store_path
 from costdb.store.database import writing
 from costdb.store.evidence import Evidence, add_evidence
-
-Times = tuple[float, float, float]
-"""The least, what is typical, the greatest."""
+from costdb.store.place import store_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "
                 one.kernel,
                 one.code,
                 dict(one.sizes),
-                one.predicted,
+                one.predicted if _is_finite(one.predicted) else None,
                 one.measured,
                 {
                     **circumstances,
@@ -87,6 +86,10 @@ def keep(machine: Machine, ranks: int, found: Iterable[Compared], clock: str = "
                 },
             )
             add_evidence(connection, evidence)
+
+
+def _is_finite(predicted: Ratio) -> bool:
+    return all(map(math.isfinite, (predicted.low, predicted.mid, predicted.high)))
 
 
 def _times(one: Compared) -> dict[str, str]:

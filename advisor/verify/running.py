@@ -131,7 +131,7 @@ def case_of(
             variants.append(
                 Variant(transform.code, title, rewritten, exact, costed, predicted, unknown)
             )
-    return Case(path, kernel.name, sizes, tuple(_inputs(kernel, sizes)), tuple(variants))
+    return Case(path, kernel.name, sizes, tuple(inputs_of(kernel, sizes)), tuple(variants))
 
 
 def _prediction(
@@ -148,7 +148,8 @@ def _prediction(
     return found, evaluate_price(found.priced, sizes), ""
 
 
-def _inputs(kernel: Kernel, sizes: Mapping[str, int | float]) -> Iterator[ArrayInput]:
+def inputs_of(kernel: Kernel, sizes: Mapping[str, int | float]) -> Iterator[ArrayInput]:
+    """Yield what arrays to make for a kernel at given sizes."""
     limits = dict(_limits(kernel, sizes))
     for name, array in kernel.arrays.items():
         shape = tuple(int(evaluate(extent, sizes)) for extent in array.extents)

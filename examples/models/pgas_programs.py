@@ -9,8 +9,8 @@ from pathlib import Path
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
 from costdb.machines import load_machine
-from costdb.pgas import price_groups
 from costdb.pgas.document import program_of
+from costdb.pgas.model import price_groups
 from costdb.pgas.partition import partition, remote_groups
 
 PLATFORMS = ("mupc", "mupc-cache", "bupc", "gupc-t3e")

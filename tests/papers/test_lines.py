@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from costdb.lines.regression import (
+from costdb.calibration.fitting import (
     MESSAGE_MODELS,
     Fit,
     FitError,

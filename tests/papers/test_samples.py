@@ -12,12 +12,12 @@ import pytest
 
 from advisor.validation.results import Section, Verdict
 from advisor.validation.runner import Context, do
+from costdb.calibration.messages import LINE_BYTES, region_of
+from costdb.calibration.messages import SECTION as MESSAGES
 from costdb.calibration.profile import record
-from costdb.calibration.ranks.messages import LINE_BYTES, region_of
-from costdb.calibration.ranks.messages import SECTION as MESSAGES
 from costdb.calibration.section import Effort, Point
 from costdb.calibration.section import Section as Measured
-from costdb.calibration.threads.supersteps import SECTION as SUPERSTEPS
+from costdb.calibration.supersteps import SECTION as SUPERSTEPS
 from costdb.expr import evaluate
 from costdb.lines.regions import bytes_of
 from costdb.lines.symbolic import region_line_bounds

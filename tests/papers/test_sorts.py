@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from costdb.documents import load_description
+from costdb.documents import load_description, supersteps_of
 from costdb.estimate import Estimate, Missing
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, num, parse
 from costdb.machines import load_machine
 from costdb.process.terms import Leaf, SeqLoop
-from costdb.smp.document import program_of
 from costdb.work import Superstep
 
 ROOT = Path(__file__).parents[2]
@@ -32,7 +31,7 @@ def estimate(sort: str, n: int, p: int) -> Estimate:
 
 def supersteps(sort: str) -> list[tuple[Superstep, int]]:
     """Return the supersteps of a described sort, each with how often it is done."""
-    program = program_of(tomllib.loads(DESCRIBED.read_text()), str(DESCRIBED))
+    program = supersteps_of(tomllib.loads(DESCRIBED.read_text()), str(DESCRIBED))
     found = []
     for part in program.process({"algorithm": sort}).parts:
         times, leaf = (part.high, part.body) if isinstance(part, SeqLoop) else (num(1), part)

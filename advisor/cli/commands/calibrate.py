@@ -101,7 +101,7 @@ def _next_step(name: str, *, quick: bool) -> str:
 def _calibrated(request: Request, watcher: _Lines) -> Made | None:
     """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
     from costdb.calibration.campaign import calibrate
-    from costdb.calibration.host.hardware import this_host
+    from costdb.calibration.hardware import this_host
     from costdb.calibration.worker import launched_ranks
 
     if launched_ranks() == 1:

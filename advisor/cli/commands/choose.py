@@ -57,6 +57,7 @@ def _choose(
             help="Which kernel of a Python file, or which functions of it, by commas.",
         ),
     ] = None,
+    measure: options.Measure = False,
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> None:
@@ -64,6 +65,7 @@ def _choose(
     from advisor.cli.common import watched
     from advisor.cli.subjects import (
         lacking,
+        measurements,
         open_files,
         parse_given,
         parse_over,
@@ -88,7 +90,8 @@ def _choose(
     with problems_in_one_line():
         opened = open_files(files, machine, kernel, given)
         given, _ = with_configured(opened, files[0], given, names)
-        ranked = rank(opened.subject, names, given, condition, watched, _left_out)
+        with measurements(opened, run=measure) as known:
+            ranked = rank(opened.subject, names, given, condition, watched, _left_out, known)
     if isinstance(ranked, Missing):
         raise lacking(ranked)
     chosen = ranked if best_per is None else _best_per(best_per, ranked)

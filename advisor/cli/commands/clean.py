@@ -46,8 +46,8 @@ def _clean(
 def _forgotten() -> int:
     """Forget what runs of programs showed, and return how many things that were."""
     from costdb.store.database import writing
-    from costdb.store.observations import forget_observations
     from costdb.store.place import StoreError, store_path
+    from costdb.store.results import forget_observations
 
     if not store_path().is_file():
         return 0

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -23,23 +26,26 @@ from advisor.cli.common import (
 )
 from advisor.config.layer import CommandError, system_error, wrong_use
 
-HERE = "here"
 RANKS = 2
 STRETCHES = "in stretches, on made-up arrays"
 _Way = TypeVar("_Way")
 BUDGET_S = 60.0
+_FIRST, _STEP, _LAST = 64, 4, 2**24
+"""At which values of a size that has none a kernel is timed: so many times as large, each."""
+_OF_BUDGET = 0.25
+"""Which part of the budget the ways of a kernel may take at one of these values."""
+_CLOSE = 1.3
+"""How far apart values are at most between which the faster way changes."""
 
 if TYPE_CHECKING:
-    from advisor.measure.language import Sampled
-    from advisor.measure.pieces import Arguments, Effort, Piece
+    from advisor.ir.kernel import Kernel
+    from advisor.measure.pieces import Effort, Piece
     from advisor.measure.report import Measurement
     from advisor.measure.subjects import Subject
     from advisor.verify.keep import Compared
     from advisor.verify.ranks import ProgramCase
     from advisor.verify.running import Case
     from costdb.machines import Machine
-
-    _Group = tuple[Case | ProgramCase | None, list[Subject]]
 
 
 def register(app: typer.Typer) -> None:
@@ -82,7 +88,7 @@ def _measure(
     if not groups:
         raise wrong_use(f"there is no kernel `{kernel}`")
     if show:
-        write_out("".join(_shown(one) for _, subjects in groups for one in subjects))
+        write_out("".join(_shown(one) for group in groups for one in group.subjects))
         return
     made = _measured(groups, Effort(budget_s=budget, ranks=ranks), again=again)
     style = text_style(output)
@@ -102,8 +108,22 @@ def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> N
     for path in files:
         with suppress(CommandError):
             groups += _groups([path], None, sizes, RANKS)
-    compared = [group for group in groups if group[0] is not None]
+    compared = [group for group in groups if group.case is not None]
     _measured(compared, Effort(BUDGET_S), again=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """A kernel, a program or a file with its rewrites.
+
+    Where `at` is not None, a size of the kernel has no value, `free` is its name, and `at` returns
+    the group where it has one.
+    """
+
+    case: Case | ProgramCase | None
+    subjects: list[Subject]
+    free: str = ""
+    at: Callable[[int], _Group] | None = None
 
 
 def _groups(
@@ -111,22 +131,22 @@ def _groups(
 ) -> list[_Group]:
     """Return kernels, and files without any as a whole, with their rewrites."""
     from advisor.frontend.syntax.prefilter import may_hold_kernels
-    from advisor.measure.subjects import of_case, of_program, of_script
+    from advisor.measure.subjects import of_program, of_script
     from advisor.transform_registry import program_transforms
     from advisor.verify.ranks import program_case
 
     machine = _calibrated()
     found: list[_Group] = []
     for path in files:
-        text, cases = _read(path, kernel, given, machine)
-        found += [(case, list(of_case(case))) for case in cases]
-        if (cases and may_hold_kernels(text)) or kernel is not None:
+        text, kernels = _read(path, kernel, given, machine)
+        found += kernels
+        if (kernels and may_hold_kernels(text)) or kernel is not None:
             continue
         program = program_case(path, text, given, ranks, machine, program_transforms())
         if program is None:
-            found.append((None, [of_script(path, text, given)]))
+            found.append(_Group(None, [of_script(path, text, given)]))
         else:
-            found.append((program, list(of_program(program, given))))
+            found.append(_Group(program, list(of_program(program, given))))
     return found
 
 
@@ -141,26 +161,74 @@ def _shown(one: Subject) -> str:
 
 
 def _measured(groups: Sequence[_Group], effort: Effort, *, again: bool) -> list[Measurement]:
+    from advisor.measure.kept import HERE, Kept
     from advisor.measure.report import Measurement
     from advisor.measure.subjects import sampled
 
     machine = _calibrated()
-    made: list[Measurement] = []
+    name = HERE if machine is None else machine.name
     bar = Bar()
-    for number, (case, subjects) in enumerate(groups):
 
-        def told(one: Subject, share: float = number / len(groups)) -> None:
-            bar.show(f"{one.path} {one.name} {one.code}".rstrip(), share)
+    def measured(group: _Group, share: float) -> Measurement:
+        case, subjects = group.case, group.subjects
+        at = f" {group.free} = {case.sizes[group.free]}" if group.free and case is not None else ""
 
-        pieces = _Kept(HERE if machine is None else machine.name, effort.ranks, again=again)
+        def told(one: Subject) -> None:
+            bar.show(f"{one.path} {one.name} {one.code}".rstrip() + at, share)
+
+        pieces = Kept(name, effort.ranks, again=again, complain=complain)
         found = sampled(subjects, effort, pieces.known, told)
         bar.clear()
-        pieces.keep(subjects, found)
         sizes = {} if case is None else case.sizes
-        made.append(Measurement(tuple(subjects), tuple(found), sizes))
+        pieces.keep(subjects, found, sizes)
+        made = Measurement(tuple(subjects), tuple(found), sizes, group.free)
         if case is not None and machine is not None:
-            _keep_evidence(case, made[-1], machine)
+            _keep_evidence(case, made, machine)
+        return made
+
+    made: list[Measurement] = []
+    for number, group in enumerate(groups):
+        share, at = number / len(groups), group.at
+        if at is None:
+            made.append(measured(group, share))
+        else:
+            made += _over_sizes(at, partial(measured, share=share), effort.budget_s)
     return made
+
+
+def _over_sizes(
+    at: Callable[[int], _Group], measured: Callable[[_Group], Measurement], budget_s: float
+) -> list[Measurement]:
+    """Measure at values far apart, as far as the budget goes, then where the faster way changes."""
+    from advisor.measure.report import changes_between
+
+    made: dict[int, Measurement] = {}
+    value, growth = _FIRST, float(_STEP)
+    while value <= _LAST:
+        made[value] = measured(at(value))
+        spent_s = made[value].seconds
+        if spent_s is None:
+            # too large for the budget, or for memory
+            if len(made) > 1:
+                del made[value]
+            break
+        before = made.get(value // _STEP)
+        if before is not None and before.seconds:
+            growth = max(growth, spent_s / before.seconds)
+        if spent_s * growth > _OF_BUDGET * budget_s:
+            break
+        value *= _STEP
+    while True:
+        order = sorted(made)
+        middles = [
+            round((one * other) ** 0.5)
+            for one, other in pairwise(order)
+            if other > one * _CLOSE and changes_between(made[one], made[other])
+        ]
+        if not middles:
+            return [made[value] for value in order]
+        for value in middles:
+            made[value] = measured(at(value))
 
 
 def _calibrated() -> Machine | None:
@@ -178,19 +246,20 @@ def _calibrated() -> Machine | None:
 
 def _read(
     path: str, kernel: str | None, given: Mapping[str, int | float], machine: Machine | None
-) -> tuple[str, list[Case]]:
+) -> tuple[str, list[_Group]]:
     """Return a file's text, and its kernels with their rewrites."""
     from advisor.cli.subjects import problems_in_one_line, settings_of
     from advisor.files import read_source
     from advisor.frontend.kernels import read_kernels
+    from advisor.ir.concrete import symbols_of
+    from advisor.measure.subjects import of_case
     from advisor.observations import Observations
     from advisor.ranking.sizes import checked_sizes
     from advisor.ranking.subject import heaviest
     from advisor.transform_registry import transforms
-    from advisor.verify.running import case_of
-    from costdb.expr import ExprError
+    from advisor.verify.running import alone, case_of
 
-    cases: list[Case] = []
+    found: list[_Group] = []
     try:
         text = read_source(path).text
         configured = settings_of(path).sizes
@@ -201,58 +270,25 @@ def _read(
             if kernel not in (None, one.name):
                 continue
             sizes = checked_sizes(path, one, {**configured, **given}).values
-            try:
-                cases.append(case_of(path, text, one, sizes, machine, transforms()))
-            except ExprError as error:
-                why = f"{path}: kernel `{one.name}`: {error}: pass -D NAME=VALUE"
-                raise wrong_use(why) from error
-    return text, cases
+            free = sorted(symbols_of(alone(one)) - sizes.keys())
+            if len(free) > 1:
+                *others, last = free
+                why = f"{', '.join(others)} and {last} have no value"
+                raise wrong_use(f"{path}: kernel `{one.name}`: {why}: pass -D for all but one")
 
+            def group(
+                more: Mapping[str, int], one: Kernel = one, sizes: Mapping[str, int | float] = sizes
+            ) -> _Group:
+                case = case_of(path, text, one, {**sizes, **more}, machine, transforms())
+                return _Group(case, list(of_case(case)), "".join(more))
 
-class _Kept:
-    """Pieces in the store, under what tells them from all others."""
-
-    def __init__(self, machine: str, ranks: int, *, again: bool) -> None:
-        from advisor.measure.circumstances import circumstances
-
-        self.machine, self.ranks, self.again = machine, ranks, again
-        self.where = circumstances()
-        self.found: set[str] = set()
-
-    def known(self, program: Sampled, arguments: Arguments) -> Piece | None:
-        """Return what was measured before."""
-        from advisor.measure.pieces import from_document, key_of
-        from costdb.store import store_path
-        from costdb.store.database import reading
-        from costdb.store.results import stored_piece
-
-        key = key_of(program, arguments, self.where, self.ranks)
-        if self.again:
-            return None
-        with reading(store_path()) as connection:
-            document = stored_piece(connection, self.machine, key)
-        if document is None:
-            return None
-        self.found.add(key)
-        return from_document(document)
-
-    def keep(self, subjects: Sequence[Subject], found: Sequence[object]) -> None:
-        """Store what was measured now."""
-        from advisor.measure.pieces import NoPiece, Piece, as_document, key_of
-        from costdb.store import store_path
-        from costdb.store.database import writing
-        from costdb.store.results import PIECE, Result, add_result
-
-        new = {}
-        for subject, piece in zip(subjects, found, strict=True):
-            if isinstance(piece, Piece) and not isinstance(subject.found, NoPiece):
-                key = key_of(*subject.found, self.where, self.ranks)
-                if key not in self.found:
-                    new[key] = as_document(piece)
-        if new:
-            with writing(store_path(), complain) as connection:
-                for key, document in new.items():
-                    add_result(connection, Result(self.machine, PIECE, key, document))
+            if not free:
+                found.append(group({}))
+            else:
+                first = group({free[0]: _FIRST})
+                made = partial(lambda group, name, value: group({name: value}), group, free[0])
+                found.append(replace(first, at=made))
+    return text, found
 
 
 def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Machine) -> None:

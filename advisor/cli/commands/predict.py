@@ -34,6 +34,7 @@ def _predict(
             help="Which kernel, or function of an MPI program, of a Python file.",
         ),
     ] = None,
+    measure: options.Measure = False,
     validate: Annotated[
         bool,
         typer.Option("--validate", help="Only say what is wrong with descriptions."),
@@ -49,6 +50,7 @@ def _predict(
         cautions_of,
         formula_of,
         lacking,
+        measurements,
         open_files,
         origins_of,
         parse_given,
@@ -64,7 +66,8 @@ def _predict(
     with problems_in_one_line():
         opened = open_files(files, machine, kernel, given)
         given, configured = with_configured(opened, files[0], given)
-        found = predict(opened.subject, given)
+        with measurements(opened, run=measure) as known:
+            found = predict(opened.subject, given, known)
         formula = formula_of(opened)
         origins = (*configured, *origins_of(opened, given)) if files[0].endswith(".py") else ()
     if isinstance(found, Missing):

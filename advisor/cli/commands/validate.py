@@ -75,8 +75,8 @@ def _validate(
 def _keep(machine: str, section: Section) -> None:
     """Store what was found, which ``advise machine show`` tells of."""
     from advisor.validation.results import section_document
-    from costdb.store import store_path
     from costdb.store.database import writing
+    from costdb.store.place import store_path
     from costdb.store.results import Result, add_result
 
     if section.rows:

@@ -63,7 +63,7 @@ def _verify(
     from advisor.verify.program_verdict import document_of, programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import Verdict, as_table, in_words
-    from costdb.calibration.host.hardware import Bystanders
+    from costdb.calibration.hardware import Bystanders
     from costdb.machines import load_machine
 
     check_output(output)
@@ -201,8 +201,8 @@ def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
 
 def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
     """Store what was found, which ``advise machine show`` tells of."""
-    from costdb.store import store_path
     from costdb.store.database import writing
+    from costdb.store.place import store_path
     from costdb.store.results import Result, add_result
 
     with writing(store_path()) as connection:

@@ -19,10 +19,12 @@ from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray
 from advisor.source import Span
-from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
+from costdb.expr import ONE, Expr, ExprError, evaluate, free_symbols, sym
 from costdb.expr.names import is_name
 
 _Axis = tuple[str, int]
+_FEW = 8
+"""Numbers up to here are often equal to an extent without having to do with it."""
 
 
 def as_seen(
@@ -43,11 +45,12 @@ def as_seen(
         scope.declared[name] = _restated(array, seen)
     bound = function.scopes[-1].bound
     once = {name for name, targets in bound.items() if len(targets) == 1} - parameters.keys()
-    for name, array in _declared(seen, function.node, parameters, once).items():
+    sizes = sorted(name for name in _sizes(seen) & parameters.keys() if is_name(name))
+    known = {one.name: one.value for one in seen.numbers if one.name in sizes}
+    for name, array in _declared(seen, function.node, parameters, once, known).items():
         scope.declared.setdefault(name, array)
-    for name in _sizes(seen) & parameters.keys():
-        if is_name(name):
-            scope.scalars.setdefault(name, sym(name))
+    for name in sizes:
+        scope.scalars.setdefault(name, sym(name))
     for name, dtype in _other_numbers(seen).items():
         if name in parameters and name not in scope.scalars:
             scope.numbers.setdefault(name, dtype)
@@ -59,7 +62,9 @@ def compilers(function: FoundKernel, seen: Seen) -> tuple[str, ...]:
     told = any(part in COMPILERS for name in named for part in name.split("."))
     if seen.source in ("numba", "text") and not told:
         return (*named, "numba")
-    return named if named or function.marked else ("its caller",)
+    # of an undecorated function whose calls a run saw, that run executed the text itself
+    known = named or function.marked or seen.source == "call"
+    return named if known else ("its caller",)
 
 
 def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknown, ...]:
@@ -83,7 +88,11 @@ def untold(seen: Seen, own: NameScope, scope: Scope, span: Span) -> tuple[Unknow
 
 
 def _declared(
-    seen: Seen, node: cst.FunctionDef, places: Mapping[str, Span], once: Collection[str]
+    seen: Seen,
+    node: cst.FunctionDef,
+    places: Mapping[str, Span],
+    once: Collection[str],
+    sizes: Mapping[str, int | None],
 ) -> dict[str, DeclaredArray]:
     """Return the array arguments as declarations of arrays that are not distributed.
 
@@ -99,18 +108,30 @@ def _declared(
         Where each parameter stands.
     once : collection of str
         Names that the function binds once.
+    sizes : mapping of str to int or None
+        Its parameters that count something.
     """
     arrays = {
         array.name: array for array in seen.arrays if array.name in places and _is_usable(array)
     }
     names = _names_of_extents(node, arrays, once)
-    # arrays of one and the same shape share their sizes, or a + b could not be read
-    shared: dict[tuple[int, ...] | str, str] = {}
+    # equal extents are one size, or a @ b could not be read: whether an edit holds for others is
+    # asked of the kernel with an extent of its own for every dimension
+    equal: dict[int, str] = {}
+    for size, value in sizes.items():
+        if value is not None and value > _FEW:
+            equal.setdefault(value, size)
+    for (name, axis), size in names.items():
+        if (shape := arrays[name].shape) is not None:
+            equal.setdefault(shape[axis], size)
+    shared: dict[str, str] = {}
     found: dict[str, DeclaredArray] = {}
     for name, array in arrays.items():
-        shape = array.like if array.shape is None else array.shape
-        like = shared.setdefault(shape, name) if shape else name
-        extents = tuple(names.get((like, axis), f"{like}.axis{axis}") for axis in range(array.ndim))
+        like = shared.setdefault(array.like, name) if array.like else name
+        extents = tuple(
+            names.get((like, axis)) or _size(f"{like}.axis{axis}", array, axis, equal)
+            for axis in range(array.ndim)
+        )
         spec = ArraySpec(
             name=name,
             dtype=array.dtype,
@@ -121,9 +142,16 @@ def _declared(
             halo=(0,) * array.ndim,
         )
         place = Places(places[name], (), ())
-        symbols = tuple(sym(extent) for extent in extents)
+        symbols = tuple(ONE if extent == "1" else sym(extent) for extent in extents)
         found[name] = DeclaredArray(spec, dtype_of(array.dtype).name, symbols, place)
     return found
+
+
+def _size(name: str, array: SeenArray, axis: int, equal: dict[int, str]) -> str:
+    """Return what an extent is called: as an equal one is, 1 where it is broadcast."""
+    if array.shape is None:
+        return name
+    return "1" if array.shape[axis] == 1 else equal.setdefault(array.shape[axis], name)
 
 
 def _restated(declared: DeclaredArray, seen: Seen) -> DeclaredArray:

@@ -28,7 +28,7 @@ from advisor.frontend.statements.stores import (
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.kernel import LocalArray
 from advisor.ir.nests import is_of_elements
-from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store
+from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store, Unrolled
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -83,6 +83,8 @@ class SimpleStatements:
                 return of_call(call, span, self.scope)
             case cst.Assign(targets=[target]):
                 return self._assign(target.target, node.value, span)
+            case cst.Assign(targets=targets):
+                return self._chained([one.target for one in targets], node.value, span)
             case cst.AnnAssign():
                 return self._annotated(node, span)
             case cst.AugAssign():
@@ -90,6 +92,23 @@ class SimpleStatements:
             case cst.Return():
                 return self._return(node, span)
         raise NotUnderstood("this kind of statement is not understood")
+
+    def _chained(
+        self, targets: Sequence[cst.BaseExpression], value: cst.BaseExpression, span: Span
+    ) -> Sequence[Statement]:
+        """Return what several assignments of one value are: the others copy the first."""
+        made: list[Statement] = []
+        for number, target in enumerate(targets):
+            if isinstance(target, cst.Name):
+                made += self._bind(target.value, value, span)
+                if any(isinstance(one, Bind) for one in made):
+                    raise NotUnderstood("two names of one array")
+            elif isinstance(target, cst.Subscript):
+                made += self._assign(target, targets[0] if number else value, span)
+            else:
+                raise NotUnderstood("this kind of assignment is not understood")
+        # they stand at one place, where no rule may rewrite one of them
+        return (Unrolled(tuple(made), span),) if made else ()
 
     def _assign(
         self, target: cst.BaseExpression, value: cst.BaseExpression, span: Span

@@ -15,7 +15,7 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ownership import local_index, local_part, owners
-from costdb.elements import price_interpretation
+from costdb.common import price_interpretation
 from costdb.estimate import Missing, Priced
 from costdb.expr import evaluate, num
 from costdb.machines import load_machine, machine_of

@@ -368,7 +368,8 @@ def test_sizes_that_are_given_are_those_of_the_arrays_that_the_file_makes(advise
             "findings"
         ]
         told = {(size["name"], size["value"]) for size in found["assumptions"]}
-        assert told == {("a.axis0", n), ("a.axis1", n)}
+        # equal extents are one size
+        assert told == {("a.axis0", n)}
         assert all(size["origin"].endswith("n: -D") for size in found["assumptions"])
         before.append(found["prediction"]["before_s"])
     assert before[0] < before[1]

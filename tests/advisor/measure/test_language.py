@@ -144,6 +144,24 @@ def f(a, n):
     made = [shifted(row, by=k) for k, row in enumerate(a)]
     return made, shifted(a), calls, random.random()
 """,
+    "generators": """
+def pieces(a, n):
+    for k in range(n):
+        if k % 2:
+            yield a[k] * k
+
+def f(a, n):
+    made = {k: row.sum() for k, row in enumerate(pieces(a, n))}
+    for row in pieces(a, n):
+        made[len(made)] = row
+    last = None
+    for k in range(n):
+        if k:
+            last = a[k]
+        if last is not None:
+            made[k, 0] = last.max()
+    return list(made), list(made.values()), sorted({k // 2 for k in range(n)}), f"{made[0]:.3f} {n}"
+""",
     "masks": """
 def f(a, n):
     close = a < 1.0
@@ -208,13 +226,14 @@ def test_what_is_written_anew_gives_the_same(name: str, seed: int) -> None:
         ("x = eval('1')\ny = -x", 2, "nothing is known of `eval`"),
         ("x = open('a')\ny = [x]", 2, "nothing is known of `open`"),
         ("x = [__builtins__]", 1, "nothing is known of `__builtins__`"),
-        ("def f():\n    yield 1\nx = list(f())", 2, "is not sampled"),
+        ("async def f():\n    return 1\nx = f()", 1, "is not sampled"),
         ("x = np.lib.stride_tricks.as_strided(np.ones(3))", 1, "has no row"),
         ("import ctypes\nx = np.add(ctypes.string_at(1), 1)", 2, "has no row"),
         ("def f(**k):\n    return k\nx = f(a=1)", 1, "is not known before it runs"),
         ("from numpy import *\nx = ones(3) + 1", 2, "nothing is known of `ones`"),
         ("x = np.vectorize(eval)", 1, "nothing is known of `eval`"),
-        ("x = 'a'.join(['b'])", 1, "`.join` has no row"),
+        ("x = 'a'.encode()", 1, "`.encode` has no row"),
+        ("def f():\n    return [1].sort(key=eval)\nprint('a', 'b'.join(f()))", 2, "of `eval`"),
         ("x = (lambda: 1).__globals__", 1, "has no row"),
         ("import sys\nprint(1)\nnp.frompyfunc(abs, 1, 1)", 3, "has no row"),
         ("@cache\ndef f():\n    return 1\nx = f()", 1, "`@cache` is not known"),

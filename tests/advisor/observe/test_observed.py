@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from advisor.engine import FileResult, Options, check_source
 from advisor.frontend.kernels import read_kernels
+from advisor.ir.statements import Store, Unknown, Unrolled, walk
 from advisor.observations import FUNCTION, Observations
 from advisor.observed import (
     Seen,
@@ -25,15 +26,16 @@ from advisor.observed import (
     from_document,
     to_document,
 )
+from costdb.expr import num, sym
 from costdb.store.database import reading, writing
 from costdb.store.extract import FIRST_TABLES
-from costdb.store.observations import (
+from costdb.store.place import store_path
+from costdb.store.results import (
     Observation,
     add_observations,
     forget_observations,
     observations,
 )
-from costdb.store.place import store_path
 
 ROWS = """\
 import numpy as np
@@ -261,3 +263,38 @@ def test_the_store_is_where_the_platform_wants_it(monkeypatch: pytest.MonkeyPatc
     for home in ("", " ", "/somewhere"):
         monkeypatch.setenv("XDG_DATA_HOME", home)
         assert str(store_path().parent) == user_data_dir("kernel-advisor", appauthor=False)
+
+
+PRODUCTS = """\
+import numpy as np
+
+
+def step(a, x, m, y, n):
+    y[:] = a @ x
+    x += a.T @ y * m
+    for i in range(n):
+        a[i, 0] = a[0, i] = x[i]
+    return a[:n] @ x
+"""
+
+
+def test_equal_extents_that_were_seen_are_one_size() -> None:
+    """Products of arrays are read, and edits still hold for shapes that nobody saw."""
+    shapes = {"a": (30, 20), "x": (20,), "y": (30,), "m": (1,)}
+    arrays = tuple(
+        SeenArray(name, "float64", len(shape), "C", shape, None) for name, shape in shapes.items()
+    )
+    seen = Seen("step", 4, "call", arrays, (SeenNumber("n", "int64", 20),))
+    (kernel,) = read_kernels("c.py", PRODUCTS, (seen,))
+    assert not [one for one in walk(kernel.body) if isinstance(one, Unknown)]
+    rows, columns = kernel.extents("a")
+    assert (rows,) == kernel.extents("y") and (columns,) == kernel.extents("x")
+    # a parameter that counts as many is that size, and what is broadcast has none
+    assert columns == sym("n") and kernel.extents("m") == (num(1),)
+    assert {name: size.value for name, size in kernel.sizes.items()} == {"a.axis0": 30, "n": 20}
+    assert kernel.general is not None
+    general = kernel.general(None)
+    assert len({*general.extents("a"), *general.extents("x"), *general.extents("y")}) == 4
+    # what is assigned twice in one statement is edited by no rule
+    (both,) = [one for one in walk(kernel.body) if isinstance(one, Unrolled)]
+    assert [one.array for one in both.body if isinstance(one, Store)] == ["a", "a"]

@@ -138,6 +138,7 @@ if __name__ == "__main__":
     for _ in range(3):
         columns(x[:, ::2], 2)
     threading.Thread(target=columns, args=(x[:, ::2], 2)).start()
+    threading.Timer(0.3, columns, (x[:, ::2], 2)).start()
     print(Field(x).total(x), number(3), once(x).size, sum(each(x[0])), scaled(x).shape, end=" ")
     print((lambda b: b)(x).size)
 """
@@ -156,7 +157,7 @@ def test_functions_that_nobody_marked_are_seen(advise: Shell) -> None:
     sizes = {
         tuple(one["arrays"][0][4]): one["calls"] for one in seen if one["function"] == "columns"
     }
-    assert sizes == {(30, 20): 4}
+    assert sizes == {(30, 20): 5}
 
     document = json.loads(advise(file, "--output-format", "json").stdout)
     assert document["coverage"]["analysed"] == ["once"]

@@ -17,8 +17,8 @@ from advisor.verify.ranks import ProgramCase, Turns, measure_program, program_ca
 from advisor.verify.running import Effort, Measured
 from costdb.machines import load_machine
 from costdb.store.database import reading
-from costdb.store.evidence import evidence_on
 from costdb.store.place import store_path
+from tests.stored import evidence_on
 
 pytestmark = pytest.mark.skipif(
     not Path(sys.executable).with_name("mpiexec").exists(), reason="MPI is not installed"

@@ -1,0 +1,95 @@
+"""Measured pieces in the store: found by their content, and between sizes that were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from advisor.between_sizes import Sizes, Times
+from advisor.measure.circumstances import circumstances
+from advisor.measure.language import Sampled
+from advisor.measure.pieces import (
+    Arguments,
+    NoPiece,
+    Piece,
+    as_document,
+    from_document,
+    key_of,
+)
+from advisor.measure.subjects import Subject
+from costdb.store.database import reading, writing
+from costdb.store.place import store_path
+from costdb.store.results import PIECE, Result, add_result, stored_piece
+
+HERE = "here"
+"""What this machine is called while it has no calibration."""
+
+
+class Kept:
+    """Pieces of a machine in the store.
+
+    Parameters
+    ----------
+    machine : str
+    ranks : int
+        Of programs that communicate.
+    again : bool
+        Whether nothing that was measured before counts.
+    complain : callable, optional
+        Hears of a store that cannot be written.
+    """
+
+    def __init__(
+        self,
+        machine: str,
+        ranks: int,
+        *,
+        again: bool = False,
+        complain: Callable[[str], None] = lambda why: None,
+    ) -> None:
+        self.machine, self.ranks, self.again, self.complain = machine, ranks, again, complain
+        self.where = circumstances()
+        self.found: set[str] = set()
+
+    def known(self, program: Sampled, arguments: Arguments) -> Piece | None:
+        """Return what was measured before of a program with these arguments."""
+        if self.again:
+            return None
+        key = key_of(program, arguments, self.where, self.ranks)
+        with reading(store_path()) as connection:
+            document = stored_piece(connection, self.machine, key)
+        if document is None:
+            return None
+        self.found.add(key)
+        return from_document(document)
+
+    def at_other_sizes(self, program: Sampled) -> tuple[tuple[Sizes, Times], ...]:
+        """Return what was measured of a program at any sizes."""
+        with reading(store_path()) as connection:
+            document = stored_piece(connection, self.machine, self._grid(program))
+        if document is None:
+            return ()
+        return tuple((sizes, (low, mid, high)) for sizes, (low, mid, high) in document["points"])
+
+    def keep(self, subjects: Sequence[Subject], found: Iterable[object], sizes: Sizes) -> None:
+        """Store what was measured now, and at which sizes."""
+        new = {}
+        for subject, piece in zip(subjects, found, strict=True):
+            if isinstance(piece, NoPiece) or isinstance(subject.found, NoPiece):
+                continue
+            assert isinstance(piece, Piece)
+            program, arguments = subject.found
+            key = key_of(program, arguments, self.where, self.ranks)
+            if key in self.found:
+                continue
+            new[key] = as_document(piece)
+            if sizes:
+                others = [one for one in self.at_other_sizes(program) if one[0] != sizes]
+                points = [*others, (dict(sizes), piece.times_s)]
+                new[self._grid(program)] = {"points": points}
+        if new:
+            with writing(store_path(), self.complain) as connection:
+                for key, document in new.items():
+                    add_result(connection, Result(self.machine, PIECE, key, document))
+
+    def _grid(self, program: Sampled) -> str:
+        return "sizes " + key_of(program, {}, self.where, self.ranks)

@@ -1,0 +1,146 @@
+"""What one rank does, written as a function: its results are its part of the kernel's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import Kernel
+from advisor.measure.local import ENTRY, LocalPart, NotLocalError, local_parts
+
+STENCIL = """
+    for t in range(1):
+        b[1:-1, 1:-1] = a[:-2, 1:-1] + 2.0 * a[2:, 1:-1] - a[1:-1, :-2] * a[1:-1, 2:]
+    return b
+"""
+BY_ELEMENT = """
+    for i in range(1, a.shape[0] - 1):
+        for j in range(1, a.shape[1] - 1):
+            b[i, j] = a[i - 1, j] + 2.0 * a[i + 1, j] - a[i, j - 1]
+    return b
+"""
+TEMPORARY = """
+    c = a[1:, :] - a[:-1, :]
+    b[1:-1, :] = np.abs(c[1:, :]) + np.sqrt(a[2:, :])
+    return b
+"""
+BODIES = {"stencil": STENCIL, "elements": BY_ELEMENT, "temporary": TEMPORARY}
+ROWS, COLUMNS, TILES = (
+    "(block(p), none) on mesh(p=P)",
+    "(none, block(p)) on mesh(p=P)",
+    "(block(p), block(q)) on mesh(p=P, q=P)",
+)
+
+
+def kernel_of(body: str, over: str, *, arrays: str = "ab") -> Kernel:
+    declared = "".join(f"# advise: {name}: f8[N, N] over {over}\n" for name in arrays)
+    text = f"import numpy as np\n# advise: kernel\n{declared}def f({', '.join(arrays)}):{body}"
+    (kernel,) = read_kernels("f.py", text)
+    return kernel
+
+
+def called(part: LocalPart, **given: object) -> NDArray[np.float64]:
+    space: dict[str, object] = {}
+    exec(part.source, space)
+    return np.asarray(space[ENTRY](**given))  # type: ignore[operator]
+
+
+def cut(a: NDArray[np.float64], shape: tuple[int, ...], ranks: tuple[int, ...], at: int) -> object:
+    """Return what a rank has of an array, with as many neighbours around as its shape has room."""
+    own = [n // p for n, p in zip(a.shape, ranks, strict=True)]
+    room = [(one - mine) // 2 for one, mine in zip(shape, own, strict=True)]
+    padded = np.pad(a, [(one, one) for one in room])
+    starts = [at * mine if p > 1 else 0 for mine, p in zip(own, ranks, strict=True)]
+    return padded[tuple(slice(s, s + n) for s, n in zip(starts, shape, strict=True))].copy()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("over", [ROWS, COLUMNS, TILES])
+@pytest.mark.parametrize("body", BODIES)
+def test_parts_of_ranks_make_the_whole(body: str, over: str, ranks: int) -> None:
+    kernel, n = kernel_of(BODIES[body], over), 12
+    sizes = {"N": n, "P": ranks}
+    random = np.random.default_rng(ranks)
+    a, b = random.random((n, n)), random.random((n, n))
+    whole: dict[str, object] = {"np": np}
+    exec(f"def f(a, b):{BODIES[body]}", whole)
+    expected = whole["f"](a.copy(), b.copy())  # type: ignore[operator]
+    grid = (ranks if "(block" in over else 1, ranks if "block(p))" in over or "q" in over else 1)
+    for at in range(ranks):
+        share = at / max(ranks - 1, 1)
+        (part,) = local_parts(kernel, sizes, (share,))
+        given = {
+            name: cut(array, part.arrays[name]["shape"], grid, at)
+            for name, array in (("a", a), ("b", b))
+        }
+        found = called(part, **given)
+        np.testing.assert_array_equal(found, cut(expected, found.shape, grid, at))
+
+
+@pytest.mark.parametrize("over", ["(block(p), none)", "(cyclic(p), none)"])
+@pytest.mark.parametrize(("ranks", "n"), [(1, 9), (3, 9), (4, 9), (64, 1000), (7, 5)])
+def test_ranks_share_out_iterations(over: str, ranks: int, n: int) -> None:
+    body = "\n    for i in range(1, a.shape[0]):\n        a[i, :] = 2.0 * a[i, :]\n    return a\n"
+    kernel = kernel_of(body, f"{over} on mesh(p=P)", arrays="a")
+    for part in local_parts(kernel, {"N": n, "P": ranks}):
+        found = called(part, a=np.ones(part.arrays["a"]["shape"]))
+        own = part.arrays["a"]["shape"][0]
+        assert own == min(-(-n // ranks), n)
+        assert own - 1 <= np.count_nonzero(found[:, 0] == 2.0) <= own
+
+
+def test_a_recurrence_over_ranks_runs_all_its_iterations() -> None:
+    body = (
+        "\n    for i in range(1, a.shape[0]):\n        a[i, :] = a[i - 1, :] + 1.0\n    return a\n"
+    )
+    kernel = kernel_of(body, ROWS, arrays="a")
+    (part, *_) = local_parts(kernel, {"N": 64, "P": 8})
+    assert "range(1, 64)" in part.source
+    assert part.arrays["a"]["shape"] == (8, 64)
+    called(part, a=np.zeros((8, 64)))
+    # along the other axis no rank waits for another one
+    (part, *_) = local_parts(kernel_of(body, COLUMNS, arrays="a"), {"N": 64, "P": 8})
+    assert part.arrays["a"]["shape"] == (64, 8)
+    np.testing.assert_array_equal(called(part, a=np.zeros((64, 8)))[-1], np.full(8, 63.0))
+
+
+def test_shrinking_work_is_that_of_the_slowest() -> None:
+    body = """
+    for k in range(a.shape[0] - 1):
+        a[k + 1 :, k + 1 :] -= a[k + 1 :, k, None] * a[k, None, k + 1 :]
+    return a
+"""
+    first, last = local_parts(kernel_of(body, COLUMNS, arrays="a"), {"N": 64, "P": 8})
+    # the first rank has nothing to do once its columns are done
+    assert "max(min(k + 1, 8), 0):8" in first.source and "k - 55" in last.source
+    for part in (first, last):
+        assert part.arrays["a"]["shape"] == (64, 8)
+        called(part, a=np.ones((64, 8)))
+
+
+@pytest.mark.parametrize(
+    ("body", "over", "why"),
+    [
+        ("\n    return np.fft.fft(a, axis=0)\n", ROWS, "together"),
+        ("\n    return a @ a\n", ROWS, "distributed"),
+        ("\n    return np.sort(a, axis=1)\n", COLUMNS, "together"),
+        ("\n    a[::2, :] = 1.0\n    return a\n", ROWS, "step"),
+    ],
+)
+def test_what_has_no_such_form_is_refused(body: str, over: str, why: str) -> None:
+    kernel = kernel_of(body, over, arrays="a")
+    with pytest.raises(NotLocalError, match=why):
+        local_parts(kernel, {"N": 16, "P": 4})
+
+
+def test_ranks_in_a_pipeline_are_refused() -> None:
+    body = """
+    for j in range(a.shape[1]):
+        for i in range(1, a.shape[0]):
+            a[i, j] = a[i - 1, j] + 1.0
+    return a
+"""
+    with pytest.raises(NotLocalError, match="pipeline"):
+        local_parts(kernel_of(body, TILES, arrays="a"), {"N": 16, "P": 4})
