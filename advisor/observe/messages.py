@@ -64,99 +64,28 @@ def _scalar(name: str, value: Any, dtype: str) -> SeenNumber | None:
     return SeenNumber(name, dtype, int(value) if whole else None)
 
 
-BUFFERS = frozenset(
-    [
-        "Send",
-        "Ssend",
-        "Bsend",
-        "Rsend",
-        "Isend",
-        "Issend",
-        "Ibsend",
-        "Irsend",
-        "Recv",
-        "Irecv",
-        "Sendrecv",
-        "Sendrecv_replace",
-        "Isendrecv",
-        "Isendrecv_replace",
-        "Send_init",
-        "Recv_init",
-        "Bcast",
-        "Ibcast",
-        "Reduce",
-        "Ireduce",
-        "Allreduce",
-        "Iallreduce",
-        "Scan",
-        "Iscan",
-        "Exscan",
-        "Iexscan",
-        "Gather",
-        "Gatherv",
-        "Igather",
-        "Igatherv",
-        "Allgather",
-        "Allgatherv",
-        "Iallgather",
-        "Iallgatherv",
-        "Scatter",
-        "Scatterv",
-        "Iscatter",
-        "Iscatterv",
-        "Alltoall",
-        "Alltoallv",
-        "Ialltoall",
-        "Ialltoallv",
-        "Reduce_scatter",
-        "Reduce_scatter_block",
-        "Neighbor_alltoall",
-        "Neighbor_allgather",
-    ]
-)
+_OF_BUFFERS = """
+Send Ssend Bsend Rsend Isend Issend Ibsend Irsend Recv Irecv Sendrecv Sendrecv_replace Isendrecv
+Isendrecv_replace Send_init Recv_init Bcast Ibcast Reduce Ireduce Allreduce Iallreduce Scan
+Iscan Exscan Iexscan Gather Gatherv Igather Igatherv Allgather Allgatherv Iallgather Iallgatherv
+Scatter Scatterv Iscatter Iscatterv Alltoall Alltoallv Ialltoall Ialltoallv Reduce_scatter
+Reduce_scatter_block Neighbor_alltoall Neighbor_allgather
+"""
+BUFFERS = frozenset(_OF_BUFFERS.split())
 """Methods that take buffers; the first one that is given tells the size."""
 
-OBJECTS = frozenset(
-    [
-        "send",
-        "ssend",
-        "bsend",
-        "isend",
-        "issend",
-        "ibsend",
-        "recv",
-        "irecv",
-        "sendrecv",
-        "bcast",
-        "reduce",
-        "allreduce",
-        "scan",
-        "exscan",
-        "gather",
-        "allgather",
-        "scatter",
-        "alltoall",
-    ]
-)
+_OF_OBJECTS = """
+send ssend bsend isend issend ibsend recv irecv sendrecv bcast reduce allreduce scan exscan
+gather allgather scatter alltoall
+"""
+OBJECTS = frozenset(_OF_OBJECTS.split())
 """Methods that pickle; only arrays tell their size."""
 
-_MAKERS = frozenset(
-    [
-        "Split",
-        "Split_type",
-        "Create",
-        "Create_group",
-        "Create_cart",
-        "Create_graph",
-        "Create_dist_graph",
-        "Create_dist_graph_adjacent",
-        "Dup",
-        "Dup_with_info",
-        "Clone",
-        "Sub",
-        "Create_from_group",
-    ]
-)
+_OF_MAKERS = """
+Split Split_type Create Create_group Create_cart Create_graph Create_dist_graph
+Create_dist_graph_adjacent Dup Dup_with_info Clone Sub Create_from_group
+"""
+_MAKERS = frozenset(_OF_MAKERS.split())
 
 
 @dataclass(frozen=True, slots=True)
