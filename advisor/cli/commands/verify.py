@@ -24,10 +24,9 @@ from advisor.config.layer import CommandError, system_error, wrong_use
 from advisor.config.machine import choose_machine
 
 if TYPE_CHECKING:
-    from advisor.verify.program_verdict import Circumstances, ProgramVerdict
-    from advisor.verify.ranks import ProgramCase
-    from advisor.verify.running import Case, Effort
-    from advisor.verify.verdict import Verdict
+    from advisor.verify.cases import Case, ProgramCase
+    from advisor.verify.running import Effort
+    from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict
     from costdb.machines import Machine
 
 
@@ -60,9 +59,15 @@ def _verify(
     output: options.ResultFile = None,
 ) -> int:
     require_format(output_format)
-    from advisor.verify.program_verdict import document_of, programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
-    from advisor.verify.verdict import Verdict, as_table, in_words
+    from advisor.verify.verdict import (
+        Verdict,
+        as_table,
+        document_of,
+        in_words,
+        programs_in_words,
+        programs_table,
+    )
     from costdb.calibration.hardware import Bystanders
     from costdb.machines import load_machine
 
@@ -163,7 +168,7 @@ def _cases(
     from advisor.ranking.sizes import checked_sizes
     from advisor.ranking.subject import heaviest
     from advisor.transform_registry import transforms
-    from advisor.verify.running import case_of
+    from advisor.verify.cases import case_of
     from costdb.expr import ExprError
 
     found: list[Case] = []
@@ -193,7 +198,7 @@ def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
-    from advisor.verify.program_verdict import Circumstances
+    from advisor.verify.verdict import Circumstances
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
@@ -252,7 +257,7 @@ def program_cases(
     from advisor.cli.subjects import problems_in_one_line
     from advisor.files import read_source
     from advisor.transform_registry import program_transforms
-    from advisor.verify.ranks import program_case
+    from advisor.verify.cases import program_case
 
     found: list[ProgramCase] = []
     for path in paths:
@@ -274,8 +279,8 @@ def verify_programs(
 
     Where there are no ranks to be had, none is run, which is said.
     """
-    from advisor.verify.program_verdict import ProgramVerdict
-    from advisor.verify.ranks import measure_program
+    from advisor.verify.running import measure_program
+    from advisor.verify.verdict import ProgramVerdict
     from costdb.launch.processes import CannotRunError
 
     groups: list[list[ProgramVerdict]] = []
