@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from advisor.ir.kernel import Kernel
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import is_whole
-from advisor.ir.statements import Bind, Loop, Statement, Store, symbols
+from advisor.ir.statements import Bind, Loop, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Roll, Scalar, Value, reads
 from costdb.expr import Expr, num, sym
 from transforms.kit.kernels import along

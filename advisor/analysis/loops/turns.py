@@ -18,7 +18,7 @@ from advisor.analysis.sizes.facts import Facts
 from advisor.analysis.transfers.fetches import fetched
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried
-from advisor.ir.rebuilt import rebuilt
+from advisor.ir.rebuilt import rebuilt, symbols
 from advisor.ir.statements import Choice, Loop, Statement, Store, walk
 from advisor.ir.values import (
     Copy,
@@ -29,7 +29,6 @@ from advisor.ir.values import (
     Subscript,
     Value,
     reads,
-    region_symbols,
 )
 from costdb.expr import (
     ONE,
@@ -224,7 +223,7 @@ def _place(store: Store, loop: Loop, arrays: Arrays) -> _Place:
 
 def _fixed(read: Read, place: _Place, loop: Loop, arrays: Arrays) -> int | None:
     """Return the dimension along which one index is read that is the same in all iterations."""
-    moving = region_symbols(read.region) | region_symbols(place.others)
+    moving = symbols(read.region) | symbols(place.others)
     if loop.variable in moving:
         # what an iteration needs, or does, is another part of it each time
         return None

@@ -29,10 +29,11 @@ from advisor.analysis.transfers.shifts import (
 )
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.signs import largest, smallest
 from advisor.ir.steps import ceil_steps
-from advisor.ir.values import Point, Strided, Subscript, region_symbols
+from advisor.ir.values import Point, Strided, Subscript
 from costdb.expr import ONE, ZERO, Expr, ceil_div, less, logical_and, maximum, minimum
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.work import Collective, CollectiveKind, Message, Region
@@ -67,7 +68,7 @@ class Gathered:
     @property
     def symbols(self) -> frozenset[str]:
         """Every size symbol that the region depends on."""
-        return region_symbols(self.region)
+        return symbols(self.region)
 
 
 @dataclass(frozen=True, slots=True)
