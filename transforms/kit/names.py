@@ -191,7 +191,9 @@ def _bound(node: ast.AST) -> Iterable[str]:
         case (
             ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del())
         ):
-            return [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+            while isinstance(node, ast.Attribute | ast.Subscript):
+                node = node.value
+            return words(ast.unparse(node))
         case ast.Global(names=names) | ast.Nonlocal(names=names):
             return names
     # of definitions, imports, parameters, handlers and patterns
@@ -258,12 +260,12 @@ def words(text: str) -> frozenset[str]:
 
 
 def bound_in(program: Program, loop: Loop) -> frozenset[str]:
-    """Return every name that a loop may bind, and some that it only indexes with."""
+    """Return every name that a loop may bind, or to whose elements it may assign."""
     suite = suite_of(loop.span, program)
     return bound_in_lines(program, suite.start_line, suite.end_line)
 
 
 def bound_in_lines(program: Program, first: int, last: int) -> frozenset[str]:
-    """Return every name that whole lines may bind, and some that they only index with."""
+    """Return every name that whole lines may bind, or to whose elements they may assign."""
     bound = _index(program.context.source).bound
     return frozenset(name for line, name in bound if first <= line <= last)
