@@ -2,61 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
-import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
 from advisor.analysis.lower import lower
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
 from tests.transforms.generated.loop_programs import (
-    Program,
-    equal_bits,
     program,
-    results,
     rewritten,
 )
-from tests.transforms.generated.sum_programs import sums
 from transforms.loops.vectorise import TRANSFORM
-
-
-def written(made: Program) -> list[Proposal]:
-    """Return the proposals that can be applied."""
-    return [proposal for proposal in TRANSFORM.propose(made.kernel) if proposal.edits()]
-
-
-def check_sum(made: Program, proposal: Proposal, seed: int) -> None:
-    """Check everything that must hold of a rewrite."""
-    source = rewritten(made, proposal)
-    safe = proposal.legality.applicability is Applicability.SAFE
-    for size in (0, 2, 3, 5):
-        before = results(made.source, made, size, seed)
-        after = results(source, made, size, seed)
-        if safe or made.dtype.startswith("i"):
-            assert equal_bits(before, after), source
-        else:
-            assert all(
-                np.allclose(one, other, rtol=1e-12, atol=1e-12)
-                for one, other in zip(before, after, strict=True)
-            ), source
-    (again,) = read_kernels("program.py", source)
-    assert lower(again) == lower(proposal.variant), source
-    assert re.findall("#.*", source) == re.findall("#.*", made.source)
-    if not re.search(r"\bfor\b", source):
-        assert not list(TRANSFORM.propose(again))
-
-
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-@given(st.sampled_from(["i8", "i4", "f8"]).flatmap(sums), st.integers(0, 99), st.integers(0, 2))
-def test_reductions_give_what_the_loops_gave(made: Program, seed: int, which: int) -> None:
-    proposals = written(made)
-    assume(proposals)
-    check_sum(made, proposals[which % len(proposals)], seed)
-
 
 REWRITTEN = {
     "a total": (

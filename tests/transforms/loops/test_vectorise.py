@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
 
 from advisor.analysis.lower import lower
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.proposal import Proposal
 from advisor.ir.statements import Unknown, walk
 from tests.transforms.generated.loop_programs import (
     Program,
-    equal_bits,
-    nests,
     program,
-    results,
     rewritten,
 )
 from transforms.loops.vectorise import TRANSFORM
@@ -30,54 +23,6 @@ def is_the_proposed(source: str, made: Program, which: int) -> bool:
     (again,) = read_kernels("program.py", source)
     proposal = list(TRANSFORM.propose(made.kernel))[which]
     return lower(again) == lower(proposal.variant)
-
-
-def is_sum(proposal: Proposal) -> bool:
-    """Whether a proposal combines what a loop adds up one by one."""
-    return "`sum` of arrays" in proposal.title
-
-
-def is_sum_by_hand(proposal: Proposal) -> bool:
-    """Whether it is a sum that nobody writes for the user."""
-    return is_sum(proposal) and not proposal.edits()
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
-@given(
-    st.integers(1, 3).flatmap(lambda depth: nests(depth, statements=2)),
-    st.integers(0, 99),
-    st.integers(0, 2),
-)
-def test_array_statements_give_equal_results(made: Program, seed: int, which: int) -> None:
-    offered = list(TRANSFORM.propose(made.kernel))
-    written = [place for place, proposal in enumerate(offered) if not is_sum_by_hand(proposal)]
-    assume(written)
-    which = written[which % len(written)]
-    source = rewritten(made, offered[which])
-    for size in (0, 3, 5, 8):
-        before = results(made.source, made, size, seed)
-        assert equal_bits(before, results(source, made, size, seed)), source
-    assert is_the_proposed(source, made, which)
-    assert re.findall("#.*", source) == re.findall("#.*", made.source)
-    if "for" not in source:
-        (again,) = read_kernels("program.py", source)
-        assert not list(TRANSFORM.propose(again))
-
-
-@settings(max_examples=40, deadline=None)
-@given(nests(2, dtype="f8"), st.integers(0, 99))
-def test_elementwise_floats_are_equal_bit_for_bit(made: Program, seed: int) -> None:
-    for proposal in TRANSFORM.propose(made.kernel):
-        before = results(made.source, made, 8, seed)
-        if is_sum(proposal):
-            assert proposal.legality.applicability is Applicability.UNSAFE
-        if not is_sum_by_hand(proposal):
-            after = results(rewritten(made, proposal), made, 8, seed)
-            if is_sum(proposal):
-                for one, other in zip(before, after, strict=True):
-                    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-            else:
-                assert equal_bits(before, after)
 
 
 BOUNDS = ("0", "2", "N", "N - 3", "K", "N // 2")
