@@ -67,62 +67,6 @@ def test_a_matrix_product_is_run_along_rows() -> None:
     assert "for k in range(N):  # columns\n            for j in range(N):\n" in source
 
 
-QUIET = {
-    "a dependence that would be turned around": body(
-        COLUMNS, "a[i, j] = a[i - 1, j + 1] + b[i, j]"
-    ),
-    "a bound that depends on the other index": [
-        "for j in range(N):",
-        "    for i in range(j, N):",
-        "        a[i, j] = a[i, j] * 2",
-    ],
-    "an index that is used afterwards": [*body(COLUMNS, "a[i, j] = 2 * a[i, j]"), "return i"],
-    "a statement beside the inner loop": [
-        "for j in range(N):",
-        "    a[0, j] = 1",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-    ],
-    "a break": [
-        "for j in range(N):",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-        "        break",
-    ],
-    "a call that may do anything": body(COLUMNS, "a[i, j] = next(b)"),
-    "a place that only the data know": body(COLUMNS, "a[b[i, 0], j] = 1"),
-    "an index that may be negative": [
-        "for j in range(N):",
-        "    for i in range(N):",
-        "        a[i - 1, j] = a[i, j]",
-    ],
-    "a length that a pragma states": [
-        "# advise: trip 8",
-        "for j in range(N):",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-    ],
-    "a bound that the loop may change": [
-        "M = N",
-        "for j in range(N):",
-        "    for i in range(1, M):",
-        "        a[i, j] = 2 * a[i, j]",
-        "        M = 3",
-    ],
-    "a function that sees the index": [
-        "for j in range(N):",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-        "later = lambda: i",
-    ],
-}
-
-
-@pytest.mark.parametrize("lines", QUIET.values(), ids=QUIET.keys())
-def test_quiet_where_the_order_may_matter(lines: list[str]) -> None:
-    assert [p.title for p in TRANSFORM.propose(program(lines).kernel)] == []
-
-
 @pytest.mark.parametrize(
     ("statement", "applicability"),
     [
