@@ -20,8 +20,8 @@ from advisor.frontend.spmd.values import (
     Sequence,
     Value,
 )
+from advisor.ir.spmd.program import LargerFactor
 from advisor.ir.spmd.ranks import CommKind, Communicator
-from advisor.ir.spmd.sizes import LargerFactor
 from advisor.numpy_shapes import count_of
 from advisor.source import Span
 from costdb.expr import floor_div, num, sym

@@ -15,7 +15,7 @@ from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.iteration import Iteration
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Value
-from advisor.ir.spmd.sizes import Search
+from advisor.ir.spmd.program import Search
 from advisor.ir.spmd.steps import Condition, ConditionKind, Leave, Step
 from advisor.source import Span
 from costdb.expr import Expr, equal, free_symbols, logical_not, num

@@ -30,7 +30,6 @@ from advisor.frontend.syntax.prefilter import (
     sends_by_parameter,
 )
 from advisor.ir.kernel import SourceContext
-from advisor.ir.spmd.dealing import is_dealt_in_turn
 from advisor.ir.spmd.program import (
     MODULE,
     RANKS,
@@ -39,7 +38,7 @@ from advisor.ir.spmd.program import (
     SizeFact,
     SpmdFunction,
 )
-from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
+from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
 from advisor.source import SourceProblem, Span
 from costdb.wording import IDENTIFIER, NAME_PART, NAME_START
 
