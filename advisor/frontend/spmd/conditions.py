@@ -6,22 +6,23 @@ ranks is; the loop itself is looked at, not run.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import libcst as cst
 
-from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
+from advisor.frontend.advise_comments.directives import spoken_of
 from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.iteration import Iteration
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import NeighbourRank, Number, Opaque, Value
-from advisor.ir.spmd.sizes import Search
+from advisor.ir.spmd.program import Search
 from advisor.ir.spmd.steps import Condition, ConditionKind, Leave, Step
 from advisor.source import Span
-from costdb.expr import Expr, equal, free_symbols, logical_not, num, sym
+from costdb.expr import Expr, equal, free_symbols, logical_not, num
 from costdb.expr.functions import Equal
 from costdb.expr.nodes import Num, Sym
 
-_LAST = "the last `{}` for which `{}`, line {}"
-_FIRST = "the first `{}` for which `{}`, line {}"
+_MOST_STEPS = 10_000
 
 
 def note_found(node: cst.For, made: Iteration, run: Run) -> dict[str, Value]:
@@ -30,101 +31,97 @@ def note_found(node: cst.For, made: Iteration, run: Run) -> dict[str, Value]:
     The loop consists of ``if CONDITION: return ...``, of which the first index counts, or of
     ``if CONDITION: name = ...``, of which the last one does.
     """
-    only = _only_statement(node.body)
-    if not isinstance(only, cst.If) or only.orelse is not None or made.variable == "":
+    only = node.body.body[0] if len(node.body.body) == 1 else None
+    if not isinstance(only, cst.If) or only.orelse is not None:
         return {}
     inner = _simple(only.body)
-    if inner is None or made.stride is not None:
+    if not inner or not made.variable or made.stride is not None:
         return {}
     leaves = isinstance(inner[-1], cst.Return | cst.Break)
     assigns = [small for small in inner if isinstance(small, cst.Assign)]
     if len(assigns) + leaves != len(inner):
         return {}
     with run.block():
-        test = evaluate(only.test, run)
+        condition = _holds(only.test, made.variable, run)
         names = {
             target.target.value: evaluate(small.value, run)
             for small in assigns
             for target in small.targets
             if isinstance(target.target, cst.Name)
         }
-    condition = test.expr if isinstance(test, Number) else None
-    if condition is None or made.variable not in free_symbols(condition):
+    if condition is None:
         return {}
     rule = Search(made.variable, made.low, made.high, made.step, condition, last=not leaves)
-    shown = run.text(node.target)
-    text = (_FIRST if leaves else _LAST).format(
-        shown, run.text(only.test), f"{run.span(node.iter).start_line}{run.place}"
-    )
-    run.symbols.derive(made.variable, rule, text, run.span(node.iter))
+    told = f"`{run.text(node.target)}` for which `{run.text(only.test)}`"
+    _derive(rule, told, run.span(node.iter), run)
     return {name: value for name, value in names.items() if isinstance(value, Number)}
 
 
-def found_by_steps(node: cst.While, before: Value | None, run: Run) -> tuple[str, Value] | None:
-    """Return the name that ``while CONDITION: name -= 1`` changes, and what it finds."""
-    only = _simple(node.body)
-    if only is None or len(only) != 1 or not isinstance(only[0], cst.AugAssign):
-        return None
-    change = only[0]
-    if not isinstance(change.target, cst.Name) or not isinstance(change.value, cst.Integer):
-        return None
-    if change.value.evaluated_value != 1 or not isinstance(before, Number) or before.expr is None:
-        return None
-    down = isinstance(change.operator, cst.SubtractAssign)
-    if not down and not isinstance(change.operator, cst.AddAssign):
-        return None
-    name = change.target.value
-    symbol = run.symbols.unknown(name, f"`{name}` changes within a loop", run.span(node.test))
+def _holds(test: cst.BaseExpression, variable: str, run: Run) -> Expr | None:
+    """Return a condition on a symbol; None for any other."""
+    with run.block():
+        found = evaluate(test, run)
+    known = found.expr if isinstance(found, Number) else None
+    return known if known is not None and variable in free_symbols(known) else None
+
+
+def _derive(rule: Search, told: str, span: Span, run: Run) -> None:
+    which = "last" if rule.last else "first"
+    where = f"line {span.start_line}{run.place}"
+    run.symbols.derive(rule.variable, rule, f"the {which} {told}, {where}", span)
+
+
+def found_by_steps(node: cst.While, names: Mapping[str, Value], run: Run) -> None:
+    """Bind the name that ``while CONDITION: name -= 1`` changes to what the loop finds.
+
+    Parameters
+    ----------
+    node : While
+    names : mapping of str to Value
+        What names denote before the loop.
+    run : Run
+    """
+    match _simple(node.body):
+        case [
+            cst.AugAssign(
+                target=cst.Name(value=name),
+                operator=cst.SubtractAssign() | cst.AddAssign() as operator,
+                value=cst.Integer(value="1"),
+            )
+        ]:
+            before = names.get(name)
+        case _:
+            return
+    if not isinstance(before, Number) or before.expr is None:
+        return
+    span = run.span(node.test)
+    symbol = run.symbols.unknown(name, f"`{name}` changes within a loop", span)
+    assert isinstance(symbol, Sym)
     saved = run.frame.names[name]
     run.frame.names[name] = Number(symbol)
-    with run.block():
-        test = evaluate(node.test, run)
+    condition = _holds(node.test, symbol.name, run)
     run.frame.names[name] = saved
-    condition = test.expr if isinstance(test, Number) else None
-    if condition is None or not isinstance(symbol, Sym):
-        return None
-    if symbol.name not in free_symbols(condition):
-        return None
-    high: Expr = num(0) if down else before.expr + _MOST_STEPS
-    step = -1 if down else 1
-    rule = Search(symbol.name, before.expr, high, step, logical_not(condition))
-    text = _FIRST.format(name, f"not ({run.text(node.test)})", run.span(node.test).start_line)
-    run.symbols.derive(symbol.name, rule, text, run.span(node.test))
-    return name, Number(sym(symbol.name))
+    if condition is None:
+        return
+    down = isinstance(operator, cst.SubtractAssign)
+    high = num(0) if down else before.expr + _MOST_STEPS
+    rule = Search(symbol.name, before.expr, high, -1 if down else 1, logical_not(condition))
+    _derive(rule, f"`{name}` for which `not ({run.text(node.test)})`", span, run)
+    run.bind(name, Number(symbol))
 
 
-def changed_name(body: cst.BaseSuite) -> str | None:
-    """Return the name that a block of one statement changes."""
-    only = _simple(body)
-    if only is None or len(only) != 1 or not isinstance(only[0], cst.AugAssign):
-        return None
-    return only[0].target.value if isinstance(only[0].target, cst.Name) else None
-
-
-_MOST_STEPS = 10_000
-
-
-def _only_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
-    return body.body[0] if len(body.body) == 1 else None
-
-
-def _simple(body: cst.BaseSuite) -> list[cst.BaseSmallStatement] | None:
-    """Return the small statements of a block that has no others."""
-    found: list[cst.BaseSmallStatement] = []
-    for statement in body.body:
-        if isinstance(statement, cst.SimpleStatementLine):
-            found += statement.body
-        elif isinstance(statement, cst.BaseSmallStatement):
-            found.append(statement)
-        else:
-            return None
-    return found or None
+def _simple(body: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
+    """Return the small statements of a block; none of one that has others."""
+    if isinstance(body, cst.SimpleStatementSuite):
+        return list(body.body)
+    lines = [line for line in body.body if isinstance(line, cst.SimpleStatementLine)]
+    return [] if len(lines) < len(body.body) else [small for line in lines for small in line.body]
 
 
 # Conditions of an SPMD program: on whom they depend, and how many ranks they state.
 
 
-def condition_of(test: cst.BaseExpression, header: Span, run: Run, pragmas: Pragmas) -> Condition:
+def condition_of(test: cst.BaseExpression, lines: range, run: Run) -> Condition:
     """Return the condition of a branch."""
     found = evaluate(test, run)
     value = found.expr if isinstance(found, Number | Opaque) else None
@@ -141,8 +138,7 @@ def condition_of(test: cst.BaseExpression, header: Span, run: Run, pragmas: Prag
         for one, other in ((value.left, value.right), (value.right, value.left)):
             if isinstance(one, Sym) and one.name.startswith("rank"):
                 single = other
-    lines = range(header.start_line, header.end_line + 1)
-    probability = spoken_of(pragmas.probabilities, lines)
+    probability = spoken_of(run.file.pragmas.probabilities, lines)
     if isinstance(found, Number) and found.dtype == "int" and value is not None:
         # ``if rank:``
         value = logical_not(equal(value, num(0)))
@@ -181,7 +177,13 @@ def note_ranks_behind(condition: Condition, steps: tuple[Step, ...], run: Run) -
     ends = [s for s in steps if isinstance(s, Leave) and s.how in ("exit", "abort", "raise")]
     value = condition.value
     if ends and value is not None:
-        _ranks_from(_negated(value), f"line {condition.span.start_line}", run)
+        # a negation loses its sign
+        match value:
+            case Equal(left=otherwise, right=right) if right == num(0):
+                pass
+            case _:
+                otherwise = logical_not(value)
+        _ranks_from(otherwise, f"line {condition.span.start_line}", run)
 
 
 def note_ranks_asserted(node: cst.Assert, run: Run) -> None:
@@ -190,13 +192,6 @@ def note_ranks_asserted(node: cst.Assert, run: Run) -> None:
         found = evaluate(node.test, run)
     if isinstance(found, Number) and found.expr is not None:
         _ranks_from(found.expr, f"assert, line {run.statement.start_line}", run)
-
-
-def _negated(condition: Expr) -> Expr:
-    """Return what holds where a condition does not; a negation loses its sign."""
-    if isinstance(condition, Equal) and condition.right == num(0):
-        return condition.left
-    return logical_not(condition)
 
 
 def is_main_guard(test: cst.BaseExpression) -> bool:
