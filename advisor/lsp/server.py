@@ -24,23 +24,16 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from advisor.config.find import FILE_NAME
+from advisor.config.files import FILE_NAME
 from advisor.engine import Options
 from advisor.files import read_source
 from advisor.finding import Finding
 from advisor.frontend.syntax.prefilter import forget
-from advisor.lsp.abilities import (
-    Abilities,
-    AdviseProtocol,
-    abilities_of,
-    encoding_of,
-    registrations_of,
-    rule_pages,
-)
 from advisor.lsp.analyses import Analyses, Answer, OpenFile
 from advisor.lsp.analysis import (
     KINDS,
     Analysis,
+    KernelMemo,
     Purpose,
     analyse,
     offers,
@@ -48,20 +41,25 @@ from advisor.lsp.analysis import (
     suppression_edits,
     with_details,
 )
-from advisor.lsp.convert import (
+from advisor.lsp.document import Document, Encoding
+from advisor.lsp.protocol import (
     MEASURE,
+    Abilities,
+    AdviseProtocol,
+    abilities_of,
     asked_finding,
     changes_of,
     code_action,
     diagnostics,
+    encoding_of,
     hints,
     hover,
     inlay_hint,
     overlapping,
+    registrations_of,
+    rule_pages,
     workspace_edit,
 )
-from advisor.lsp.document import Document, Encoding
-from advisor.lsp.memo import KernelMemo
 from advisor.lsp.settings import (
     SECTION,
     Chosen,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from advisor.config.effective import Resolver
-from advisor.config.find import Configurations
+from advisor.config.files import Configurations
 from advisor.config.layer import CommandError, ConfigError, Layer
 from advisor.engine import Options
 from advisor.observations import Observations

@@ -12,7 +12,7 @@ from advisor.finding import Alternative, Assumption, Crossover, Finding, Predict
 from advisor.ranking.judged import Judged
 from advisor.report.full import block
 from advisor.report.json_report import SCHEMA_VERSION, finding_document, values
-from advisor.report.results import how_well
+from advisor.report.machines import how_well
 from advisor.report.rows import MAYBE_SLOWER
 from advisor.report.style import (
     Column,

@@ -11,7 +11,6 @@ from lsp_session import KERNEL
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import ONE_PROCESS, Applicability, Finding
-from advisor.lsp.abilities import write_pages
 from advisor.lsp.analysis import (
     KINDS,
     Purpose,
@@ -21,7 +20,7 @@ from advisor.lsp.analysis import (
     suppression_edits,
     with_details,
 )
-from advisor.lsp.convert import hints, hover_markdown, hover_plain, plain, table
+from advisor.lsp.protocol import hints, hover_markdown, hover_plain, plain, table, write_pages
 from advisor.lsp.settings import (
     Chosen,
     OptionsError,
