@@ -66,6 +66,10 @@ class CommandError(Exception):
     """Wrong use or bad input; its message is the whole line, exit code 2."""
 
 
+class NoMachineError(CommandError):
+    """Nothing says which machine is meant."""
+
+
 def wrong_use(message: str) -> CommandError:
     """Return the error for a problem that has no place in a file."""
     return CommandError(f"advise: {message}")
@@ -233,8 +237,10 @@ def choose_machine(name: str | None) -> str:
 
     Raises
     ------
+    NoMachineError
+        When none is named nor calibrated.
     CommandError
-        When none is named nor calibrated, it is unknown, or its profile is broken.
+        When it is unknown, or its profile is broken.
     """
     from costdb.machines import MachineError, default_machine, load_machine, machine_names
     from costdb.store.place import StoreError
@@ -243,10 +249,10 @@ def choose_machine(name: str | None) -> str:
         chosen = name or default_machine()
         if chosen is None:
             known = ", ".join(machine_names())
-            raise wrong_use(
-                f"no machine chosen: give --machine NAME, set {MACHINE_VARIABLE}, write machine ="
-                " NAME into [tool.advise] of pyproject.toml, or run 'advise calibrate' once to make"
-                f" this machine the default; known: {known}"
+            raise NoMachineError(
+                f"advise: no machine chosen: give --machine NAME, set {MACHINE_VARIABLE}, write"
+                " machine = NAME into [tool.advise] of pyproject.toml, or run 'advise calibrate'"
+                f" once to make this machine the default; known: {known}"
             )
         load_machine(chosen)
     except (MachineError, StoreError) as error:

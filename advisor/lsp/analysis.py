@@ -91,34 +91,6 @@ def offers(
             yield Offer(Purpose.IGNORE, title, QUICK_FIX, False, finding)
 
 
-def suppression(
-    source: str, finding: Finding, silenced: Callable[[str], bool]
-) -> tuple[Edit, ...] | None:
-    """Return the edit that adds ``# advise: ignore[CODE]`` for a finding.
-
-    Behind its first line, or above it where that line goes on behind a backslash or within a
-    string. None when neither silences it.
-
-    Parameters
-    ----------
-    source : str
-    finding : Finding
-    silenced : callable
-        Whether a changed text no longer has the finding.
-    """
-    comment = f"# advise: ignore[{finding.code}]"
-    number = finding.span.start_line
-    line = split_lines(source)[number - 1].rstrip("\r\n")
-    indent = line[: len(line) - len(line.lstrip())]
-    end = len(line.rstrip())
-    behind = Edit(Span(number, end, number, len(line)), f"  {comment}")
-    above = Edit(Span(number, 0, number, 0), f"{indent}{comment}\n")
-    for edit in (behind, above):
-        if silenced(apply_edits(source, (edit,))):
-            return (edit,)
-    return None
-
-
 def _applicability(finding: Finding) -> Applicability | None:
     fix = finding.fix
     return fix.applicability if fix is not None and fix.edits else None
@@ -197,14 +169,21 @@ def rewrite_edits(
     path: str, source: str, options: Options, finding: Finding
 ) -> tuple[Edit, ...] | None:
     """Return the edits of a finding's rewrite; None when the finding is not there."""
-    found = _same(finding, analyse(path, source, replace(options, select=(finding.code,))))
-    return None if found is None or found.fix is None else found.fix.edits
+    wanted = (finding.fingerprint, finding.span)
+    for found in analyse(path, source, replace(options, select=(finding.code,))).findings:
+        if (found.fingerprint, found.span) == wanted and found.fix is not None:
+            return found.fix.edits
+    return None
 
 
 def suppression_edits(
     path: str, source: str, options: Options, finding: Finding
 ) -> tuple[Edit, ...] | None:
-    """Return the edit that makes the engine leave a finding out; None when none does."""
+    """Return the edit that adds ``# advise: ignore[CODE]`` for a finding.
+
+    Behind its first line, or above it where that line goes on behind a backslash or within a
+    string. None when neither makes the engine leave the finding out.
+    """
     alone = replace(options, select=(finding.code,))
 
     def count(text: str) -> int | None:
@@ -213,26 +192,17 @@ def suppression_edits(
         alike = (_identity(found) == _identity(finding) for found in analysis.findings)
         return sum(alike) if analysis.understood else None
 
+    comment, number = f"# advise: ignore[{finding.code}]", finding.span.start_line
+    line = split_lines(source)[number - 1].rstrip("\r\n")
+    indent, end = line[: len(line) - len(line.lstrip())], len(line.rstrip())
+    behind = Edit(Span(number, end, number, len(line)), f"  {comment}")
+    above = Edit(Span(number, 0, number, 0), f"{indent}{comment}\n")
     before = count(source)
-    if not before:
-        return None
-
-    def silenced(text: str) -> bool:
-        after = count(text)
-        return after is not None and after < before
-
-    return suppression(source, finding, silenced)
-
-
-def _same(finding: Finding, analysis: Analysis) -> Finding | None:
-    return next(
-        (
-            found
-            for found in analysis.findings
-            if (found.fingerprint, found.span) == (finding.fingerprint, finding.span)
-        ),
-        None,
-    )
+    for edit in (behind, above) if before else ():
+        after = count(apply_edits(source, (edit,)))
+        if after is not None and before is not None and after < before:
+            return (edit,)
+    return None
 
 
 def _identity(finding: Finding) -> tuple[str, str, str]:

@@ -43,7 +43,7 @@ def lsp(
     from advisor.lsp.server import serve
 
     try:
-        raise typer.Exit(serve(chosen, log_file))
+        raise typer.Exit(serve(chosen, log_file, version_line().split()[1]))
     except OSError as error:
         raise wrong_use(f"{log_file}: {error.strerror or error}") from error
 
