@@ -1,4 +1,4 @@
-"""The answers of the engine, by everything that they depend on."""
+"""A folder of answers: one small file each, replaced all at once, ignored when damaged."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from functools import cache, cached_property
@@ -14,11 +15,135 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from advisor.cache.store import Cache, digest
 from advisor.engine import Options
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.frontend.syntax.prefilter import surroundings
 from advisor.project import lasting_name
+
+FOLDER_NAME = ".advise_cache"
+
+_TAG_NAME = "CACHEDIR.TAG"
+_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Answers kept by advise; `advise clean` removes them.\n"
+)
+_IGNORE_NAME = ".gitignore"
+_SUFFIX = ".answer"
+
+
+class ForeignFolderError(ValueError):
+    """The folder holds something else; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A folder of entries, each with the key that it answers.
+
+    Nothing here ever fails for lack of space or rights: a cache that cannot be used is empty.
+
+    Attributes
+    ----------
+    folder : Path
+    """
+
+    folder: Path
+
+    def read(self, name: str, key: str) -> Any:
+        """Return the JSON values kept for a key; None when there are none, or damaged ones.
+
+        Parameters
+        ----------
+        name : str
+            Which entry; a later key of the same name takes its place.
+        key : str
+            Digest of everything that the values depend on.
+        """
+        try:
+            stored_key, checksum, text = self._path(name).read_bytes().split(b"\n", 2)
+        except (OSError, ValueError):
+            return None
+        if stored_key != key.encode() or checksum != _checksum(text):
+            return None
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+    def write(self, name: str, key: str, values: Any) -> None:
+        """Keep JSON values for a key. Readers see the old entry or the new one."""
+        text = json.dumps(values, separators=(",", ":")).encode()
+        path = self._path(name)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+        try:
+            self._prepare()
+            temporary.write_bytes(b"\n".join((key.encode(), _checksum(text), text)))
+            temporary.replace(path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def clean(self) -> int:
+        """Remove the entries, and the folder once nothing else is in it.
+
+        Returns
+        -------
+        int
+            How many entries there were.
+
+        Raises
+        ------
+        ForeignFolderError
+            The folder is not a cache.
+        OSError
+            Something in it cannot be removed.
+        """
+        if not self.folder.exists():
+            return 0
+        self.check()
+        entries = list(self._entries())
+        for entry in entries:
+            entry.unlink(missing_ok=True)
+        for name in (_IGNORE_NAME, _TAG_NAME):
+            (self.folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody put other things in, or fills it again
+            self.folder.rmdir()
+        return sum(entry.name.endswith(_SUFFIX) for entry in entries)
+
+    def check(self) -> None:
+        """Raise ForeignFolderError when the folder is in use for something else."""
+        if not self.folder.exists() or (self.folder / _TAG_NAME).is_file():
+            return
+        if not self.folder.is_dir():
+            raise ForeignFolderError(f"{self.folder}: is not a folder")
+        # a run that was killed may have left this one alone
+        if any(path.name != _IGNORE_NAME for path in self.folder.iterdir()):
+            raise ForeignFolderError(f"{self.folder}: is not a cache of advise, and not empty")
+
+    def _entries(self) -> Iterator[Path]:
+        for path in self.folder.iterdir():
+            if f"{_SUFFIX}." in path.name or path.name.endswith(_SUFFIX):
+                yield path
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}{_SUFFIX}"
+
+    def _prepare(self) -> None:
+        if (self.folder / _TAG_NAME).is_file():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _IGNORE_NAME).write_text("*\n", encoding="ascii")
+        # last, because it says that the others are there
+        (self.folder / _TAG_NAME).write_text(_TAG, encoding="ascii")
+
+
+def digest(*parts: str) -> str:
+    """Return a digest of texts; their limits count."""
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _checksum(text: bytes) -> bytes:
+    return sha256(text).hexdigest().encode()
+
 
 # Findings as JSON values and back, without any loss.
 #
@@ -127,7 +252,7 @@ def _distributions() -> Iterator[tuple[str, int]]:
 
 
 def _own_files() -> Iterator[tuple[str, int, int]]:
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     for room in _ROOMS:
         folder = root / room
         if folder.is_dir():

@@ -1,19 +1,25 @@
-"""What a run of the linter works within: configurations, exclusions and the cache."""
+"""What a run of the linter works within: configurations, exclusions and the cache; all shown."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from advisor.cache.answers import Answers
-from advisor.cache.store import FOLDER_NAME, Cache, ForeignFolderError
+from advisor.cache import FOLDER_NAME, Answers, Cache, ForeignFolderError
+from advisor.cli.common import STANDARD_STREAM, write_out
 from advisor.config.effective import Resolver, split_codes
-from advisor.config.find import Configurations, configurations, matches
-from advisor.config.layer import CommandError, ConfigError, Layer, system_error, wrong_use
-from advisor.config.machine import choose_machine
-from advisor.config.read import Configuration
+from advisor.config.files import Configuration, configurations, matches
+from advisor.config.layer import (
+    CommandError,
+    Layer,
+    Settings,
+    choose_machine,
+    shown_path,
+    system_error,
+    wrong_use,
+)
 from advisor.observations import Observations
 
 # Which files the paths of a command line stand for.
@@ -134,10 +140,7 @@ class Scope:
             below = os.path.relpath(path).replace(os.sep, "/")
             if matches(below, self.patterns):
                 return True
-        try:
-            return self.resolver.configurations.excludes(path)
-        except ConfigError as error:
-            raise CommandError(str(error)) from error
+        return self.resolver.configurations.excludes(path)
 
 
 def make_scope(
@@ -172,7 +175,8 @@ def make_scope(
         raise wrong_use("--config and --isolated exclude each other")
     if command_line.machine is not None:
         choose_machine(command_line.machine)
-    found, here = _configurations(command_line, config, isolated)
+    found = configurations(command_line, file=config, isolated=isolated)
+    here = found.of_folder(".")
     answers = None
     if cache is not None:
         folder = Path(cache) if cache else usual_cache_folder(here)
@@ -185,16 +189,86 @@ def make_scope(
     return Scope(Resolver(found, answers, observations), here, split_codes(exclude))
 
 
-def _configurations(
-    command_line: Layer, config: str | None, isolated: bool
-) -> tuple[Configurations, Configuration]:
-    try:
-        found = configurations(command_line, file=config, isolated=isolated)
-        return found, found.of_folder(".")
-    except ConfigError as error:
-        raise CommandError(str(error)) from error
-
-
 def usual_cache_folder(configuration: Configuration) -> Path:
     """Return the folder beside a configuration file, or in the current folder."""
     return Path(configuration.root, FOLDER_NAME)
+
+
+def show(
+    paths: Sequence[str],
+    scope: Scope,
+    output_format: str,
+    *,
+    force: bool,
+    stdin_filename: str,
+) -> None:
+    """Write the settings of the first of some files to standard output.
+
+    Raises
+    ------
+    CommandError
+        There is no file, or a setting is wrong.
+    """
+    complaints: list[Exception] = []
+    if tuple(paths) == (STANDARD_STREAM,):
+        path: str | None = stdin_filename
+    else:
+        path = next(python_files(paths, complaints.append, scope.excluded, force=force), None)
+    if path is None:
+        raise complaints[0] if complaints else wrong_use("every file is excluded")
+    settings = scope.resolver.settings(path)
+    scope.resolver.effective(path)  # refuses unknown machines and rules
+    lines = _lines(path, settings, scope, output_format)
+    write_out("".join(f"{line}\n" for line in lines))
+
+
+def _lines(path: str, settings: Settings, scope: Scope, output_format: str) -> Iterator[str]:
+    configuration = scope.resolver.configurations.of_folder(_folder(path))
+    source = shown_path(configuration.file) if configuration.file else "no configuration file"
+    yield f"# {path}: {source}, environment and command line"
+    yield "[tool.advise]"
+    if settings.machine is not None:
+        yield f"machine = {_text(settings.machine)}"
+    for name, codes in (
+        ("select", settings.select),
+        ("ignore", settings.ignore),
+        ("extend-select", settings.extend_select),
+        ("exclude", (*configuration.exclude, *scope.patterns)),
+    ):
+        yield f"{name} = {_array(codes)}"
+    if settings.min_speedup is not None:
+        yield f"min-speedup = {settings.min_speedup!r}"
+    if settings.fail_above is not None:
+        yield f"fail-above = {settings.fail_above!r}"
+    yield f"output-format = {_text(output_format)}"
+    if settings.sizes:
+        yield ""
+        yield "[tool.advise.sizes]"
+        for name, size in settings.sizes.items():
+            key = _text(name) if "." in name else name  # a bare dot would mean a table
+            yield f"{key} = {size!r}  # {settings.size_origins[name]}"
+    for rule, options in settings.rules.items():
+        limits: Mapping[str, float | None] = {
+            "min-speedup": options.min_speedup,
+            "fail-above": options.fail_above,
+        }
+        yield ""
+        yield f"[tool.advise.rules.{rule}]"
+        yield from (f"{name} = {limit!r}" for name, limit in limits.items() if limit is not None)
+
+
+def _folder(path: str) -> str:
+    from pathlib import Path
+
+    return str(Path(path).parent)
+
+
+def _array(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]"
+
+
+def _text(text: str) -> str:
+    """Return a TOML string; JSON's escapes are among TOML's."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
 
 from lsprotocol import types
+from pygls.capabilities import get_capability
+from pygls.protocol import LanguageServerProtocol, lsp_method
 
+from advisor.config.files import FILE_NAME
 from advisor.edits import newline_of
-from advisor.finding import Applicability, Finding, Prediction, Remark
+from advisor.finding import Applicability, Finding, Remark
+from advisor.frontend.syntax.prefilter import SUFFIXES
 from advisor.lsp.analyses import Answer
 from advisor.lsp.analysis import Offer, Purpose
-from advisor.lsp.document import Change, Document, Position
-from advisor.report.rows import MAYBE_SLOWER, headline, is_gain, when
-from advisor.report.style import Column, column_for, duration, ratio
+from advisor.lsp.document import Change, Document, Encoding, Position
+from advisor.lsp.settings import SECTION
+from advisor.report.rows import headline, is_gain
+from advisor.report.style import duration
 from advisor.source import Edit, SourceProblem, Span
 
 MEASURE = "advise.measure"
@@ -61,9 +70,7 @@ def _label(finding: Finding) -> str:
     return label
 
 
-# What the editor shows over a finding: the cost table, and all that it rests on.
-
-# Markdown that shows text as it is.
+# What the editor shows over a finding: all that it rests on, as Markdown that shows text as it is.
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~$])")
 
@@ -73,16 +80,10 @@ def plain(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; all columns but the first and the last hold numbers."""
-    rule = [":--", *("--:" for _ in head[1:-1]), ":--"]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
-
-
 _FIXES = {
-    Applicability.SAFE: "Safe edit",
-    Applicability.UNSAFE: "Unsafe edit",
-    Applicability.DISPLAY: "To be done by hand",
+    Applicability.SAFE: "safe edit",
+    Applicability.UNSAFE: "unsafe edit",
+    Applicability.DISPLAY: "to be done by hand",
 }
 
 
@@ -95,10 +96,29 @@ def hover_markdown(findings: Iterable[Finding], *, current: bool) -> str:
     current : bool
         False when they are about an earlier text, because the present one does not parse.
     """
-    texts = ["\n\n".join(_sections(finding)) for finding in findings]
+    texts = ["\n\n".join(_paragraphs(finding)) for finding in findings]
     if not current:
         texts.append("*As predicted before the last edits: the file cannot be read as it is.*")
     return "\n\n---\n\n".join(texts)
+
+
+def _paragraphs(finding: Finding) -> Iterator[str]:
+    from advisor.report.explanation import sections, times_of
+
+    yield f"**{plain(headline(finding))}**"
+    yield f"{finding.code} {plain(finding.name)}, kernel {plain(finding.kernel)}"
+    heads, rows = times_of(finding)
+    if rows:
+        cells = (heads, [":--", "--:", "--:", ":--"], *(map(plain, row) for row in rows))
+        yield "\n".join(f"| {' | '.join(row)} |" for row in cells)
+    for label, texts in sections(finding):
+        told = [plain(text) for text in texts if text]
+        if told:
+            if label == "fix" and finding.fix is not None:
+                label = _FIXES[finding.fix.applicability]
+            several = "\n- ".join(["", *told])
+            yield f"**{label.capitalize()}** {told[0] if len(told) == 1 else several}"
+    yield f"**Least certain number** {plain(finding.evidence.provenance)}"
 
 
 def hover_plain(findings: Iterable[Finding], *, current: bool) -> str:
@@ -108,92 +128,6 @@ def hover_plain(findings: Iterable[Finding], *, current: bool) -> str:
 
     blocks = "\n\n".join("\n".join(block(one, None, Style())) for one in findings)
     return blocks if current else f"{blocks}\n\n(as predicted before the last edits)"
-
-
-def _sections(finding: Finding) -> Iterator[str]:
-    evidence = finding.evidence
-    yield f"**{plain(headline(finding))}**"
-    yield f"{finding.code} {plain(finding.name)}, kernel {plain(finding.kernel)}"
-    if finding.prediction is not None:
-        yield _costs(finding, finding.prediction)
-    yield _list([finding.reason, *evidence.facts, *evidence.measured])
-    if finding.alternatives:
-        yield "**Rejected**"
-        yield _list(
-            f"{alternative.title}, {_time(alternative.time_s)}: {alternative.reason}"
-            for alternative in finding.alternatives
-        )
-    if place := when(finding):
-        yield plain(place[:1].upper() + place[1:])
-    if finding.assumptions:
-        sizes = ", ".join(f"{a.name} = {a.value} ({a.origin})" for a in finding.assumptions)
-        yield f"**Rests on** {plain(sizes)}"
-    calibration = f" ({evidence.calibration})" if evidence.calibration else ""
-    yield f"**Machine** {plain(evidence.machine + calibration)}; {_trust(finding)}"
-    cautions = list(_cautions(finding))
-    if cautions:
-        yield "**Caution**"
-        yield _list(cautions)
-    if finding.fix is not None:
-        yield f"**{_FIXES[finding.fix.applicability]}** {plain(finding.fix.legality)}"
-    if evidence.coefficients:
-        yield "**Numbers of the machine**"
-        yield _list(evidence.coefficients)
-
-
-def _costs(finding: Finding, prediction: Prediction) -> str:
-    times = column_for(prediction.before_s, prediction.after_s)
-    rows = [
-        (
-            f"**predicted ({times.unit})**",
-            f"**{times.number(prediction.before_s)}**",
-            f"**{times.number(prediction.after_s)}**",
-            f"**{ratio(prediction.speedup)}**",
-        ),
-        (
-            "interval",
-            f"{times.number(prediction.before_low_s)} .. {times.number(prediction.before_high_s)}",
-            f"{times.number(prediction.after_low_s)} .. {times.number(prediction.after_high_s)}",
-            f"{ratio(prediction.low)} .. {ratio(prediction.high)}",
-        ),
-        *(
-            (
-                plain(term.label),
-                _cell(term.before_s, times),
-                _cell(term.after_s, times),
-                plain(term.model),
-            )
-            for term in finding.evidence.terms
-        ),
-    ]
-    return table(("", "before", "after", "faster / model"), rows)
-
-
-def _cell(seconds: float | None, times: Column) -> str:
-    return "-" if seconds is None else plain(times.number(seconds))
-
-
-def _time(seconds: float | None) -> str:
-    return "not priced" if seconds is None else duration(seconds)
-
-
-def _trust(finding: Finding) -> str:
-    return f"least certain number: {plain(finding.evidence.provenance)}"
-
-
-def _cautions(finding: Finding) -> Iterator[str]:
-    prediction = finding.prediction
-    if prediction is not None and prediction.low <= 1:
-        yield MAYBE_SLOWER
-    for one in () if prediction is None else prediction.omitted:
-        yield f"no price for `{one.text}` (line {one.line}), {one.reason}: a lower bound"
-    if prediction is not None and not prediction.in_range:
-        yield "outside the range that the machine was calibrated for"
-    yield from finding.evidence.remarks
-
-
-def _list(texts: Iterable[str]) -> str:
-    return "\n".join(f"- {plain(text)}" for text in texts if text)
 
 
 SOURCE = "advise"
@@ -220,9 +154,10 @@ def diagnostics(
 ) -> list[types.Diagnostic]:
     """Return an answer as diagnostics."""
     found = [diagnostic(document, finding, pages) for finding in answer.findings]
-    found += [_of_remark(document, remark) for remark in answer.remarks]
-    if answer.problem is not None:
-        found.append(_of_problem(document, answer.problem))
+    found += [_of_remark(document, remark) for remark in answer.said.remarks]
+    # that a text is no Python is said by other tools
+    if answer.said.problem is not None and not answer.said.half_typed:
+        found.append(_of_problem(document, answer.said.problem))
     return found
 
 
@@ -359,3 +294,133 @@ def _position(position: Position) -> types.Position:
 
 def _place(position: types.Position) -> Position:
     return Position(position.line, position.character)
+
+
+# Pages of the rules as files, for the link on a diagnostic.
+#
+# They are written from the rules that are installed, so they need no network, fit this version,
+# and exist for rules of other packages too.
+
+_log = logging.getLogger(__name__)
+
+
+@cache
+def rule_pages() -> Mapping[str, str]:
+    """Return a ``file:`` URI for each code; empty where no file can be written."""
+    from platformdirs import user_cache_dir
+
+    return write_pages(Path(user_cache_dir("kernel-advisor", appauthor=False)) / "rules")
+
+
+def write_pages(folder: Path) -> Mapping[str, str]:
+    """Write the page of every rule to a folder and return their URIs by code."""
+    from advisor.files import replace_file
+    from advisor.report.model import page
+    from advisor.transform_registry import rules
+
+    pages: dict[str, str] = {}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for rule in rules():
+            path, data = folder / f"{rule.code}.md", page(rule).encode()
+            if not (path.is_file() and path.read_bytes() == data):
+                replace_file(str(path), data)
+            pages[rule.code] = path.resolve().as_uri()
+    except (OSError, LookupError) as error:
+        _log.warning("no rule pages: %s", error)
+    return pages
+
+
+# The library's protocol, with documents of our own instead of its own; see `document`.
+
+
+class Documents(Protocol):
+    """What follows the user's typing."""
+
+    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Take in a file."""
+
+    def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Carry out changes, in the order given."""
+
+    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a file."""
+
+
+class AdviseProtocol(LanguageServerProtocol):
+    """Hands every change to `documents` before anybody else touches it."""
+
+    documents: Documents
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_OPEN)
+    def lsp_text_document__did_open(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Open a file."""
+        self.documents.opened(params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CHANGE)
+    def lsp_text_document__did_change(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Change a file."""
+        self.documents.changed(params)
+
+    @lsp_method(types.TEXT_DOCUMENT_DID_CLOSE)
+    def lsp_text_document__did_close(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Close a file."""
+        self.documents.closed(params)
+
+
+class Ability(StrEnum):
+    """What an editor can do, as far as it matters here, and where it says so."""
+
+    PULLS = "text_document.diagnostic"
+    REFRESHES = "workspace.diagnostics.refresh_support"
+    REFRESHES_HINTS = "workspace.inlay_hint.refresh_support"
+    VERSIONS_DIAGNOSTICS = "text_document.publish_diagnostics.version_support"
+    LINKS_PULLED_CODES = "text_document.diagnostic.code_description_support"
+    LINKS_PUSHED_CODES = "text_document.publish_diagnostics.code_description_support"
+    MARKDOWN = "text_document.hover.content_format"
+    LITERAL_ACTIONS = "text_document.code_action.code_action_literal_support"
+    RESOLVES_EDITS = "text_document.code_action.resolve_support.properties"
+    SENDS_DATA_BACK = "text_document.code_action.data_support"
+    PREFERS = "text_document.code_action.is_preferred_support"
+    VERSIONED_EDITS = "workspace.workspace_edit.document_changes"
+    HAS_CONFIGURATION = "workspace.configuration"
+    REGISTERS_CONFIGURATION = "workspace.did_change_configuration.dynamic_registration"
+    WATCHES_FILES = "workspace.did_change_watched_files.dynamic_registration"
+
+
+_AMONG = {Ability.MARKDOWN: types.MarkupKind.Markdown, Ability.RESOLVES_EDITS: "edit"}
+"""What the value must hold, where it is a list."""
+
+
+def abilities_of(client: types.ClientCapabilities) -> frozenset[Ability]:
+    """Read the capabilities that an editor declares."""
+    said = {one: get_capability(client, one, None) for one in Ability}
+    return frozenset(
+        one
+        for one, value in said.items()
+        # an object without anything in it counts
+        if value not in (None, False) and (one not in _AMONG or _AMONG[one] in value)
+    )
+
+
+def encoding_of(name: str | None) -> Encoding:
+    """Return the encoding of columns that was agreed on; without an agreement UTF-16."""
+    return Encoding(name) if name else Encoding.UTF16
+
+
+def registrations_of(abilities: Collection[Ability]) -> Iterator[types.Registration]:
+    """Return what the server asks an editor to be told of."""
+    if Ability.REGISTERS_CONFIGURATION in abilities:
+        yield types.Registration(
+            id="settings",
+            method=types.WORKSPACE_DID_CHANGE_CONFIGURATION,
+            register_options={"section": SECTION},
+        )
+    if Ability.WATCHES_FILES in abilities:
+        names = (FILE_NAME, *(f"*{suffix}" for suffix in SUFFIXES))
+        watchers = [types.FileSystemWatcher(f"**/{name}") for name in names]
+        yield types.Registration(
+            id="files",
+            method=types.WORKSPACE_DID_CHANGE_WATCHED_FILES,
+            register_options=types.DidChangeWatchedFilesRegistrationOptions(watchers),
+        )

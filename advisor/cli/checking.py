@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
 from advisor import engine
-from advisor.cache.answers import Answer, Answers, Question
-from advisor.cli.checking.scope import Excluded, python_files
-from advisor.cli.checking.workers import Refusal, Task, answers
+from advisor.cache import Answer, Answers, Question
 from advisor.cli.common import (
     FINDINGS,
     NOTHING_TO_SAY,
+    RECURSION_LIMIT,
     STANDARD_STREAM,
     WRONG_USE,
     complain,
@@ -22,13 +23,14 @@ from advisor.cli.common import (
     write_out,
     write_result,
 )
+from advisor.cli.scope import Excluded, python_files
 from advisor.config.effective import Effective, Resolver
 from advisor.config.layer import CommandError, system_error
 from advisor.edits import unified_diff
-from advisor.engine import FileResult
+from advisor.engine import FileResult, Options
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
-from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
+from advisor.report.model import Report, renderer
 from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
 from advisor.unread import coverage_of, may_use_arrays
@@ -257,7 +259,7 @@ def _one_file(file: _File, answer: Answer, request: Request, outcome: _Outcome) 
         file.path, source.text, answer.findings, answer.remarks, coverage=answer.coverage
     )
     if request.fix or request.diff:
-        from advisor.cli.checking.fixing import apply_fixes, write_back
+        from advisor.cli.fixing import apply_fixes, write_back
 
         fixed = apply_fixes(result, options, unsafe=request.unsafe_fixes)
         if request.diff:
@@ -320,7 +322,6 @@ def _report(
         tuple(outcome.findings),
         tuple(outcome.remarks),
         outcome.sources,
-        _documentation() if request.output_format in NEEDS_DOCUMENTATION else {},
         outcome.failed,
         outcome.looked_into,
         outcome.passed_over,
@@ -328,9 +329,9 @@ def _report(
         lambda finding: outcome.effective[finding.path].fails(finding),
     )
     if request.statistics:
-        from advisor.report import statistics
+        from advisor.report.full import render_statistics
 
-        text = statistics.render(report, as_json=request.output_format == "json")
+        text = render_statistics(report, as_json=request.output_format == "json")
     else:
         style = detect_style(stream, environment) if request.output is None else Style()
         text = renderer(request.output_format)(report, style)
@@ -341,13 +342,6 @@ def _report(
         write_result(text, request.output)
 
 
-def _documentation() -> Mapping[str, str]:
-    from advisor.config.effective import installed_rules
-    from advisor.report.model import page
-
-    return {rule.code: page(rule) for rule in installed_rules()}
-
-
 def _exit_code(request: Request, outcome: _Outcome) -> int:
     if outcome.failed:
         return WRONG_USE
@@ -356,3 +350,114 @@ def _exit_code(request: Request, outcome: _Outcome) -> int:
     else:
         found = any(outcome.effective[f.path].fails(f) for f in outcome.findings)
     return FINDINGS if found and not request.exit_zero else NOTHING_TO_SAY
+
+
+# A worker takes some 0.4 s to start; a kernel takes a tenth of that.
+FEWEST_FILES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One file to check."""
+
+    path: str
+    source: str
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a file has no answer; the whole line."""
+
+    line: str
+
+
+def answer(task: Task) -> Answer | Refusal:
+    """Return what the engine finds, or its refusal as one line."""
+    from costdb.machines import MachineError
+
+    try:
+        result = engine.check_source(task.path, task.source, task.options)
+    except SourceProblem as problem:
+        return Refusal(str(problem))
+    except MachineError as error:
+        return Refusal(f"advise: {error}")
+    return Answer(result.findings, result.remarks, result.names, result.coverage)
+
+
+def answers(tasks: Sequence[Task], jobs: int | None) -> Iterator[Answer | Refusal]:
+    """Yield the answers in the order of the tasks.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    jobs : int or None
+        How many processes; None: as many as are worth it.
+    """
+    workers = _worth(len(tasks)) if jobs is None else min(jobs, len(tasks))
+    done = 0
+    if workers > 1:
+        from concurrent.futures.process import BrokenProcessPool
+
+        try:
+            for found in _side_by_side(tasks, workers):
+                yield found
+                done += 1
+        except (BrokenProcessPool, OSError, NotImplementedError):
+            # no semaphores here, no memory left, or somebody ended a worker: go on alone
+            pass
+    yield from map(answer, tasks[done:])
+
+
+def _side_by_side(tasks: Sequence[Task], workers: int) -> Iterator[Answer | Refusal]:
+    # imported here: one file in an editor or a hook must not pay for it
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # not "fork": threads of whoever imported this would be copied in mid-air
+    context = multiprocessing.get_context("spawn")
+    with (
+        _safe_path(),
+        ProcessPoolExecutor(workers, context, initializer=_begin_work) as pool,
+    ):
+        try:
+            yield from pool.map(answer, tasks)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep new processes from importing out of the current folder, whose files are only read."""
+    name = "PYTHONSAFEPATH"
+    before = os.environ.get(name)
+    os.environ[name] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _worth(count: int) -> int:
+    if count < FEWEST_FILES:
+        return 1
+    return min(_processors(), count // (FEWEST_FILES // 2))
+
+
+def _processors() -> int:
+    # what this process may use, not what the machine has
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _begin_work() -> None:
+    """Set a worker up: the parent is to say that the user has interrupted the run."""
+    import signal
+    import sys
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.setrecursionlimit(RECURSION_LIMIT)
