@@ -36,7 +36,7 @@ STATEMENTS = "array statements"
 PRODUCTS = "matrix products"
 _BUFFERED = 8192
 """Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
-_SUMMED = frozenset({"add", "multiply"})
+_SUMMED = frozenset({"add", "multiply", "mean", "spread", "count_nonzero"})
 """Operations that are done in the type of their result, and not of their operand."""
 
 

@@ -274,6 +274,9 @@ class Calls(Generic[A, V]):
     def _dimensions(self, value: V) -> int:
         return len(self.door.type_of(value).extents)
 
+    def _is_complex(self, value: V) -> bool:
+        return self.door.type_of(value).dtype.startswith("complex")
+
     # reductions --------------------------------------------------------------------------
 
     def _reduction(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
@@ -297,13 +300,16 @@ class Calls(Generic[A, V]):
                 ends = along(operand, "maximum"), along(operand, "minimum")
                 return door.elementwise("subtract", ends)
             case "var" | "std":
-                mean = door.reduction(operand, None, "add", dtype)
+                mean = door.reduction(operand, None, "mean", dtype)
                 if axes is not None:
-                    mean = self._reduced(operand, axes, True, "add", dtype)
+                    mean = self._reduced(operand, axes, True, "mean", dtype)
                 off = door.elementwise("subtract", (operand, mean))
-                squares = along(door.elementwise("square", (off,)), "add")
+                # over fewer than all of them, or of complex numbers, it is not their mean
+                plain = not {"ddof", "correction"} & arguments.keys() and found.dtype == dtype
+                squares = door.elementwise("square", (off,))
+                squares = along(squares, "mean" if plain else "spread")
                 return door.elementwise("sqrt", (squares,)) if name == "std" else squares
-        if row.result == "place" and row.operation != "add" and axes is not None and len(axes) > 1:
+        if name in ("argmax", "argmin") and axes is not None and len(axes) > 1:
             raise NotUnderstood("a place along several axes")
         made = along(operand, row.operation)
         if "initial" in arguments:
@@ -345,7 +351,9 @@ class Calls(Generic[A, V]):
             if len(found.extents) != 1:
                 raise NotUnderstood("the spectral norm of a matrix")
         squares = door.elementwise("square", (operand,))
-        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, "add", dtype),))
+        # the squares of complex numbers are not what is summed
+        operation = "add" if found.dtype == dtype else "spread"
+        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, operation, dtype),))
 
     def _scan(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]
@@ -367,6 +375,7 @@ class Calls(Generic[A, V]):
         if name == "outer":
             raise NotUnderstood("np.outer of something other than two vectors")
         if name == "vdot":
+            left = self.door.elementwise("conjugate", (left,)) if self._is_complex(left) else left
             return self.door.summed_products(left, right)
         if name == "inner" and ranks[1] == 2:
             right = self.door.transpose(right, (1, 0))
