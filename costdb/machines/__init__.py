@@ -13,19 +13,17 @@ from costdb.machines.documents import (
     parse_document,
     read_document,
 )
-from costdb.machines.find import (
-    CALIBRATED,
-    built_in_names,
-    default_machine,
-    load_machine,
-    machine_names,
-)
 from costdb.machines.machine import (
     BUILT_IN,
+    CALIBRATED,
     LEFT_OUT,
     RESIDUAL,
     Machine,
+    built_in_names,
+    default_machine,
     is_residual,
+    load_machine,
+    machine_names,
     machine_of,
     quantity_of,
 )

@@ -17,7 +17,7 @@ from advisor.ir.spmd.steps import Allocate, Compute, Copy
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
-from costdb.lines.regions import bytes_of
+from costdb.lines.coefficients import bytes_of
 from costdb.work import (
     Access,
     ArrayCall,

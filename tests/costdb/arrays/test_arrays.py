@@ -17,14 +17,16 @@ from costdb.arrays.amounts import (
     GIVEN_BACK,
     PAGE_BYTES,
     SMALL_BYTES,
+    Hierarchy,
     _passes,
     _walked_across,
     amounts,
+    inner_runs,
     rate_key,
+    shape_of,
 )
-from costdb.arrays.memory import Hierarchy, inner_runs, shape_of
-from costdb.calibration.array_fit import cache_levels, caches, fit_classes
 from costdb.calibration.arrays import SECTION, array_points, call_of
+from costdb.calibration.fitting import cache_levels, caches, fit_classes
 from costdb.calibration.hardware import Host
 from costdb.calibration.loops import SECTION as LOOPS
 from costdb.calibration.section import Effort, Point, Timing, World

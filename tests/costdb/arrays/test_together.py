@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.arrays.memory import Hierarchy
+from costdb.arrays.amounts import Hierarchy
 from costdb.calibration import together
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import Effort, Point, Timing, World

@@ -314,7 +314,7 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
 
 LAUNCHED = f"""
 from costdb.calibration.campaign import Request, calibrate
-from costdb.calibration.launch import Team
+from costdb.calibration.worker import Team
 from costdb.calibration.worker import launched_ranks
 from costdb.calibration.section import Effort
 import test_calibration_campaign as here

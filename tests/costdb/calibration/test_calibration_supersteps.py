@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from costdb.calibration.array_fit import cache_levels
+from costdb.calibration.fitting import cache_levels
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import SECTIONS, Effort, Need, Timing, World
 from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near

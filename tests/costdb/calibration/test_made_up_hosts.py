@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.calibration.array_fit import caches
+from costdb.calibration.fitting import caches
 from costdb.calibration.hardware import (
     Host,
     hardware_facts,

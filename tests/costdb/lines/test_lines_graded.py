@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, free_symbols, num, sym
-from costdb.lines.regions import marshalling_of
+from costdb.lines.coefficients import marshalling_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
