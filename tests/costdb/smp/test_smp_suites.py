@@ -11,7 +11,6 @@ from costdb.calibration.supersteps import Kind, Plan, Suite, heights, make_plan
 SIZES = heights(12)
 
 kinds = st.sampled_from(list(Kind))
-random_suites = st.sampled_from([Suite.SAME_MAXIMA, Suite.SAME_TOTALS])
 
 
 @st.composite
