@@ -5,11 +5,12 @@ from the store or from a path. Loading makes only the cheap checks that keep a w
 of a prediction; :mod:`costdb.profile_check` holds the full ones.
 """
 
-from costdb.machines.checks import PROFILE_SCHEMA_VERSION, is_machine_name
 from costdb.machines.documents import (
+    PROFILE_SCHEMA_VERSION,
     Json,
     MachineError,
     UnknownMachineError,
+    is_machine_name,
     parse_document,
     read_document,
 )

@@ -9,11 +9,14 @@ from functools import cache, lru_cache
 from pathlib import Path
 
 import machine_profiles
-from costdb.machines.checks import LINE_SIZE_EXPECTED, cheap_problems, is_line_size, is_machine_name
 from costdb.machines.documents import (
+    LINE_SIZE_EXPECTED,
     Json,
     MachineError,
     UnknownMachineError,
+    cheap_problems,
+    is_line_size,
+    is_machine_name,
     parse_document,
     place_of,
     read_text,
