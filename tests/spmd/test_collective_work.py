@@ -9,7 +9,7 @@ from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.regions import NoWork
 from advisor.ir.spmd.program import RANKS
 from costdb.expr import Expr, evaluate
-from costdb.lines.regions import bytes_of
+from costdb.lines.coefficients import bytes_of
 from costdb.work import Collective, CollectiveKind, PickledCollective
 
 ARRAYS = "whole, other = np.ones(96), np.empty(96)\npiece = np.empty(96 // size)\n"

@@ -33,7 +33,7 @@ from advisor.ir.values import (
     Value,
 )
 from advisor.numpy_table import ROWS, promote, strong
-from costdb.arrays.memory import is_turned
+from costdb.arrays.amounts import is_turned
 from costdb.expr import ONE, Expr
 from costdb.work import ArrayCall, ArrayOperation, Region, Visit
 
