@@ -114,7 +114,8 @@ def _arguments(function: Callable[..., Any], job: Mapping[str, Any]) -> dict[str
 
     random = np.random.default_rng(_SEED)
     arrays = {one["name"]: one for one in job["arrays"]}
-    for size in sorted(_sizes(job)):
+    sizes = [prod(one["shape"]) * np.dtype(one["dtype"]).itemsize for one in job["arrays"]]
+    for size in sorted(sizes):
         # arrays of such sizes have been freed at some time, as predictions take it
         np.empty(size, np.uint8)
     made: dict[str, Any] = {}
@@ -126,13 +127,6 @@ def _arguments(function: Callable[..., Any], job: Mapping[str, Any]) -> dict[str
         elif parameter.default is inspect.Parameter.empty:
             made[name] = _number(name, parameter.annotation)
     return made
-
-
-def _sizes(job: Mapping[str, Any]) -> list[int]:
-    """Return the bytes of all arrays."""
-    import numpy as np
-
-    return [prod(one["shape"]) * np.dtype(one["dtype"]).itemsize for one in job["arrays"]]
 
 
 def _number(name: str, annotation: object) -> int | float:
