@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from advisor.analysis.array_statements.interpreted import is_compiled
+from advisor.analysis.facts import NotPriced
 from advisor.analysis.placed.owners import place
 from advisor.analysis.placed.placement import Placement
-from advisor.analysis.sizes.facts import NotPriced
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.ir.concrete import at_sizes
 from advisor.ir.dependence import carried
