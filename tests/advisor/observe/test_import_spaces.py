@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.advisor.observe.conftest import BIN, User
+from tests.advisor.verify.test_verify_programs import HEAD, LOOP
 
 ROOMS = ("transforms", "costdb", "machine_profiles")
 # for a program that imports us itself: `costdb` is our name there
@@ -246,29 +247,15 @@ def smooth(image, b: int):
     assert costdb.MINE == "costdb"
     return result
 """
-EXCHANGE = """\
-import sys
-
-import numpy as np
-from mpi4py import MPI
-import transforms
-{imports}
-
-
-def main(comm):
-    import costdb
-
-    rank = comm.Get_rank()
-    a = np.arange(8000.0).reshape(2000, 4) if rank == 0 else np.zeros((2000, 4))
-    if rank == 0:
-        for i in range(2000):
-            comm.Send(a[i, :], dest=1)
-    elif rank == 1:
-        for i in range(2000):
-            comm.Recv(a[i, :], source=0)
-    assert transforms.MINE == "transforms" and costdb.MINE == "costdb"
-    return a
-"""
+EXCHANGE = (
+    HEAD
+    + "import transforms\n{imports}\n\n"
+    + LOOP.replace(
+        "    return a\n",
+        "    import costdb\n\n"
+        "    assert transforms.MINE == 'transforms' and costdb.MINE == 'costdb'\n    return a\n",
+    )
+)
 
 
 @pytest.mark.parametrize("text", [KERNEL, EXCHANGE], ids=["kernel", "ranks"])

@@ -35,6 +35,7 @@ def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(user: User)
     file = user.write("smoothing.py", text)
     before = flat(user.advises(file, "--select", "ADV201", code=1).stdout)
     assert "nothing binds N, P, b, so no time is predicted" in before
+    assert "N is not bound" in user.advises("predict", file, code=2).stderr
     done = user.advises("run", file, "600", "5", ranks=2)
     assert done.stdout == "True\n"
     assert done.stderr.count("on 2 ranks") == 1
@@ -48,6 +49,14 @@ def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(user: User)
     assert (exchanged["calls"], exchanged["most_bytes"], exchanged["dtype"]) == (8, 4800, "int64")
     assert (exchanged["shape"], exchanged["layout"], exchanged["ranks"]) == ([1, 600], "C", 2)
     assert "Sendrecv" in text.splitlines()[exchanged["line"] - 1]
+    found = user.advises("predict", file).stdout
+    assert "with N=600 b=5 P=2" in found
+    assert "N = 600: observed on 2 ranks" in found
+    given = user.advises("predict", file, "-D", "N=100").stdout
+    assert "N = 600" not in given
+    assert "b = 5: observed on 2 ranks" in given
+    chosen = user.advises("choose", file, "--over", "N=10..12").stdout
+    assert len([line for line in chosen.splitlines() if line.startswith(("10", "11", "12"))]) == 3
 
 
 PLAIN = """\
@@ -189,20 +198,6 @@ def test_messages_of_a_run_bind_sizes_and_ranks_of_a_program(user: User) -> None
     stated = ROWS.replace("give(int(sys.argv[1]), int(", "give(40, int(")
     user.write(file, stated)
     assert "=300" not in user.advises(file, code=1).stdout
-
-
-def test_predictions_take_sizes_that_a_run_showed(user: User) -> None:
-    file = user.write("smoothing.py", (EXAMPLES / "observed_smoothing.py").read_text())
-    assert "N is not bound" in user.advises("predict", file, code=2).stderr
-    user.advises("run", file, "600", "5", ranks=2)
-    found = user.advises("predict", file).stdout
-    assert "with N=600 b=5 P=2" in found
-    assert "N = 600: observed on 2 ranks" in found
-    given = user.advises("predict", file, "-D", "N=100").stdout
-    assert "N = 600" not in given
-    assert "b = 5: observed on 2 ranks" in given
-    chosen = user.advises("choose", file, "--over", "N=10..12").stdout
-    assert len([line for line in chosen.splitlines() if line.startswith(("10", "11", "12"))]) == 3
 
 
 CORNERS = """\

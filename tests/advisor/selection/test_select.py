@@ -350,17 +350,3 @@ def test_select_and_numba_are_imported_when_they_are_asked_for() -> None:
     )
     assert done.stdout == "module 'advisor' has no attribute 'nothing'\n"
     assert isinstance(advisor.select(kernels.few_passes, machine="t3e"), Selection)
-
-
-def test_a_program_of_the_examples_chooses() -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/select_box_sum.py", "t3e"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    first, second = done.stdout.split("box_by_s", 1)[0], done.stdout
-    assert first == ""
-    assert "box_by_shifts: predicted to be fastest\n  at b = 2," in second
-    assert "box_by_scan: predicted to be fastest\n  at b = 20," in second
