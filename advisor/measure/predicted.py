@@ -8,7 +8,7 @@ the whole file, on as many ranks as there are cores.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from advisor.between_sizes import Times, between
@@ -222,13 +222,8 @@ def _whole(
         provenance=Provenance.MEASURED,
         in_range=True,
         remarks=() if modelled is None else (_as_modelled(modelled),),
-        omitted=tuple(_omissions(left_out)),
+        omitted=tuple(Omission(*one, "left out of what was measured") for one in left_out),
     )
-
-
-def _omissions(left_out: tuple[tuple[int, str], ...]) -> Iterator[Omission]:
-    for line, text in left_out:
-        yield Omission(line, text, "left out of what was measured")
 
 
 def _modelled(

@@ -157,8 +157,6 @@ class Taken:
         """Return the size."""
         given = arguments[self.argument]
         found = given if self.axis is None else given.shape[self.axis]
-        if self.offset == 0 and self.divisor == 1:
-            return int(found)
         return int((found - self.offset) // self.divisor)
 
 
