@@ -8,7 +8,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from advisor.frontend.declared.seen import seen_sizes
+from advisor.frontend.seen import seen_sizes
 from advisor.ir.kernel import Kernel
 from advisor.observe.messages import seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber

@@ -32,8 +32,7 @@ from advisor.dtypes import itemsize_of
 from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.signs import largest, smallest
-from advisor.ir.steps import ceil_steps
-from advisor.ir.values import Point, Strided, Subscript
+from advisor.ir.values import Point, Strided, Subscript, ceil_steps
 from costdb.expr import ONE, ZERO, Expr, ceil_div, less, logical_and, maximum, minimum
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.work import Collective, CollectiveKind, Message, Region

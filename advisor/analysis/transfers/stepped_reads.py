@@ -27,8 +27,7 @@ from advisor.analysis.transfers.communication import messages
 from advisor.analysis.transfers.requests import OneRead, Reach, requests, weaker_sides
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.ir.shapes import length_of
-from advisor.ir.steps import ceil_steps, floor_steps
-from advisor.ir.values import Point, Range, Strided, Subscript
+from advisor.ir.values import Point, Range, Strided, Subscript, ceil_steps, floor_steps
 from costdb.expr import ONE, ZERO, Expr, logical_and
 from costdb.process.terms import Branch, Process, Sequential
 

@@ -22,7 +22,7 @@ from advisor.frontend.spmd.values import (
     Opaque,
     Value,
 )
-from advisor.frontend.syntax.walking import parts_of
+from advisor.frontend.syntax.trees import parts_of
 from advisor.ir.spmd.program import RANK, CallSite
 from advisor.ir.spmd.steps import (
     Branch,

@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor.analysis.lower import Unpriced, lower
-from advisor.ir.steps import ceil_steps, floor_steps, residue
+from advisor.ir.values import ceil_steps, floor_steps, residue
 from costdb.expr import evaluate, parse
 from costdb.process.terms import Leaf, Process, Sequential
 from costdb.work import Statement

@@ -5,7 +5,7 @@ from pathlib import Path
 import libcst as cst
 import pytest
 
-from advisor.frontend.syntax import walking
+from advisor.frontend.syntax import trees
 
 ROOT = Path(__file__).parents[3]
 SOURCES = [
@@ -71,7 +71,7 @@ def compared(source: str) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
     tree = cst.parse_module(source)
     theirs = Recorded()
     tree.visit(theirs)
-    return list(walking.nodes_in(tree)), theirs.nodes
+    return list(trees.nodes_in(tree)), theirs.nodes
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
