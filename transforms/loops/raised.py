@@ -68,6 +68,7 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
+from advisor.numpy_table import PYTHON_INTEGER
 from advisor.source import Edit
 from costdb.expr import Expr, free_symbols, maximum, sym
 from transforms.kit.kernels import compiled, is_compiled_alone, type_of, with_statement
@@ -453,11 +454,8 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
     match value:
         case Read():
             return _read(value, (), kernel)
-        case Scalar(text, _):
-            # a call stands there by the name of what it computes
-            if re.search(r"\w\(", text):
-                return None
-            return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
+        case Scalar(text, dtype):
+            return _number(text, dtype, kernel)
         case Expand(Read() as read, axis):
             return _read(read, (axis,), kernel)
         case Expand(Expand(Read() as read, first), second):
@@ -489,6 +487,20 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             whole = len(known) == len(parts)
             return f"{module}.{operation}({', '.join(known)})" if whole else None
     return None
+
+
+def _number(text: str, dtype: str, kernel: Kernel) -> str | None:
+    """Return a number as source: a literal, or a name that the source has for it.
+
+    What is computed stands there by the name of the function, and what modules hold by theirs.
+    """
+    if text.isidentifier():
+        known = kernel.context.scalar_texts.get(text) if dtype == PYTHON_INTEGER else None
+        return known or (text if text in kernel.context.identifiers else None)
+    try:
+        return text if float(text) >= 0 else f"({text})"
+    except ValueError:
+        return None
 
 
 def _joined(

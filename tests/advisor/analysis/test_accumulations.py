@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import Unpriced, lower
+from advisor.analysis.processes import works
 from advisor.distribution import BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel

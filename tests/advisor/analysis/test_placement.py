@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.analysis.facts import Facts
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placed.owners import place
 from advisor.analysis.placed.placement import Placement, local_extents
-from advisor.analysis.sizes.facts import Facts
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from costdb.expr import evaluate, num

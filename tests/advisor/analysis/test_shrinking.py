@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.analysis.facts import Facts
 from advisor.analysis.lower import lower
-from advisor.analysis.placed.along import Along, dealt, in_blocks
-from advisor.analysis.placed.participants import taking_part
-from advisor.analysis.sizes.facts import Facts
+from advisor.analysis.placed.along import Along, dealt, in_blocks, taking_part
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
