@@ -16,13 +16,15 @@ from advisor.analysis.placed.along import Along
 from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
 from advisor.ir.kernel import DeclaredArray
 from advisor.ir.shapes import length_of
-from advisor.ir.steps import ceil_steps, floor_steps, residue
 from advisor.ir.values import (
     Point,
     Range,
     Strided,
     Subscript,
     bounds_in,
+    ceil_steps,
+    floor_steps,
+    residue,
 )
 from costdb.expr import ONE, ZERO, Expr, ceil_div, equal, floor_div, gcd, maximum, num, sym
 from costdb.expr.nodes import Num
