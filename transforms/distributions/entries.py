@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +23,12 @@ from advisor.source import Edit, Span
 PACKAGE = "advisor"
 Arrays = Mapping[str, DeclaredArray]
 INERT = Legality(Applicability.SAFE, "the annotation is inert at run time, so no result can change")
+
+
+SHARED = Legality(
+    Applicability.DISPLAY,
+    "the distribution or the mesh is shared with other kernels or arrays, which would change too",
+)
 
 
 def factorisations(number: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -92,7 +98,7 @@ def _dealt_edits(kernel: Kernel, arrays: Arrays, dimension: int, dim: AxisMap) -
     return entry_edits(changes, kernel.context)
 
 
-def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Iterable[int]) -> Legality:
+def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Sequence[int]) -> Legality:
     """Return whether entries of some arrays can be changed without changing anything else.
 
     Parameters
@@ -100,28 +106,27 @@ def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Iterable[int
     kernel : Kernel
     arrays : mapping of str to DeclaredArray
         Those of the kernel whose entries would change.
-    dimensions : iterable of int
+    dimensions : sequence of int
         Which entries would; dimensions that an array does not have are passed over.
     """
-    wanted = tuple(dimensions)
-    changed = {
-        array.places.dimensions[dimension]
+    changed = [
+        array.places.dimensions[d]
         for array in arrays.values()
-        for dimension in wanted
-        if dimension < len(array.places.dimensions)
-    }
+        for d in dimensions
+        if d < len(array.places.dimensions)
+    ]
+    return SHARED if are_shared(kernel, arrays, changed) else INERT
+
+
+def are_shared(kernel: Kernel, arrays: Arrays, spans: Iterable[Span]) -> bool:
+    """Return whether other kernels, or other arrays than some, have parts of declarations, too."""
     others = {
         span
         for name, array in kernel.arrays.items()
         if name not in arrays
-        for span in array.places.dimensions
+        for span in (*array.places.dimensions, *(place for _, place in array.places.mesh))
     }
-    if changed & (kernel.context.shared | others):
-        return Legality(
-            Applicability.DISPLAY,
-            "the distribution is shared with other kernels or arrays, which would change too",
-        )
-    return INERT
+    return not others.union(kernel.context.shared).isdisjoint(spans)
 
 
 def entry_edits(

@@ -30,7 +30,7 @@ from advisor.numpy_table import promote
 from advisor.source import Edit, Span
 from transforms.kit.kernels import compiled, is_all_of, type_of, unless_apart
 from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
-from transforms.kit.slices import Sliced, edited, proofs, shown_reads, slice_edits
+from transforms.kit.slices import Sliced, edited, shown_reads, slice_edits, sliced_nest
 from transforms.loops.array_statements import are_plain, in_place_of_loops
 
 METHODS = {
@@ -100,21 +100,13 @@ def sums(nest: Nest, outer: int, kernel: Kernel) -> Iterator[Proposal]:
 
 
 def _summed(nest: Nest, outer: int, kernel: Kernel) -> Summed | None:
-    inner = nest.variables[outer:]
     if not are_plain(nest, outer) or len(nest.body) != 1:
         return None
     (store,) = nest.body
     combined = _combined(store)
     if combined is None:
         return None
-    operation, term = combined
-    known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
-    for clamped in (frozenset[str](), frozenset(inner)):
-        sliced = Sliced(nest, outer, kernel, known, set(clamped))
-        found = _over_slices(sliced, store, operation, term)
-        if found is None or not sliced.clamped - clamped:
-            return found
-    return None
+    return _over_slices(sliced_nest(nest, outer, kernel), store, *combined)
 
 
 def _combined(store: Store) -> tuple[str, Value] | None:
@@ -307,7 +299,7 @@ def _of_whole_numbers(
         return None
     if literals and dtype == "uint64":
         return None
-    shared = unless_apart(nest, kernel)
+    shared = unless_apart(nest.body, kernel)
     if shared is not None and not is_total(store):
         return shared
     return Legality(
