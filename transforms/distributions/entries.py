@@ -19,6 +19,7 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
 from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit, Span
+from transforms.kit.rewrite import before, indent_at, span_of
 
 PACKAGE = "advisor"
 Arrays = Mapping[str, DeclaredArray]
@@ -155,8 +156,7 @@ def entry_edits(
 
 
 def _entry(span: Span, dim: AxisMap, context: SourceContext) -> list[Edit] | None:
-    before = context.lines[span.start_line - 1][: span.start_column]
-    if "#" in before:
+    if "#" in indent_at(span, context):
         return [Edit(span, _in_comment(dim))]
     if isinstance(dim, NotDistributed):
         return [Edit(span, "None")]
@@ -199,27 +199,16 @@ def _name_of(word: str, context: SourceContext) -> tuple[str | None, list[Edit]]
                         return f"{alias.asname or PACKAGE}.{word}", []
     if found is None or word in context.identifiers or found.names[0].name == "*":
         return None, []
-    added = _import_edit(found, word, context.lines)
-    return (None, []) if added is None else (word, [added])
+    return word, [_import_edit(found, word, context.lines)]
 
 
-def _import_edit(statement: ast.ImportFrom, word: str, lines: list[str]) -> Edit | None:
+def _import_edit(statement: ast.ImportFrom, word: str, lines: list[str]) -> Edit:
     """Return the edit that imports one more name, in its place of the alphabet."""
-    if not all(lines[number - 1].isascii() for number in _lines_of(statement)):
-        # positions count bytes
-        return None
-    for alias in statement.names:
-        if alias.name > word:
-            before = lines[alias.lineno - 1][: alias.col_offset]
-            between = f"\n{before}" if not before.strip() else " "
-            place = Span(alias.lineno, alias.col_offset, alias.lineno, alias.col_offset)
-            return Edit(place, f"{word},{between}")
-    last = statement.names[-1]
-    line, column = last.end_lineno or last.lineno, last.end_col_offset or last.col_offset
-    before = lines[last.lineno - 1][: last.col_offset]
-    between = f"\n{before}" if not before.strip() else " "
-    return Edit(Span(line, column, line, column), f",{between}{word}")
-
-
-def _lines_of(statement: ast.ImportFrom) -> Iterator[int]:
-    yield from range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+    later = next((alias for alias in statement.names if alias.name > word), None)
+    place = span_of(later or statement.names[-1], lines)
+    indent = lines[place.start_line - 1][: place.start_column]
+    between = " " if indent.strip() else f"\n{indent}"
+    if later is not None:
+        return Edit(before(place), f"{word},{between}")
+    end = Span(place.end_line, place.end_column, place.end_line, place.end_column)
+    return Edit(end, f",{between}{word}")
