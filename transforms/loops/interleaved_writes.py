@@ -52,10 +52,18 @@ from functools import partial
 
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
-from advisor.ir.spmd.dealing import follows, is_dealt_in_turn
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Compute, Copy, Loop, LoopKind, Visit, walk
+from advisor.ir.spmd.steps import (
+    Compute,
+    Copy,
+    Loop,
+    LoopKind,
+    Visit,
+    follows,
+    is_dealt_in_turn,
+    walk,
+)
 from advisor.source import Edit
 from costdb.expr import ceil_div, maximum, minimum, sym
 from transforms.kit.rewrite import before, fresh_name, indent_at, span_of

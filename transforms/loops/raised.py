@@ -49,6 +49,7 @@ from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
 from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import Loop, Statement, Store, Threads, walk
 from advisor.ir.values import (
@@ -66,8 +67,6 @@ from advisor.ir.values import (
     Value,
     parts_of,
     reads,
-    region_symbols,
-    value_symbols,
 )
 from advisor.numpy_table import PYTHON_INTEGER
 from advisor.source import Edit
@@ -173,7 +172,7 @@ class _Lift:
 
     def is_free(self, value: Value) -> bool:
         """Return whether a value is the same in all iterations."""
-        return self.variable not in value_symbols(value) and not any(
+        return self.variable not in symbols(value) and not any(
             isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
         )
 
@@ -185,7 +184,7 @@ class _Lift:
         """Return a region with the index as a slice, and which axis of it that is."""
         made, axis = list(region), -1
         for number, part in enumerate(region):
-            if self.variable not in region_symbols((part,)):
+            if self.variable not in symbols(part):
                 continue
             if not isinstance(part, Point) or axis >= 0:
                 raise _NotRaised

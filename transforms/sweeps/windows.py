@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import (
     Bind,
@@ -27,7 +28,6 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     mentioned,
-    symbols,
     walk,
     written,
 )

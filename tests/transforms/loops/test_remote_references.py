@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
-from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import lower
+from advisor.analysis.processes import works
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability
