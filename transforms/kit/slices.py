@@ -114,8 +114,7 @@ def sliced_nest(nest: Nest, outer: int, kernel: Kernel) -> Sliced:
     for store in nest.body:
         for read in (Read(store.array, store.region), *reads(store.value)):
             # all slices along an index must have one length, and be seen to have it
-            if all(isinstance(part, Point) for part in read.region):
-                made.region(read.array, read.region)
+            made.region(read.array, read.region)
     return made
 
 
@@ -201,8 +200,9 @@ class Sliced:
         loops = {loop.variable: loop for loop in self.nest.loops[self.outer :]}
         made: list[Subscript] = []
         for part, extent in zip(region, self.kernel.extents(array), strict=True):
-            assert isinstance(part, Point)
-            slope = slopes(part, self.inner)
+            slope = slopes(part, self.inner) if isinstance(part, Point) else None
+            if slope is None or len(slope) > 1 or not isinstance(part, Point):
+                return None
             if not slope:
                 # it is looked at even where there are no elements beside it
                 inside = self.known.non_negative(part.at) and self.known.non_negative(
