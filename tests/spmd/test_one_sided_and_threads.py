@@ -101,8 +101,6 @@ def test_partners_and_results_of_one_sided_operations() -> None:
     assert partners == [None, "3", "(rank + 1) % P", "2", "5", "5", None, "4", "4"]
     fetched, both, swapped, put = found[1:5]
     for op, count in ((fetched, 1), (both, 30), (swapped, 1)):
-        assert op.send is not None and op.receive is not None
-        assert op.send.count is not None and op.receive.count is not None
         assert evaluate(op.send.count, {}) == evaluate(op.receive.count, {}) == count
     assert (put.blocking, put.request) == (False, "req")
     waits = [v.step for v in read.functions[-1].visits() if isinstance(v.step, Wait)]
@@ -151,9 +149,7 @@ total(a, 1000)
 
 def test_iterations_of_a_parallel_loop_are_divided_among_threads() -> None:
     read = read_program("f.py", PARALLEL)
-    assert read is not None
     found = read.function("total")
-    assert found is not None
     lowered = lower_steps(found.body)
     steps = [work for work in leaves(lowered.process) if isinstance(work, Superstep)]
     (step,) = steps
@@ -192,9 +188,7 @@ def work(n: int, parts: int):
 @pytest.mark.parametrize("threads", [1, 3, 4])
 def test_threads_that_have_more_to_do_than_others(over: str, inner: str, threads: int) -> None:
     read = read_program("f.py", DEALT.format(over=over, inner=inner))
-    assert read is not None
     found = read.function("work")
-    assert found is not None
     (step,) = [w for w in leaves(lower_steps(found.body).process) if isinstance(w, Superstep)]
     for n, parts in ((23, 4), (24, 4), (7, 5)):
         trips = {"parts": parts, "n": n}[over]
@@ -221,5 +215,4 @@ def test_the_index_arithmetic_of_ranks_is_told() -> None:
     (function,) = program(text).functions
     found = [v.step for v in function.visits() if hasattr(v.step, "by_rank")]
     assert [loop.by_rank for loop in found] == [True, True, False]
-    assert found[0].trips is not None
     assert [evaluate(found[0].trips, {"P": 3, "rank": r}) for r in range(3)] == [34, 33, 33]

@@ -8,7 +8,7 @@ from reading import operations, program, the_operation
 from advisor.ir.spmd.memory import Contiguity, Order, Origin
 from advisor.ir.spmd.payloads import Constructor, PayloadKind
 from advisor.ir.spmd.steps import Op
-from costdb.expr import num, to_text
+from costdb.expr import evaluate, num, to_text
 
 ARRAY, SCALAR, OBJECT, UNKNOWN = PayloadKind
 
@@ -58,11 +58,9 @@ def test_a_payload_is_typed_where_it_is_made(
     made: str, sent: str, kind: PayloadKind, dtype: str | None, count: str | None
 ) -> None:
     found = the_operation(f"x = {made}\ncomm.send({sent}, dest=1)\n").send
-    assert found is not None
     assert found.kind is kind
     assert found.dtype == dtype
     if count is not None:
-        assert found.count is not None
         assert to_text(found.count) == count
 
 
@@ -103,8 +101,6 @@ def test_a_view_is_contiguous_exactly_where_numpy_says_so(face: str, expected: C
         f"comm.Send({face}, dest=1)\n"
     )
     view = the_operation(text).send
-    assert view is not None
-    assert view.view is not None
     assert view.view.contiguity is expected
 
 
@@ -117,11 +113,8 @@ def test_the_stagings_of_a_strided_face_say_what_they_copy() -> None:
         "u[:, 1].ravel()",
     ):
         found = the_operation(f"u = np.zeros((8, 9))\ns = {staged}\ncomm.Send(s, dest=1)\n").send
-        assert found is not None
-        assert found.view is not None
         allocation = found.view.buffer.allocation
         assert allocation.origin is Origin.COPY, staged
-        assert allocation.copied is not None
         assert allocation.copied.text == "u[:, 1]"
         assert allocation.copied.contiguity is Contiguity.NO
 
@@ -129,18 +122,13 @@ def test_the_stagings_of_a_strided_face_say_what_they_copy() -> None:
 def test_making_contiguous_what_is_contiguous_copies_nothing() -> None:
     text = "u = np.zeros((8, 9))\ncomm.Send(np.ascontiguousarray(u[1]), dest=1)\n"
     found = the_operation(text).send
-    assert found is not None
-    assert found.view is not None
     assert found.view.buffer.name == "u"
 
 
 def test_a_row_of_an_array_in_fortran_order_is_the_strided_face() -> None:
     text = "u = np.zeros((8, 9), order='F')\ncomm.Send(u[1].copy(), dest=1)\n"
     found = the_operation(text).send
-    assert found is not None
-    assert found.view is not None
     copied = found.view.buffer.allocation.copied
-    assert copied is not None
     assert copied.order is Order.F
     assert copied.contiguity is Contiguity.NO
 
@@ -158,10 +146,8 @@ def test_a_buffer_description_is_a_buffer_not_a_list(
     described: str, dtype: str, count: str
 ) -> None:
     found = the_operation(f"x = np.zeros(100)\ncomm.Send({described}, dest=1)\n").send
-    assert found is not None
     assert found.described
     assert (found.kind, found.dtype) == (ARRAY, dtype)
-    assert found.count is not None
     assert to_text(found.count) == count
 
 
@@ -173,20 +159,15 @@ def test_a_strided_view_is_legal_with_a_derived_datatype() -> None:
         "comm.Send([u, 1, column], dest=1)\n"
     )
     found = the_operation(text).send
-    assert found is not None
-    assert found.datatype is not None
     assert found.datatype.constructor is Constructor.VECTOR
-    assert found.count is not None
     assert to_text(found.count) == "8"
 
 
 def test_lists_of_arrays_show_their_parts() -> None:
     text = "parts = [np.zeros(10) for _ in range(size)]\ngot = comm.alltoall(parts)\n"
     found = the_operation(text).send
-    assert found is not None
     assert found.kind is OBJECT
     assert [part.kind for part in found.parts] == [ARRAY]
-    assert found.length is not None
     assert to_text(found.length) == "P"
 
 
@@ -202,8 +183,6 @@ def test_what_a_pickled_collective_gives_is_typed_again() -> None:
     sends = [op.send for op in operations(program(text))]
     assert [s.kind for s in sends if s is not None] == [ARRAY] * 3
     last = sends[-1]
-    assert last is not None
-    assert last.view is not None
     assert last.view.buffer.allocation.origin is Origin.PICKLED
 
 
@@ -211,7 +190,6 @@ def test_bounds_that_are_not_known_are_not_the_same() -> None:
     text = "n = int(input())\nx = np.zeros(100)\nlow, high = np.random.randint(9), n // 2\n"
     for sent in ("x[low:high]", "np.arange(low, high)"):
         made = the_operation(f"{text}comm.Send({sent}, dest=1)\n")
-        assert made.send is not None
         assert made.send.count != num(0)
     pieces = "ends = comm.gather(rank)\ncomm.Send(x[ends[0]:ends[1]], dest=1)\n"
     sends = [op for op in operations(program(text + pieces)) if op.send and op.op is Op.SEND]
@@ -232,5 +210,55 @@ def test_an_element_type_of_unknown_origin_is_not_guessed_from_its_name(
     said: str, dtype: str | None
 ) -> None:
     found = the_operation(f"{said}\ncomm.Send(np.zeros(9, dtype=F), dest=1)\n").send
-    assert found is not None
     assert found.dtype == dtype
+
+
+@pytest.mark.parametrize(("operator", "method"), [("@", "__matmul__"), ("*", "__mul__")])
+def test_operators_of_a_class_are_followed(operator: str, method: str) -> None:
+    read = program(
+        "class Matrix:\n"
+        f"    def {method}(self, x):\n"
+        "        full = np.empty(70)\n"
+        "        comm.Allgather(x, full)\n"
+        "        return full\n"
+        "    def __call__(self, x):\n"
+        "        comm.Barrier()\n"
+        "A = Matrix()\n"
+        f"y = A {operator} np.ones(10)\n"
+        "A(y)\n"
+        "comm.Send(y, dest=1)\n"
+    )
+    assert [op.op for op in operations(read)] == [Op.ALLGATHER, Op.BARRIER, Op.SEND]
+    sent = operations(read)[-1].send
+    assert evaluate(sent.count, {}) == 70
+
+
+@pytest.mark.parametrize("given", ["", "MPI.COMM_WORLD", "None"])
+def test_a_communicator_by_default(given: str) -> None:
+    read = program(
+        "def run(comm=None):\n"
+        "    comm = comm or MPI.COMM_WORLD\n"
+        "    comm.bcast(1)\n"
+        f"run({given})\n",
+        head="from mpi4py import MPI\n",
+    )
+    assert [op.op for op in operations(read)] == [Op.BCAST]
+
+
+def test_an_entry_of_a_list_that_counts_ranks_is_that_of_the_own_rank() -> None:
+    read = program(
+        "n = 50\n"
+        "counts = [n // size + (1 if r < n % size else 0) for r in range(size)]\n"
+        "comm.Send(np.zeros(counts[rank]), dest=0)\n"
+    )
+    (sent,) = operations(read)
+    for ranks in (1, 3, 4, 7):
+        for rank in range(ranks):
+            expected = 50 // ranks + (1 if rank < 50 % ranks else 0)
+            values = {"P": ranks, "rank": rank, "n": 50}
+            assert evaluate(sent.send.count, values) == expected
+
+
+def test_powers_of_numbers_are_sizes() -> None:
+    read = program("N = 2 ** 20\ncomm.Send(np.zeros(N), dest=1)\n")
+    assert read.sizes["N"].value == 2**20
