@@ -44,6 +44,21 @@ np.fft.rfft2(np.zeros((3, 8, 6)), axes=(1, 2)); np.fft.rfftn(np.zeros((4, 7)))
 np.fft.irfft(np.zeros((4, 6), dtype=complex)); np.fft.fft(np.zeros((4, 10)), axis=0)
 np.diff(np.arange(8)); np.searchsorted(np.arange(8), np.zeros(3)); np.array(list(range(2, 11, 3)))
 np.zeros(np.dtype('i4').itemsize); np.zeros(MPI.DOUBLE.Get_size())
+np.zeros(100); np.zeros((10, 20), dtype=np.int32); np.empty(50, 'f4'); np.ones_like(np.arange(9))
+np.full((3, 4), 1.5); np.arange(2, 11, 3); np.linspace(0, 1, 77); np.array([1, 2, 3])
+np.array([[1, 2.5], [3, 4]]); np.zeros(100) + 1; np.arange(8) / 2; np.arange(8) * 1j
+np.sqrt(np.arange(8)); np.zeros((4, 5)).T; np.zeros((4, 5)).reshape(2, -1); np.zeros((4, 5))[1:-1]
+np.zeros((4, 5)) @ np.zeros((5, 6)); np.sum(np.zeros((4, 5)), axis=1); np.zeros((4, 5)).sum(0)
+np.zeros((4, 5)).max(axis=0); np.zeros((4, 5))[2]
+"""
+
+
+FACES = """\
+np.zeros((8, 9))[1]; np.zeros((8, 9))[1, :]; np.zeros((8, 9))[1:3]; np.zeros((8, 9))[:, 1]
+np.zeros((8, 9))[:, 1:2]; np.zeros((8, 9))[1:-1, 1:-1]; np.zeros((8, 9))[1, 2:5]
+np.zeros((8, 9))[::2]; np.zeros((8, 9)).T; np.zeros((8, 9)).T[1]; np.zeros((8, 9), order='F')[1]
+np.zeros((8, 9), order='F')[:, 1]; np.zeros((3, 8, 9))[:, :, 1]; np.zeros((3, 8, 9))[:, 1, :]
+np.zeros((3, 8, 9))[0]; np.zeros((3, 8, 9))[0, 1]
 """
 
 
@@ -56,11 +71,12 @@ class _Sizes:
             return 8
 
 
-@pytest.mark.parametrize("text", each(UNDERSTOOD))
+@pytest.mark.parametrize("text", each(UNDERSTOOD + FACES))
 def test_arrays_are_read_as_numpy_makes_them(text: str) -> None:
     payload, real = sent(text), np.asarray(eval(text, {"np": np, "MPI": _Sizes}))
     agree(payload, real)
     assert payload.dtype == real.dtype.name
+    assert payload.view.contiguity is not Contiguity.UNKNOWN or text not in FACES
     assert tuple(int(evaluate(extent, {})) for extent in payload.view.shape) == real.shape
 
 

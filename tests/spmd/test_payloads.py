@@ -14,35 +14,14 @@ ARRAY, SCALAR, OBJECT, UNKNOWN = PayloadKind
 
 # what is assigned to x, how it is sent, and what is known of it then
 PAYLOADS = [
-    ("np.zeros(100)", "x", ARRAY, "float64", "100"),
-    ("np.zeros((10, 20), dtype=np.int32)", "x", ARRAY, "int32", "200"),
-    ("np.empty(50, 'f4')", "x", ARRAY, "float32", "50"),
-    ("np.ones_like(np.arange(9))", "x", ARRAY, "int64", "9"),
-    ("np.full((3, 4), 1.5)", "x", ARRAY, "float64", "12"),
-    ("np.arange(2, 11, 3)", "x", ARRAY, "int64", "3"),
     ("np.arange(5.0)", "x", ARRAY, "float64", None),
-    ("np.linspace(0, 1, 77)", "x", ARRAY, "float64", "77"),
-    ("np.array([1, 2, 3])", "x", ARRAY, "int64", "3"),
-    ("np.array([[1, 2.5], [3, 4]])", "x", ARRAY, "float64", "4"),
     ("np.array([rank], dtype='i')", "x", ARRAY, "int32", "1"),
     ("np.random.rand(6, 7)", "x", ARRAY, "float64", "42"),
-    ("np.zeros(100) + 1", "x", ARRAY, "float64", "100"),
-    ("np.arange(8) / 2", "x", ARRAY, "float64", "8"),
-    ("np.arange(8) * 1j", "x", ARRAY, "complex128", "8"),
-    ("np.sqrt(np.arange(8))", "x", ARRAY, "float64", "8"),
-    ("np.zeros((4, 5)).T", "x", ARRAY, "float64", "20"),
-    ("np.zeros((4, 5)).reshape(2, -1)", "x", ARRAY, "float64", "20"),
-    ("np.zeros((4, 5))[1:-1]", "x", ARRAY, "float64", "10"),
-    ("np.zeros((4, 5)) @ np.zeros((5, 6))", "x", ARRAY, "float64", "24"),
     ("np.dot(np.zeros(5), np.zeros(5))", "x", SCALAR, "float64", "1"),
     # the trap: a sum is a number, a sum along an axis is an array
     ("np.sum(np.zeros((4, 5)))", "x", SCALAR, "float64", "1"),
-    ("np.sum(np.zeros((4, 5)), axis=1)", "x", ARRAY, "float64", "4"),
-    ("np.zeros((4, 5)).sum(0)", "x", ARRAY, "float64", "5"),
     ("np.zeros((4, 5)).mean()", "x", SCALAR, "float64", "1"),
-    ("np.zeros((4, 5)).max(axis=0)", "x", ARRAY, "float64", "5"),
     ("np.zeros(5)[2]", "x", SCALAR, "float64", "1"),
-    ("np.zeros((4, 5))[2]", "x", ARRAY, "float64", "5"),
     ("3", "x", SCALAR, "int", "1"),
     ("3.5 * rank", "x", SCALAR, "float", "1"),
     ("{'a': 1}", "x", OBJECT, None, None),
@@ -62,46 +41,6 @@ def test_a_payload_is_typed_where_it_is_made(
     assert found.dtype == dtype
     if count is not None:
         assert to_text(found.count) == count
-
-
-FACES = [
-    ("u[1]", Contiguity.YES),
-    ("u[1, :]", Contiguity.YES),
-    ("u[1:3]", Contiguity.YES),
-    ("u[:, 1]", Contiguity.NO),
-    ("u[:, 1:2]", Contiguity.NO),
-    ("u[1:-1, 1:-1]", Contiguity.NO),
-    ("u[1, 2:5]", Contiguity.YES),
-    ("u[::2]", Contiguity.NO),
-    ("u.T", Contiguity.YES),
-    ("u.T[1]", Contiguity.NO),
-    ("v[1]", Contiguity.NO),
-    ("v[:, 1]", Contiguity.YES),
-    # component first: both stride, at different cost
-    ("f[:, :, 1]", Contiguity.NO),
-    ("f[:, 1, :]", Contiguity.NO),
-    ("f[0]", Contiguity.YES),
-    ("f[0, 1]", Contiguity.YES),
-]
-
-
-@pytest.mark.parametrize(("face", "expected"), FACES)
-def test_a_view_is_contiguous_exactly_where_numpy_says_so(face: str, expected: Contiguity) -> None:
-    import numpy as np
-
-    names = {
-        "u": np.zeros((8, 9)),
-        "v": np.zeros((8, 9), order="F"),
-        "f": np.zeros((3, 8, 9)),
-    }
-    flags = eval(face, {}, names).flags
-    assert (flags.c_contiguous or flags.f_contiguous) == (expected is Contiguity.YES)
-    text = (
-        "u = np.zeros((8, 9))\nv = np.zeros((8, 9), order='F')\nf = np.zeros((3, 8, 9))\n"
-        f"comm.Send({face}, dest=1)\n"
-    )
-    view = the_operation(text).send
-    assert view.view.contiguity is expected
 
 
 def test_the_stagings_of_a_strided_face_say_what_they_copy() -> None:
