@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from advisor.analysis.placed.together import in_turn, together
+from advisor.analysis.processes import in_turn, together
 from advisor.analysis.spmd.chains import Chain, chain_of
 from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.regions import NoWork
