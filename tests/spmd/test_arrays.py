@@ -6,11 +6,12 @@ import inspect
 
 import numpy as np
 import pytest
-from reading import operations, program, the_operation
+from reading import operations, program, steps, the_operation
 
 from advisor.frontend.spmd.numpy_calls import INTEGERS, SIZE_AT, TYPED
 from advisor.ir.spmd.memory import Contiguity
 from advisor.ir.spmd.payloads import Payload, PayloadKind
+from advisor.ir.spmd.steps import Compute
 from costdb.expr import evaluate, num
 from costdb.expr.nodes import Num
 
@@ -107,19 +108,13 @@ def agree(payload: Payload, expected: object) -> None:
 
 def test_an_operation_in_place_has_the_shape_of_its_target() -> None:
     """Also where the operand is what another rank sends."""
-    from advisor.ir.spmd.steps import Compute, walk
-
     read = program(
         "x = np.zeros(50)\n"
         "if rank == 0:\n    s = x.mean()\n    comm.send(s, dest=1)\n"
         "else:\n    s = comm.recv(source=0)\n"
         "x -= s\n"
     )
-    (last,) = [
-        visit.step
-        for visit in walk(read.functions[-1].body)
-        if isinstance(visit.step, Compute) and visit.step.operation == "subtract"
-    ]
+    (last,) = (step for step in steps(read, Compute) if step.operation == "subtract")
     assert evaluate(last.operations, {}) == 50
 
 

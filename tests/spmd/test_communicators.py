@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import HEAD, program, the_operation
+from reading import HEAD, program, steps, the_operation
 
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.ranks import PartnerKind
@@ -22,8 +22,8 @@ def communicators(text: str, function: str) -> list[tuple[str, str]]:
     compile(source, "program.py", "exec")
     program = read_program("program.py", source)
     found = program.function(function)
-    steps = [v.step for v in walk(found.body) if isinstance(v.step, Communicate)]
-    return [(to_text(s.communicator.size), to_text(s.communicator.rank)) for s in steps]
+    sent = [v.step for v in walk(found.body) if isinstance(v.step, Communicate)]
+    return [(to_text(s.communicator.size), to_text(s.communicator.rank)) for s in sent]
 
 
 OF_ALL = ("P", "rank")
@@ -100,8 +100,6 @@ def test_what_makes_communicators_and_neighbours_is_followed() -> None:
 
 def test_what_is_sent_so_is_told() -> None:
     read = program("x = np.zeros(9)\nMPI.Comm.Send(comm, x, 1)\ncomm.Recv(x)\n")
-    (module,) = read.functions
-    told = [v.step for v in walk(module.body) if isinstance(v.step, Unknown)]
-    assert [(one.reason, one.span.start_line) for one in told] == [
+    assert [(one.reason, one.span.start_line) for one in steps(read, Unknown)] == [
         ("`Send` is called by the class of its communicator", HEAD.count("\n") + 2)
     ]

@@ -6,12 +6,12 @@ from math import isqrt, sqrt
 from pathlib import Path
 
 import pytest
-from reading import HEAD, loops, operations, program, the_operation
+from reading import HEAD, loops, operations, program, steps, the_operation
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
 from advisor.ir.spmd.memory import At
-from advisor.ir.spmd.steps import Compute, Copy, walk
+from advisor.ir.spmd.steps import Compute, Copy
 from advisor.ranking.programs import bind_program
 from costdb.expr import evaluate, free_symbols, num, sym, to_text
 
@@ -282,13 +282,7 @@ def test_two_such_ranges_are_not_as_long() -> None:
 )
 def test_two_such_subscripts_are_not_one_place(copy: str) -> None:
     text = f"{_READ}a = np.zeros((9, 8))\n{copy}\ncomm.Send(a, dest=1)\n"
-    read = program(text)
-    (step,) = [
-        visit.step
-        for function in read.functions
-        for visit in walk(function.body)
-        if isinstance(visit.step, Copy)
-    ]
+    (step,) = steps(program(text), Copy)
     one, another = step.target.region[0], step.source.region[0]
     assert isinstance(one, At) and isinstance(another, At)
     assert one.index != another.index
@@ -296,14 +290,10 @@ def test_two_such_subscripts_are_not_one_place(copy: str) -> None:
 
 def test_nor_are_the_dimensions_of_one_subscript() -> None:
     text = f"{_READ}a = np.zeros((9, 8, 7))\na[places[0], places[1]] = 1.0\ncomm.Send(a, dest=1)\n"
-    regions = [
-        visit.step.target.region
-        for function in program(text).functions
-        for visit in walk(function.body)
-        if isinstance(visit.step, Compute) and visit.step.target is not None
-    ]
+    targets = (step.target for step in steps(program(text), Compute))
+    regions = (target.region for target in targets if target is not None)
     ((first, second, _),) = [r for r in regions if r and isinstance(r[0], At)]
-    assert isinstance(first, At) and isinstance(second, At) and first.index != second.index
+    assert first.index != second.index
 
 
 @pytest.mark.parametrize(("condition", "told"), [("a[0, 0] > 0.5", True), ("rank > 0", False)])

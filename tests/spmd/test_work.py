@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
-
 import pytest
-from reading import loops, program, the_operation
+from reading import loops, program, the_operation, works
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.regions import NoWork
 from advisor.ir.spmd.program import RANKS
-from advisor.ir.spmd.steps import Compute, Unknown, walk
 from costdb.expr import Expr, evaluate, num, sym
 from costdb.lines.regions import bytes_of
-from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import (
     ArrayOperation,
     Collective,
@@ -26,21 +21,9 @@ from costdb.work import (
 )
 
 
-def statements(part: object) -> Iterator[Statement]:
-    """Yield the statements of a process."""
-    if isinstance(part, Statement):
-        yield part
-    elif isinstance(part, tuple):
-        for one in part:
-            yield from statements(one)
-    elif is_dataclass(part) and not isinstance(part, (Expr, type)):
-        for field in fields(part):
-            yield from statements(getattr(part, field.name))
-
-
 def work(text: str) -> list[Statement]:
     (function,) = program(text).functions
-    return list(statements(lower_steps(function.body).process))
+    return list(works(lower_steps(function.body).process, Statement))
 
 
 @pytest.mark.parametrize(
@@ -161,19 +144,13 @@ def test_what_mpi4py_has_no_method_for_has_no_price() -> None:
         of_communication(the_operation(f"{ARRAYS}x = comm.reduce_scatter(whole)\n"))
 
 
-def interpretations(process: Process) -> list[Interpretation]:
-    match process:
-        case Leaf(work=Interpretation() as work):
-            return [work]
-        case Sequential(parts=parts):
-            return [work for part in parts for work in interpretations(part)]
-        case SeqLoop(body=body):
-            return interpretations(body)
-    return []
+def interpretations(text: str) -> list[Interpretation]:
+    (function,) = program(text).functions
+    return list(works(lower_steps(function.body).process, Interpretation))
 
 
 def test_a_loop_over_numbers_is_the_interpreters_work() -> None:
-    read = program(
+    (work,) = interpretations(
         "import random\n"
         "def estimate(samples):\n"
         "    hits = 0\n"
@@ -184,8 +161,6 @@ def test_a_loop_over_numbers_is_the_interpreters_work() -> None:
         "    return hits\n"
         "pi = comm.reduce(estimate(1_000_000 // size), op=MPI.SUM)\n"
     )
-    (function,) = read.functions
-    (work,) = interpretations(lower_steps(function.body).process)
     # two calls, three products and sums, a comparison, an increment
     assert (work.loads, work.stores, work.operations) == (0, 0, 7)
 
@@ -212,18 +187,12 @@ comm.Bcast(x)
 
 @pytest.mark.parametrize("decorator", ["@njit", "@numba.njit(cache=True)", "@numba.jit"])
 def test_compiled_loops_have_no_price_of_the_interpreter(decorator: str) -> None:
-    (function,) = program(COMPILED.format(decorator=decorator)).functions
-    kinds = [type(v.step) for v in walk(function.body, into_calls=True)]
-    assert Unknown in kinds
-    assert not interpretations(lower_steps(function.body).process)
+    text = COMPILED.format(decorator=decorator)
+    assert not interpretations(text)
+    (function,) = program(text).functions
     (gap,) = lower_steps(function.body).gaps
     assert "`relax`, which numba compiles, is not modelled" in gap.reason
 
 
 def test_the_same_loop_interpreted_has_one() -> None:
-    (function,) = program(COMPILED.format(decorator="")).functions
-    assert any(
-        isinstance(v.step, Compute) and v.step.what == "element"
-        for v in walk(function.body, into_calls=True)
-    )
-    assert interpretations(lower_steps(function.body).process)
+    assert interpretations(COMPILED.format(decorator=""))
