@@ -111,10 +111,8 @@ def management(
     """Return what a method gives that sends nothing of the user's; None for other methods."""
     text = run.text_of(span)
     match name:
-        case "Get_rank":
-            return Number(communicator.rank)
-        case "Get_size":
-            return Number(communicator.size)
+        case "Get_rank" | "Get_size" | "Get_dim":
+            return attribute(communicator, name.removeprefix("Get_"), run)
         case "Dup" | "Clone" | "Create_dist_graph" | "Create_dist_graph_adjacent" | "Idup":
             return Comm(communicator)
         case "Split_type":
@@ -146,8 +144,6 @@ def management(
             return Opaque(f"the result of {name}", foreign=True)
         case "Set_errhandler" | "Free" | "Disconnect" | "py2f" | "Get_errhandler":
             return Nothing()
-        case "Get_dim" if communicator.dims is not None:
-            return Number(num(len(communicator.dims)))
     return None
 
 
