@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from advisor.engine import Options, needs_reading, seen_functions
 from advisor.finding import Finding
-from advisor.ranking.judged import Judged
+from advisor.ranking.findings import Judged
 
 
 def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:

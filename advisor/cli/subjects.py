@@ -120,8 +120,7 @@ def _open_python(
     from advisor.files import read_source
     from advisor.frontend.syntax.guard import deep_nesting_refused
     from advisor.frontend.syntax.prefilter import may_hold_kernels
-    from advisor.ranking.program_subject import load_function, program_subject
-    from advisor.ranking.subject import kernel_subject, load_kernel
+    from advisor.ranking.subjects import kernel_subject, load_function, load_kernel, program_subject
 
     try:
         source = read_source(path).text
@@ -152,7 +151,7 @@ def _open_alternatives(
     given: Mapping[str, int | float],
 ) -> Opened:
     """Return several kernels or functions that do the same job, to be chosen among."""
-    from advisor.ranking.program_subject import AlternativesSubject
+    from advisor.ranking.subjects import AlternativesSubject
 
     chosen = _machine_for(files[0], machine)
     subjects: dict[str, Subject] = {}
@@ -166,8 +165,7 @@ def _open_alternatives(
 
 def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
     """Return what bound the sizes of a Python file that were not given, as far as that is told."""
-    from advisor.ranking.program_subject import ProgramSubject
-    from advisor.ranking.subject import KernelSubject
+    from advisor.ranking.subjects import KernelSubject, ProgramSubject
 
     if isinstance(opened.subject, ProgramSubject | KernelSubject):
         return opened.subject.origins(given)
@@ -176,8 +174,7 @@ def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
 
 def cautions_of(opened: Opened, bindings: Mapping[str, Chosen]) -> tuple[str, ...]:
     """Return what a prediction for a Python file takes for granted that need not be so."""
-    from advisor.ranking.program_subject import ProgramSubject
-    from advisor.ranking.subject import KernelSubject
+    from advisor.ranking.subjects import KernelSubject, ProgramSubject
 
     if opened.machine is None or not isinstance(opened.subject, ProgramSubject | KernelSubject):
         return ()

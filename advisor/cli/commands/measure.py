@@ -255,7 +255,7 @@ def _read(
     from advisor.measure.subjects import of_case
     from advisor.observations import Observations
     from advisor.ranking.sizes import checked_sizes
-    from advisor.ranking.subject import heaviest
+    from advisor.ranking.subjects import heaviest
     from advisor.transform_registry import transforms
     from advisor.verify.running import alone, case_of
 

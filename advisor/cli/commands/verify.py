@@ -161,7 +161,7 @@ def _cases(
     from advisor.frontend.kernels import read_kernels
     from advisor.observations import Observations
     from advisor.ranking.sizes import checked_sizes
-    from advisor.ranking.subject import heaviest
+    from advisor.ranking.subjects import heaviest
     from advisor.transform_registry import transforms
     from advisor.verify.running import case_of
     from costdb.expr import ExprError
