@@ -26,6 +26,7 @@ from advisor.analysis.transfers.halos import Fetch, Halos, common
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
+from advisor.ir.rebuilt import symbols
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Bind,
@@ -40,7 +41,6 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     Unrolled,
-    symbols,
     unrolled,
     written,
 )

@@ -1,8 +1,8 @@
 """The program ``advise``: finds the command, runs it, and turns what went wrong into one line.
 
-A command is a module of :mod:`advisor.cli.commands` with a function ``register(app)`` that adds
-itself to the Typer application; `COMMANDS` names the module. Only the module of the command that
-was asked for is imported, so that ``advise FILE`` does not pay for the others.
+A command is a function, or a group of them, that has its name in the module of
+:mod:`advisor.cli.commands` that `COMMANDS` says. Only the module of the command that was asked for
+is imported, so that ``advise FILE`` does not pay for the others.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
-from typing import Annotated, NoReturn, cast
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.main import get_command
@@ -25,6 +25,7 @@ from advisor.cli.common import (
     WRONG_USE,
     complain,
     discard_output,
+    problem_line,
     write_out,
 )
 from advisor.config.layer import CommandError, system_error
@@ -34,19 +35,32 @@ DEFAULT_COMMAND = "check"
 COMMANDS = {
     "check": "advisor.cli.commands.check",
     "predict": "advisor.cli.commands.predict",
-    "choose": "advisor.cli.commands.choose",
+    "choose": "advisor.cli.commands.predict",
     "machine": "advisor.cli.commands.machine",
     "calibrate": "advisor.cli.commands.calibrate",
     "measure": "advisor.cli.commands.measure",
     "verify": "advisor.cli.commands.verify",
     "validate": "advisor.cli.commands.validate",
     "rule": "advisor.cli.commands.rule",
-    "lsp": "advisor.cli.commands.lsp",
+    "lsp": "advisor.cli.commands.plumbing",
     "explain": "advisor.cli.commands.explain",
     "run": "advisor.cli.commands.run",
-    "clean": "advisor.cli.commands.clean",
-    "version": "advisor.cli.commands.version",
+    "clean": "advisor.cli.commands.plumbing",
+    "version": "advisor.cli.commands.plumbing",
 }
+_MORE: Mapping[str, Mapping[str, Any]] = {
+    "measure": {
+        "epilog": "Nothing of a file is imported or run: what runs is written anew from what is"
+        " read.",
+    },
+    "run": {
+        "epilog": "What follows PROGRAM goes to it. Under mpiexec, rank 0 reports for all.",
+        # what follows the program is the program's
+        "context_settings": {"allow_interspersed_args": False, "ignore_unknown_options": False},
+    },
+}
+"""What Typer is told of a command beside its function."""
+
 _COMPLETION_OPTIONS = frozenset(("--install-completion", "--show-completion"))
 _OWN_OPTIONS = _COMPLETION_OPTIONS | {"--help", "-h", "--version"}
 _ALLOCATIONS_PER_COLLECTION = 500_000
@@ -112,6 +126,12 @@ def main(arguments: Sequence[str]) -> int:
         return WRONG_USE
     except (KeyboardInterrupt, typer.Abort):
         return INTERRUPTED
+    except ValueError as error:
+        line = problem_line(error)
+        if line is None:
+            raise
+        complain(line)
+        return WRONG_USE
     return code if isinstance(code, int) else 0
 
 
@@ -136,13 +156,17 @@ def _application(arguments: Sequence[str]) -> typer.Typer:
     app.callback()(_root)
     asked = arguments[0] if arguments else ""
     for name in [asked] if asked in COMMANDS else COMMANDS:
-        import_module(COMMANDS[name]).register(app)
+        command = getattr(import_module(COMMANDS[name]), name)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
+        else:
+            app.command(name, **_MORE.get(name, {}))(command)
     return app
 
 
 def _show_version(asked: bool) -> None:
     if asked:
-        from advisor.cli.commands.version import version_line
+        from advisor.cli.commands.plumbing import version_line
 
         write_out(version_line())
         raise typer.Exit

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from advisor.config.layer import system_error, wrong_use
 from advisor.report.style import Style, detect_style, one_line
+from advisor.source import SourceProblem
 from costdb.wording import NAME_PART, NAME_START, nearest, read_number
 
 # Text or JSON: what the commands have in common that show one result.
@@ -60,6 +61,37 @@ def complain(message: str) -> None:
         return
     with suppress(OSError, ValueError):
         print(one_line(message), file=sys.stderr, flush=True)
+
+
+def problem_line(error: Exception) -> str | None:
+    """Return the one line for what can be wrong with files, choices and machines; None for bugs."""
+    from costdb.machines import MachineError
+    from costdb.store.place import StoreError
+    from costdb.subject import PlacedError, SubjectError
+
+    if isinstance(error, SourceProblem | PlacedError):
+        return str(error)
+    if isinstance(error, SubjectError | MachineError | StoreError):
+        return f"advise: {error}"
+    return None
+
+
+def read_text(path: str) -> str:
+    """Return the text of a Python file.
+
+    Raises
+    ------
+    CommandError
+        The system refuses.
+    SourceProblem
+        It does not follow its encoding.
+    """
+    from advisor.files import read_source
+
+    try:
+        return read_source(path).text
+    except OSError as error:
+        raise system_error(error, path) from error
 
 
 def write_out(text: str) -> None:

@@ -12,9 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from advisor.cli.common import SIZES_VARIABLE
-from advisor.config.machine import MACHINE_VARIABLE
-from advisor.report.model import FORMATS
+from advisor.config.files import OUTPUT_FORMATS
 
 # Completion in a shell: what could stand at a place of the command line.
 #
@@ -108,52 +106,52 @@ def name_command(
     return default
 
 
-def machine_option(help_text: str, short: str = "-m") -> Any:
-    """Return ``--machine``, for which the environment may speak."""
-    return typer.Option(
-        "--machine",
-        short,
-        metavar="NAME",
-        envvar=MACHINE_VARIABLE,
-        show_envvar=True,
-        autocompletion=machines,
-        help=help_text,
-    )
-
-
-def report_format_option(*more: str) -> Any:
-    """Return ``--output-format`` of a command that reports findings.
+def option(
+    names: str, help_text: str, metavar: str | None = None, *, env: bool = False, **more: Any
+) -> Any:
+    """Return an option of a command.
 
     Parameters
     ----------
-    *more : str
-        Words that it takes beside the formats.
+    names : str
+        All of them, by blanks.
+    help_text, metavar : str
+    env : bool
+        Whether the environment may speak for it, under its long name: ``ADVISE_...``.
+    **more
+        As Typer takes it.
     """
-    return typer.Option(
-        "--output-format",
-        metavar="FORMAT",
-        envvar="ADVISE_OUTPUT_FORMAT",
-        show_envvar=True,
-        autocompletion=words(*more, *FORMATS),
-        help=f"One of {', '.join((*more, *FORMATS))}.",
-    )
+    long = next(name for name in names.split() if name.startswith("--"))
+    variable = f"ADVISE_{long[2:].replace('-', '_').upper()}" if env else None
+    return typer.Option(*names.split(), help=help_text, metavar=metavar, envvar=variable, **more)
+
+
+def machine_option(help_text: str, short: str = "-m") -> Any:
+    """Return ``--machine``, for which the environment may speak."""
+    names = f"--machine {short}"
+    return option(names, help_text, "NAME", env=True, autocompletion=machines)
+
+
+def report_format_option(*more: str) -> Any:
+    """Return ``--output-format`` of a command that reports findings; `more` are other words."""
+    known = (*more, *OUTPUT_FORMATS)
+    help_text = f"One of {', '.join(known)}."
+    return option("--output-format", help_text, "FORMAT", env=True, autocompletion=words(*known))
 
 
 def codes_option(name: str, help_text: str) -> Any:
     """Return an option that names rules."""
-    return typer.Option(
-        f"--{name}",
-        metavar="CODES",
-        envvar=f"ADVISE_{name.replace('-', '_').upper()}",
-        show_envvar=True,
-        autocompletion=codes,
-        help=help_text,
-    )
+    return option(f"--{name}", help_text, "CODES", env=True, autocompletion=codes)
 
 
 def output_file_option(what: str) -> Any:
     """Return ``-o`` for a report or a result."""
-    return typer.Option("-o", "--output-file", metavar="FILE", help=f"Write the {what} to a file.")
+    return option("-o --output-file", f"Write the {what} to a file.", "FILE")
+
+
+def format_option(*known: str, help_text: str) -> Any:
+    """Return ``--output-format`` of a command that shows one result."""
+    return option("--output-format", help_text, "FORMAT", autocompletion=words(*known))
 
 
 Machine = Annotated[str | None, machine_option("Machine to predict for: a name or a profile.json.")]
@@ -162,54 +160,35 @@ MachineOfSubject = Annotated[
     machine_option("Machine to predict for: a name or a profile.json. A .pam needs none."),
 ]
 ThisMachine = Annotated[str, machine_option("This machine's name.")]
-
 Sizes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-D",
-        "--define",
-        metavar="NAME=VALUE",
-        envvar=SIZES_VARIABLE,
-        show_envvar=True,
-        help="Bind a size, as -D N=1000.",
-    ),
+    list[str] | None, option("-D --define", "Bind a size, as -D N=1000.", "NAME=VALUE", env=True)
 ]
-
+Arguments = Annotated[
+    list[str] | None, option("-D --define", "Bind a size or an argument.", "NAME=VALUE")
+]
+Kernel = Annotated[str | None, option("--kernel", "Which kernel of a file.", "NAME")]
 ConfigFile = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--config",
-        metavar="FILE",
-        envvar="ADVISE_CONFIG",
-        show_envvar=True,
-        help="Read [tool.advise] from this file instead of the nearest pyproject.toml.",
+        "Read [tool.advise] from this file instead of the nearest pyproject.toml.",
+        "FILE",
+        env=True,
     ),
 ]
-Isolated = Annotated[bool, typer.Option("--isolated", help="Read no configuration file.")]
-
+Isolated = Annotated[bool, option("--isolated", "Read no configuration file.")]
 ReportFile = Annotated[str | None, output_file_option("report")]
 ResultFile = Annotated[str | None, output_file_option("result")]
-TextOrJson = Annotated[
-    str,
-    typer.Option(
-        "--output-format",
-        metavar="FORMAT",
-        autocompletion=words("text", "json"),
-        help="text or json.",
-    ),
-]
-
+TextOrJson = Annotated[str, format_option("text", "json", help_text="text or json.")]
 CacheFolder = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--cache-dir",
-        metavar="DIR",
-        envvar="ADVISE_CACHE_DIR",
-        show_envvar=True,
-        help="Where answers are kept; .advise_cache beside the configuration otherwise.",
+        "Where answers are kept; .advise_cache beside the configuration otherwise.",
+        "DIR",
+        env=True,
     ),
 ]
-
 Subjects = Annotated[
     list[str],
     typer.Argument(
@@ -217,15 +196,10 @@ Subjects = Annotated[
         help="A process model (.pam; several make one), a description (.toml), or Python.",
     ),
 ]
-Ranks = Annotated[
-    int | None,
-    typer.Option("-P", "--ranks", metavar="P", min=1, help="Ranks that run the program."),
-]
+Ranks = Annotated[int | None, option("-P --ranks", "Ranks that run the program.", "P", min=1)]
 Measure = Annotated[
-    bool,
-    typer.Option("--measure", help="First time here what was not yet, as advise measure does."),
+    bool, option("--measure", "First time here what was not yet, as advise measure does.")
 ]
 Sections = Annotated[
-    list[str] | None,
-    typer.Option("--only", metavar="SECTION", help="Only this section; may be repeated."),
+    list[str] | None, option("--only", "Only this section; may be repeated.", "SECTION")
 ]

@@ -12,18 +12,17 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings, split_binding
-from advisor.config.layer import CommandError, Settings, system_error, wrong_use
-from advisor.config.machine import choose_machine
+from advisor.cli.common import SIZES_VARIABLE, complain, parse_bindings, read_text, split_binding
+from advisor.config.layer import CommandError, Settings, choose_machine, wrong_use
 from advisor.observations import Observations
 from advisor.source import SourceProblem
 from costdb.estimate import Missing
-from costdb.machines import Machine, MachineError, load_machine
-from costdb.store.place import StoreError
-from costdb.subject import Chosen, PlacedError, Subject, SubjectError
+from costdb.machines import Machine, load_machine
+from costdb.subject import Chosen, Subject
 from costdb.wording import NAME_PART, NAME_START, read_number
 
 if TYPE_CHECKING:
+    from advisor.ir.kernel import Kernel
     from costdb.choosing import Known
     from costdb.expr import Expr
 
@@ -50,23 +49,6 @@ def lacking(missing: Missing) -> CommandError:
     return wrong_use(f"cannot predict: {missing.what}; remedy: {missing.remedy}")
 
 
-@contextmanager
-def problems_in_one_line() -> Iterator[None]:
-    """Turn everything that can be wrong with files, choices and machines into its one line.
-
-    Raises
-    ------
-    CommandError
-        Which is that line.
-    """
-    try:
-        yield
-    except (SourceProblem, PlacedError) as problem:
-        raise CommandError(str(problem)) from problem
-    except (SubjectError, MachineError, StoreError) as error:
-        raise wrong_use(str(error)) from error
-
-
 def open_files(
     files: Sequence[str],
     machine: str | None,
@@ -80,7 +62,7 @@ def open_files(
     CommandError
         One line that says what is wrong with them, or which option is missing.
     SubjectError, SourceProblem, MachineError, StoreError
-        See :func:`problems_in_one_line`.
+        Likewise.
     """
     endings = {Path(file).suffix for file in files}
     if kernel is not None and endings != {KERNEL}:
@@ -117,15 +99,11 @@ def _open_python(
     path: str, name: str | None, machine: Machine, given: Mapping[str, int | float]
 ) -> Opened:
     """Return a kernel of a file, or a function of the SPMD program that it holds."""
-    from advisor.files import read_source
     from advisor.frontend.syntax.guard import deep_nesting_refused
     from advisor.frontend.syntax.prefilter import may_hold_kernels
     from advisor.ranking.subjects import kernel_subject, load_function, load_kernel, program_subject
 
-    try:
-        source = read_source(path).text
-    except OSError as error:
-        raise system_error(error, path) from error
+    source = read_text(path)
     runs = Observations(complain)
     with deep_nesting_refused(path):
         observed = runs.of_file(path)
@@ -142,6 +120,26 @@ def _open_python(
         found = load_kernel(path, name, given=given)
         return Opened(kernel_subject(path, found, machine), machine)
     return Opened(program_subject(path, *loaded, machine), machine)
+
+
+def kernels_in(
+    path: str, source: str, name: str | None, given: Mapping[str, int | float]
+) -> Iterator[tuple[Kernel, Mapping[str, int | float]]]:
+    """Yield the kernels of a file, or the one called so, with the sizes that they run at here.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse, or a size cannot be what it is given as.
+    """
+    from advisor.frontend.kernels import read_kernels
+    from advisor.ranking.sizes import checked_sizes
+    from advisor.ranking.subjects import heaviest
+
+    bound = {**settings_of(path).sizes, **given}
+    for kernel in read_kernels(path, source, heaviest(Observations(complain).of_file(path))):
+        if name in (None, kernel.name):
+            yield kernel, checked_sizes(path, kernel, bound).values
 
 
 def _open_alternatives(
@@ -256,14 +254,11 @@ def settings_of(file: str) -> Settings:
     CommandError
         One of them is wrong.
     """
-    from advisor.config.find import configurations
-    from advisor.config.layer import ConfigError, Layer
+    from advisor.config.files import configurations
+    from advisor.config.layer import Layer
 
     environment = Layer(sizes=parse_bindings(os.environ.get(SIZES_VARIABLE, "").split()))
-    try:
-        return configurations(environment).of_file(file)
-    except ConfigError as error:
-        raise CommandError(str(error)) from error
+    return configurations(environment).of_file(file)
 
 
 def with_ranks(given: Mapping[str, str], ranks: int | None) -> Mapping[str, str]:

@@ -65,7 +65,7 @@ def advise_on(facts: Facts, machine: str | None = None, traffic: Traffic = ()) -
         Of files with messages everything that communicates is advised on.
     """
     from advisor.config.effective import Resolver
-    from advisor.config.find import configurations
+    from advisor.config.files import configurations
     from advisor.config.layer import CommandError, ConfigError, Layer
     from costdb.machines import MachineError
 

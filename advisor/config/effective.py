@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
-from advisor.cache.answers import Answers
-from advisor.config.find import Configurations
-from advisor.config.layer import CommandError, ConfigError, Settings, wrong_use
-from advisor.config.machine import choose_machine
+from advisor.cache import Answers
+from advisor.config.files import Configurations
+from advisor.config.layer import CommandError, Settings, choose_machine, wrong_use
 from advisor.engine import Options
 from advisor.evidence import known_of
 from advisor.finding import UNUSED_SUPPRESSION, Finding, Verdict
@@ -136,10 +135,7 @@ class Resolver:
         CommandError
             The configuration is wrong.
         """
-        try:
-            return self.configurations.of_file(path)
-        except ConfigError as error:
-            raise CommandError(str(error)) from error
+        return self.configurations.of_file(path)
 
     def effective(self, path: str) -> Effective:
         """Return what holds for a file.
@@ -165,11 +161,8 @@ class Resolver:
 
     def _resolved(self, settings: Settings) -> Effective:
         machine, machine_digest = self._machine(settings)
-        try:
-            selected, ignored = self._codes(settings)
-            rules = {self._code(name): options for name, options in settings.rules.items()}
-        except ConfigError as error:
-            raise CommandError(str(error)) from error
+        selected, ignored = self._codes(settings)
+        rules = {self._code(name): options for name, options in settings.rules.items()}
         options = Options(
             machine=machine,
             sizes=settings.sizes,
@@ -197,9 +190,7 @@ class Resolver:
             if not settings.machine_origin.file:
                 raise
             message = str(error).removeprefix("advise: ")
-            raise CommandError(
-                str(settings.machine_origin.error(("machine",), f"machine: {message}"))
-            ) from error
+            raise settings.machine_origin.error(("machine",), f"machine: {message}") from error
         loaded = load_machine(name)
         document = json.dumps(loaded.document, sort_keys=True)
         known = repr(known_of(loaded.name))

@@ -1,9 +1,10 @@
-"""Which analyses run when: one at a time, at once or after a burst, and never for an old text.
+"""Which analyses run when: one at a time, and never for an old text.
 
-What takes a search comes second: a text's findings are told first, and told again with all there
-is to say once that is known, unless the text has changed by then. Whatever else waits for the
-worker goes before such a search, which begins anew afterwards and soon is where it was, as what
-it has priced is remembered.
+A change overtakes an analysis, which ends at its next step; what it found is dropped. What takes a
+search comes second: a text's findings are told first, and told again with all there is to say once
+that is known, unless the text has changed by then. Whatever else waits for the worker goes before
+such a search, which begins anew afterwards and soon is where it was, as what it has priced is
+remembered.
 """
 
 from __future__ import annotations
@@ -15,64 +16,51 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
 from typing import Any, TypeVar
 
+from advisor.edits import split_lines
 from advisor.finding import Finding, Remark
 from advisor.lsp.analysis import Analysis
 from advisor.lsp.document import Change, Document
-from advisor.source import SourceProblem, Span
+from advisor.source import Span
 from advisor.steps import Overtaken, ending_when, step
-
-# Findings of an earlier text, on the lines of the present one that are still the same.
-#
-# While a line is half typed the file does not parse, and LibCST recovers nothing. Advice on lines
-# that nobody touched stays on the screen, where those lines are now; the rest is withheld.
 
 Spanned = TypeVar("Spanned", Finding, Remark)
 
 
-def carried(items: Iterable[Spanned], origins: Sequence[int | None]) -> Iterator[Spanned]:
-    """Yield the items whose lines are all untouched and still together, where they are now.
+def carried(
+    items: Iterable[Spanned], before: Sequence[str], now: Sequence[str]
+) -> tuple[Spanned, ...]:
+    """Return what is about lines that are all untouched and still together, where they are now.
+
+    While a line is half typed the file does not parse, and LibCST recovers nothing. Advice on
+    lines that nobody touched stays on the screen; the rest is withheld.
 
     Parameters
     ----------
     items : iterable of Finding or Remark
-        About the marked text.
-    origins : sequence of (int or None)
-        See :class:`advisor.lsp.document.Document`.
+        About the lines of `before`.
+    before, now : sequence of str
     """
-    now = {origin: line for line, origin in enumerate(origins) if origin is not None}
+    shifts: dict[int, int] = {}
+    for old, new, count in SequenceMatcher(None, before, now, autojunk=False).get_matching_blocks():
+        shifts.update(dict.fromkeys(range(old + 1, old + 1 + count), new - old))
+    moved = []
     for item in items:
         span = item.span
-        first = now.get(span.start_line - 1)
-        if first is None:
-            continue
-        shift = first + 1 - span.start_line
-        lines = range(span.start_line - 1, span.end_line)
-        if all(now.get(line) == line + shift for line in lines):
-            moved = Span(
-                span.start_line + shift,
-                span.start_column,
-                span.end_line + shift,
-                span.end_column,
-            )
-            yield replace(item, span=moved)
+        by = {shifts.get(line) for line in range(span.start_line, span.end_line + 1)}
+        shift = by.pop()
+        if shift is not None and not by:
+            start, end = span.start_line + shift, span.end_line + shift
+            place = Span(start, span.start_column, end, span.end_column)
+            moved.append(replace(item, span=place))
+    return tuple(moved)
 
-
-DEBOUNCE_S = 0.005
-"""A text that was left alone for as long is analysed as soon as it changes. Of changes that follow
-one another more closely, as a program makes them, the others wait until there is a pause as long.
-People leave ten times as long between keys; so short a pause is no part of what they wait for.
-
-A change overtakes an analysis, which ends at its next step; what it found is dropped.
-"""
 
 SEARCH_AFTER_S = 0.2
 """A search begins when its text was left alone for so long after its answer: who types on does not
 wait for its next step."""
-
-REST_S = 1.0
-"""After so long without anything to do there is time for what would keep somebody waiting."""
 
 _log = logging.getLogger(__name__)
 
@@ -87,28 +75,23 @@ class Answer:
         Of the file; all positions are in its text.
     serial : int
         Tells answers apart, whatever the editor does with version numbers.
-    findings, remarks : tuple
-    problem : SourceProblem or None
-        What is wrong with annotations; not that the text does not parse.
-    failure : str
-        One line when no prediction is possible.
-    current : bool
-        False when findings are carried over from an earlier text.
-    whole : bool
-        Whether nothing more is to come about this text.
-    again : bool
-        Whether there was an answer about this text before, which was not whole.
+    said : Analysis
+        Its findings are carried over from an earlier text where the present one does not parse.
     """
 
     version: int
     serial: int
-    findings: tuple[Finding, ...]
-    remarks: tuple[Remark, ...]
-    problem: SourceProblem | None
-    failure: str
-    current: bool
-    whole: bool = True
-    again: bool = False
+    said: Analysis
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is suggested."""
+        return self.said.findings
+
+    @property
+    def current(self) -> bool:
+        """Whether that is about the present text."""
+        return self.said.understood
 
 
 @dataclass(slots=True, eq=False)
@@ -117,10 +100,6 @@ class OpenFile:
 
     path: str
     document: Document
-    due: float = 0.0
-    """When to analyse it, or to search."""
-    pause_at: float = 0.0
-    """From when on it will have been left alone for long enough."""
     answer: Answer | None = None
     good: Analysis | None = None
     good_text: str = ""
@@ -129,7 +108,7 @@ class OpenFile:
     stamp: int = 0
     """Changes with every change of text or settings."""
     touched: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when `due` may have come nearer."""
+    """Set when the text or the settings have changed."""
     news: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is another answer, or none will ever come."""
 
@@ -151,24 +130,19 @@ class Analyses:
     complete : callable
         The same for a text whose analysis was not whole.
     finished : callable
-        Called with every file that has a new answer.
-    debounce_s : float
-    rest : callable
-        Called in the worker when there has been nothing to do for a while.
+        Called with every file that has a new answer, and whether there was one before about the
+        same text, which was not whole.
     """
 
     analyse: Analyse
     complete: Analyse
-    finished: Callable[[OpenFile], None]
-    debounce_s: float = DEBOUNCE_S
+    finished: Callable[[OpenFile, bool], None]
     files: dict[str, OpenFile] = field(default_factory=dict)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set once the settings are known; before that no text is analysed."""
     _worker: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="analysis")
     )
-    rest: Callable[[], object] = lambda: None
-    _resting: asyncio.TimerHandle | None = None
     _serial: int = 0
     _waiting: int = 0
     """What is in the worker, or waits for it, and goes before searches."""
@@ -181,7 +155,7 @@ class Analyses:
         self._start(file)
 
     def change(self, uri: str, version: int, changes: Sequence[Change]) -> None:
-        """Change the text of a file and analyse it, after a pause if it keeps changing."""
+        """Change the text of a file and analyse it."""
         file = self.files.get(uri)
         if file is None:
             _log.warning("change of a file that is not open: %s", uri)
@@ -189,11 +163,7 @@ class Analyses:
         for change in changes:
             file.document.apply(change)
         file.document.version = version
-        now = asyncio.get_running_loop().time()
-        pause_at = now + self.debounce_s
-        due = now if now >= file.pause_at else pause_at
-        file.pause_at = pause_at
-        self._touch(file, due)
+        self._touch(file)
 
     def close(self, uri: str) -> bool:
         """Forget a file; return whether it was there."""
@@ -239,7 +209,7 @@ class Analyses:
             Whether to wait for all there is to say.
         """
         while (file := self.files.get(uri)) is not None:
-            if file.answer is not None and (file.answer.whole or not whole):
+            if file.answer is not None and (file.answer.said.whole or not whole):
                 return file, file.answer
             self._start(file)
             file.news.clear()
@@ -260,8 +230,6 @@ class Analyses:
         """Start nothing more."""
         for uri in tuple(self.files):
             self.close(uri)
-        if self._resting is not None:
-            self._resting.cancel()
         self._worker.shutdown(wait=False, cancel_futures=True)
 
     @contextmanager
@@ -273,23 +241,9 @@ class Analyses:
         finally:
             self._waiting -= 1
 
-    def _rest_later(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-        self._resting = asyncio.get_running_loop().call_later(REST_S, self._rest)
-
-    def _rest(self) -> None:
-        self._resting = None
-        if all(file.task is None or file.task.done() for file in self.files.values()):
-            future = asyncio.get_running_loop().run_in_executor(self._worker, self.rest)
-            future.add_done_callback(_log_error)
-
-    def _touch(self, file: OpenFile, due: float = 0.0) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
+    def _touch(self, file: OpenFile) -> None:
         file.stamp += 1
         file.answer = None
-        file.due = due
         file.touched.set()
         self._start(file)
 
@@ -301,15 +255,14 @@ class Analyses:
         """Analyse the text of a file until there is a whole answer about the newest one."""
         loop = asyncio.get_running_loop()
         try:
-            while file.answer is None or not file.answer.whole:
+            while file.answer is None or not file.answer.said.whole:
                 await self.ready.wait()
                 first, stamp, text = file.answer is None, file.stamp, file.document.text
-                pause = file.due - loop.time()
-                if pause > 0:
+                if not first:
                     file.touched.clear()
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(file.touched.wait(), pause)
-                    continue
+                        await asyncio.wait_for(file.touched.wait(), SEARCH_AFTER_S)
+                        continue
                 future = loop.run_in_executor(
                     self._worker, self._analysed, file, stamp, text, first
                 )
@@ -318,7 +271,6 @@ class Analyses:
                 analysis = _outcome(future)
                 if file.stamp == stamp and analysis is not None:
                     self._settle(file, analysis)
-            self._rest_later()
         finally:
             file.news.set()
 
@@ -341,32 +293,28 @@ class Analyses:
         before = file.answer
         if before is None:
             file.answer = self._answer(file, analysis)
-            file.due = asyncio.get_running_loop().time() + SEARCH_AFTER_S
         else:
-            found = self._answer(file, analysis) if analysis.understood else before
-            same = (found.findings, found.remarks) == (before.findings, before.remarks)
-            file.answer = replace(before if same else found, whole=True, again=not same)
+            more = analysis if analysis.understood else before.said
+            news = (more.findings, more.remarks) != (before.said.findings, before.said.remarks)
+            whole = replace(before, said=replace(before.said, whole=True))
+            file.answer = self._answer(file, replace(more, whole=True)) if news else whole
         file.news.set()
-        if before is None or file.answer.again:
-            self.finished(file)
+        if before is None or file.answer.serial != before.serial:
+            self.finished(file, before is not None)
 
     def _answer(self, file: OpenFile, analysis: Analysis) -> Answer:
         document = file.document
         if analysis.understood:
-            document.mark()
             file.good, file.good_text = analysis, document.text
-        good = file.good or Analysis()
+        elif file.good is not None:
+            lines = split_lines(file.good_text), document.lines
+            analysis = replace(
+                analysis,
+                findings=carried(file.good.findings, *lines),
+                remarks=carried(file.good.remarks, *lines),
+            )
         self._serial += 1
-        return Answer(
-            document.version,
-            self._serial,
-            tuple(carried(good.findings, document.origins)),
-            tuple(carried(good.remarks, document.origins)),
-            None if analysis.half_typed else analysis.problem,
-            analysis.failure,
-            analysis.understood,
-            analysis.whole,
-        )
+        return Answer(document.version, self._serial, analysis)
 
 
 def _log_error(future: asyncio.Future[Any]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from advisor import engine
 from advisor.edits import apply_edits, split_lines
-from advisor.engine import Options, RankKernel
+from advisor.engine import Options, Ranked, RankKernel
 from advisor.finding import ONE_PROCESS, Applicability, Finding, Remark
+from advisor.ir.kernel import Kernel
 from advisor.report.rows import headline
 from advisor.source import Edit, ParseProblem, SourceProblem, Span
 
@@ -90,34 +91,6 @@ def offers(
             yield Offer(Purpose.IGNORE, title, QUICK_FIX, False, finding)
 
 
-def suppression(
-    source: str, finding: Finding, silenced: Callable[[str], bool]
-) -> tuple[Edit, ...] | None:
-    """Return the edit that adds ``# advise: ignore[CODE]`` for a finding.
-
-    Behind its first line, or above it where that line goes on behind a backslash or within a
-    string. None when neither silences it.
-
-    Parameters
-    ----------
-    source : str
-    finding : Finding
-    silenced : callable
-        Whether a changed text no longer has the finding.
-    """
-    comment = f"# advise: ignore[{finding.code}]"
-    number = finding.span.start_line
-    line = split_lines(source)[number - 1].rstrip("\r\n")
-    indent = line[: len(line) - len(line.lstrip())]
-    end = len(line.rstrip())
-    behind = Edit(Span(number, end, number, len(line)), f"  {comment}")
-    above = Edit(Span(number, 0, number, 0), f"{indent}{comment}\n")
-    for edit in (behind, above):
-        if silenced(apply_edits(source, (edit,))):
-            return (edit,)
-    return None
-
-
 def _applicability(finding: Finding) -> Applicability | None:
     fix = finding.fix
     return fix.applicability if fix is not None and fix.edits else None
@@ -196,14 +169,21 @@ def rewrite_edits(
     path: str, source: str, options: Options, finding: Finding
 ) -> tuple[Edit, ...] | None:
     """Return the edits of a finding's rewrite; None when the finding is not there."""
-    found = _same(finding, analyse(path, source, replace(options, select=(finding.code,))))
-    return None if found is None or found.fix is None else found.fix.edits
+    wanted = (finding.fingerprint, finding.span)
+    for found in analyse(path, source, replace(options, select=(finding.code,))).findings:
+        if (found.fingerprint, found.span) == wanted and found.fix is not None:
+            return found.fix.edits
+    return None
 
 
 def suppression_edits(
     path: str, source: str, options: Options, finding: Finding
 ) -> tuple[Edit, ...] | None:
-    """Return the edit that makes the engine leave a finding out; None when none does."""
+    """Return the edit that adds ``# advise: ignore[CODE]`` for a finding.
+
+    Behind its first line, or above it where that line goes on behind a backslash or within a
+    string. None when neither makes the engine leave the finding out.
+    """
     alone = replace(options, select=(finding.code,))
 
     def count(text: str) -> int | None:
@@ -212,26 +192,17 @@ def suppression_edits(
         alike = (_identity(found) == _identity(finding) for found in analysis.findings)
         return sum(alike) if analysis.understood else None
 
+    comment, number = f"# advise: ignore[{finding.code}]", finding.span.start_line
+    line = split_lines(source)[number - 1].rstrip("\r\n")
+    indent, end = line[: len(line) - len(line.lstrip())], len(line.rstrip())
+    behind = Edit(Span(number, end, number, len(line)), f"  {comment}")
+    above = Edit(Span(number, 0, number, 0), f"{indent}{comment}\n")
     before = count(source)
-    if not before:
-        return None
-
-    def silenced(text: str) -> bool:
-        after = count(text)
-        return after is not None and after < before
-
-    return suppression(source, finding, silenced)
-
-
-def _same(finding: Finding, analysis: Analysis) -> Finding | None:
-    return next(
-        (
-            found
-            for found in analysis.findings
-            if (found.fingerprint, found.span) == (finding.fingerprint, finding.span)
-        ),
-        None,
-    )
+    for edit in (behind, above) if before else ():
+        after = count(apply_edits(source, (edit,)))
+        if after is not None and before is not None and after < before:
+            return (edit,)
+    return None
 
 
 def _identity(finding: Finding) -> tuple[str, str, str]:
@@ -241,3 +212,50 @@ def _identity(finding: Finding) -> tuple[str, str, str]:
 def _is_text(source: str) -> bool:
     """Return whether `source` can be encoded; an editor may send half of a surrogate pair."""
     return source.isascii() or not any("\ud800" <= char <= "\udfff" for char in source)
+
+
+MOST_KERNELS = 400
+
+
+@dataclass(slots=True)
+class KernelMemo:
+    """Ranks kernels as :func:`advisor.engine.rank_kernel` does, unchanged ones only once.
+
+    A kernel is unchanged where its lines are, with their text, and where all that was read of it
+    is the same: declarations elsewhere, imports, sizes, what runs showed. Only the edits of its
+    findings may be out of date: they tell whether there are any, and are made anew by the engine
+    when somebody wants them.
+    """
+
+    _known: dict[object, tuple[object, Ranked]] = field(default_factory=dict)
+
+    def rank(self, path: str, kernel: Kernel, options: Options) -> Ranked:
+        """Return what is to be said of a kernel; with plans where they are known already.
+
+        Raises
+        ------
+        SourceProblem, MachineError, Overtaken
+            As the engine does.
+        """
+        from costdb.machines import load_machine
+
+        context = kernel.context
+        first, last = context.whole
+        text = context.lines[first - 1 : last]
+        read = replace(
+            kernel, general=None, context=replace(context, source="", identifiers=frozenset())
+        )
+        rests_on = read, text, replace(options, plans=True), load_machine(options.machine or "")
+        # a function that was seen with several signatures is several kernels
+        name = path, kernel.name, tuple(array.dtype for array in kernel.arrays.values())
+        for plans in (True, options.plans):
+            before, found = self._known.get((name, plans), (None, None))
+            if found is not None and before == rests_on:
+                return found
+        found = engine.rank_kernel(path, kernel, options)
+        key = name, options.plans or not found.later
+        self._known.pop(key, None)
+        self._known[key] = rests_on, found
+        if len(self._known) > MOST_KERNELS:
+            del self._known[next(iter(self._known))]
+        return found

@@ -26,17 +26,15 @@ class Encoding(StrEnum):
     UTF32 = "utf-32"
 
 
-_LAST_OF_TWO_BYTES = "\u07ff"
-_LAST_OF_ONE_UNIT = "\uffff"
+def _units_of(char: str, encoding: Encoding) -> int:
+    if encoding is Encoding.UTF8:
+        return 1 + (char > "\x7f") + (char > "\u07ff") + (char > "\uffff")
+    return 1 + (encoding is Encoding.UTF16 and char > "\uffff")
 
 
 def count_units(text: str, encoding: Encoding) -> int:
     """Return how many columns `text` takes."""
-    if encoding is Encoding.UTF32 or text.isascii():
-        return len(text)
-    if encoding is Encoding.UTF16:
-        return len(text) + sum(char > _LAST_OF_ONE_UNIT for char in text)
-    return sum(_bytes_of(char) for char in text)
+    return len(text) if text.isascii() else sum(_units_of(char, encoding) for char in text)
 
 
 def code_points(line: str, column: int, encoding: Encoding) -> int:
@@ -44,22 +42,14 @@ def code_points(line: str, column: int, encoding: Encoding) -> int:
 
     A column beyond the end means the end; one within a character means the start of it.
     """
-    if encoding is Encoding.UTF32 or line.isascii():
+    if line.isascii():
         return max(0, min(column, len(line)))
     passed = 0
     for index, char in enumerate(line):
-        passed += _bytes_of(char) if encoding is Encoding.UTF8 else 1 + (char > _LAST_OF_ONE_UNIT)
+        passed += _units_of(char, encoding)
         if passed > column:
             return index
     return len(line)
-
-
-def _bytes_of(char: str) -> int:
-    if char < "\x80":
-        return 1
-    if char <= _LAST_OF_TWO_BYTES:
-        return 2
-    return 3 if char <= _LAST_OF_ONE_UNIT else 4
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,9 +83,6 @@ class Document:
     text : str
     lines : list of str
         With their ends.
-    origins : list of (int or None)
-        For each line, which line of the marked text it is, from 0; None for a line that was
-        touched since. See `mark`.
     """
 
     uri: str
@@ -103,16 +90,10 @@ class Document:
     version: int
     text: str
     lines: list[str] = field(init=False)
-    origins: list[int | None] = field(init=False)
 
     def __post_init__(self) -> None:
         self.text = _joined_surrogates(self.text)
         self.lines = split_lines(self.text)
-        self.origins = [None] * len(self.lines)
-
-    def mark(self) -> None:
-        """Make the text as it is now the one that `origins` refers to."""
-        self.origins = list(range(len(self.lines)))
 
     def apply(self, change: Change) -> None:
         """Carry out a change."""
@@ -121,17 +102,8 @@ class Document:
         else:
             start, end = self._offset(change.start), self._offset(change.end)
             text = self.text[:start] + change.text + self.text[max(start, end) :]
-        old, self.text = self.lines, _joined_surrogates(text)
-        self.lines = new = split_lines(self.text)
-        least = min(len(old), len(new))
-        head = 0
-        while head < least and old[head] == new[head]:
-            head += 1
-        tail = 0
-        while tail < least - head and old[-1 - tail] == new[-1 - tail]:
-            tail += 1
-        touched: list[int | None] = [None] * (len(new) - head - tail)
-        self.origins = self.origins[:head] + touched + self.origins[len(old) - tail :]
+        self.text = _joined_surrogates(text)
+        self.lines = split_lines(self.text)
 
     def position(self, line: int, column: int) -> Position:
         """Return a place in the editor's terms.

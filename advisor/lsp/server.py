@@ -7,10 +7,10 @@ import gc
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, cast
 
 from lsprotocol import types
@@ -24,23 +24,16 @@ from pygls.exceptions import (
 from pygls.lsp.server import LanguageServer
 from pygls.uris import to_fs_path
 
-from advisor.config.find import FILE_NAME
+from advisor.config.files import FILE_NAME
 from advisor.engine import Options
 from advisor.files import read_source
 from advisor.finding import Finding
 from advisor.frontend.syntax.prefilter import forget
-from advisor.lsp.abilities import (
-    Abilities,
-    AdviseProtocol,
-    abilities_of,
-    encoding_of,
-    registrations_of,
-    rule_pages,
-)
 from advisor.lsp.analyses import Analyses, Answer, OpenFile
 from advisor.lsp.analysis import (
     KINDS,
     Analysis,
+    KernelMemo,
     Purpose,
     analyse,
     offers,
@@ -48,23 +41,27 @@ from advisor.lsp.analysis import (
     suppression_edits,
     with_details,
 )
-from advisor.lsp.convert import (
+from advisor.lsp.document import Document, Encoding
+from advisor.lsp.protocol import (
     MEASURE,
+    Ability,
+    AdviseProtocol,
+    abilities_of,
     asked_finding,
     changes_of,
     code_action,
     diagnostics,
+    encoding_of,
     hints,
     hover,
     inlay_hint,
     overlapping,
+    registrations_of,
+    rule_pages,
     workspace_edit,
 )
-from advisor.lsp.document import Document, Encoding
-from advisor.lsp.memo import KernelMemo
 from advisor.lsp.settings import (
     SECTION,
-    Chosen,
     OptionsError,
     OptionsOfFiles,
     SettingError,
@@ -103,14 +100,14 @@ class AdviseServer(LanguageServer):
         )
         self.default = default
         self.settings = default
-        self.chosen = Chosen()
-        self.abilities = Abilities()
+        self.chosen = Settings()
+        self.abilities: frozenset[Ability] = frozenset()
         self.encoding = Encoding.UTF16
         self.was_shut_down = False
         self._told: set[str] = set()
         self._lookup = OptionsOfFiles(default)
         self._memo = KernelMemo()
-        self.analyses = Analyses(self._analyse, self._complete, self._finished, rest=gc.collect)
+        self.analyses = Analyses(self._analyse, self._complete, self._finished)
         cast(AdviseProtocol, self.protocol).documents = self
         for method, handler, options in (
             (types.INITIALIZE, self._initialize, None),
@@ -151,7 +148,7 @@ class AdviseServer(LanguageServer):
         # or empty ones, once they have started
         self._use(params.initialization_options)
         self.default = self.settings
-        if self.abilities.pulls:
+        if Ability.PULLS in self.abilities:
             # only now, because an editor that is pushed to must not see the other way offered
             options = types.DiagnosticOptions(
                 inter_file_dependencies=True, workspace_diagnostics=False, identifier=SECTION
@@ -165,7 +162,7 @@ class AdviseServer(LanguageServer):
             asked = self.client_register_capability_async(types.RegistrationParams(registrations))
             await _reply(asked, "registering for settings")
         await self._ask_settings()
-        self._lookup = OptionsOfFiles(self.chosen.over(self.settings))
+        self._lookup = OptionsOfFiles(self.settings.with_chosen(self.chosen))
         self.analyses.ready.set()
 
     def _shut_down(self, params: None) -> None:
@@ -197,7 +194,7 @@ class AdviseServer(LanguageServer):
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a file."""
         uri = params.text_document.uri
-        if self.analyses.close(uri) and not self.abilities.pulls:
+        if self.analyses.close(uri) and Ability.PULLS not in self.abilities:
             self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
     # -- diagnostics
@@ -220,20 +217,22 @@ class AdviseServer(LanguageServer):
         brief = replace(options, details=False, plans=plans)
         return analyse(path, source, brief, self._memo.rank)
 
-    def _finished(self, file: OpenFile) -> None:
+    def _finished(self, file: OpenFile, again: bool) -> None:
         answer = file.answer
         assert answer is not None
-        if answer.failure:
-            self._tell(answer.failure)
-        if self.abilities.pulls:
-            if answer.again and self.abilities.refreshes:
+        if answer.said.failure:
+            self._tell(answer.said.failure)
+        if Ability.PULLS in self.abilities:
+            if again and Ability.REFRESHES in self.abilities:
                 self.workspace_diagnostic_refresh(None)
         else:
             self.text_document_publish_diagnostics(
                 types.PublishDiagnosticsParams(
                     uri=file.document.uri,
                     diagnostics=diagnostics(file.document, answer, self._pages()),
-                    version=answer.version if self.abilities.versions_diagnostics else None,
+                    version=answer.version
+                    if Ability.VERSIONS_DIAGNOSTICS in self.abilities
+                    else None,
                 )
             )
 
@@ -241,7 +240,7 @@ class AdviseServer(LanguageServer):
         self, params: types.DocumentDiagnosticParams
     ) -> types.DocumentDiagnosticReport:
         # an editor that cannot be told to ask again has to wait for all there is to say
-        whole = not self.abilities.refreshes
+        whole = Ability.REFRESHES not in self.abilities
         found = await self.analyses.latest(params.text_document.uri, whole=whole)
         if found is None:
             return types.RelatedFullDocumentDiagnosticReport(items=[])
@@ -254,7 +253,9 @@ class AdviseServer(LanguageServer):
         )
 
     def _pages(self) -> Mapping[str, str]:
-        return rule_pages() if self.abilities.links_codes else {}
+        pulls = Ability.PULLS in self.abilities
+        links = Ability.LINKS_PULLED_CODES if pulls else Ability.LINKS_PUSHED_CODES
+        return rule_pages() if links in self.abilities else {}
 
     # -- what is shown at a place
 
@@ -279,7 +280,10 @@ class AdviseServer(LanguageServer):
         if file.stamp != stamp:
             raise JsonRpcContentModified("the file has changed")
         return hover(
-            file.document, detailed, current=answer.current, markdown=self.abilities.markdown
+            file.document,
+            detailed,
+            current=answer.current,
+            markdown=Ability.MARKDOWN in self.abilities,
         )
 
     async def _inlay_hints(self, params: types.InlayHintParams) -> list[types.InlayHint]:
@@ -296,7 +300,7 @@ class AdviseServer(LanguageServer):
 
     async def _code_actions(self, params: types.CodeActionParams) -> list[types.CodeAction]:
         found = await self._unchanged(params.text_document.uri)
-        if found is None or not self.abilities.literal_actions:
+        if found is None or Ability.LITERAL_ACTIONS not in self.abilities:
             return []
         file, answer = found
         if not answer.current:
@@ -304,10 +308,10 @@ class AdviseServer(LanguageServer):
         findings = overlapping(file.document, answer.findings, params.range)
         offered = offers(findings, params.context.only, _may_be_here)
         actions = [
-            code_action(file.document, offer, self._pages(), self.abilities.prefers)
+            code_action(file.document, offer, self._pages(), Ability.PREFERS in self.abilities)
             for offer in offered
         ]
-        if not self.abilities.resolves_edits:
+        if not {Ability.RESOLVES_EDITS, Ability.SENDS_DATA_BACK} <= self.abilities:
             actions = [
                 action if action.command else await self._resolve(action) for action in actions
             ]
@@ -337,7 +341,7 @@ class AdviseServer(LanguageServer):
             raise JsonRpcContentModified("the file has changed")
         if edits is None:
             raise JsonRpcInvalidParams("this cannot be written here")
-        action.edit = workspace_edit(document, edits, self.abilities.versioned_edits)
+        action.edit = workspace_edit(document, edits, Ability.VERSIONED_EDITS in self.abilities)
         return action
 
     async def _unchanged(self, uri: str) -> tuple[OpenFile, Answer] | None:
@@ -360,7 +364,7 @@ class AdviseServer(LanguageServer):
         # from here on no answer by the old settings, also while the new ones are asked for
         self.analyses.ready.clear()
         self.analyses.restart()
-        if self.abilities.has_configuration:
+        if Ability.HAS_CONFIGURATION in self.abilities:
             await self._ask_settings()
         else:
             self._use(params.settings)
@@ -385,7 +389,7 @@ class AdviseServer(LanguageServer):
             self._refresh()
 
     async def _ask_settings(self) -> None:
-        if not self.abilities.has_configuration:
+        if Ability.HAS_CONFIGURATION not in self.abilities:
             return
         item = types.ConfigurationItem(section=SECTION)
         asked = self.workspace_configuration_async(types.ConfigurationParams([item]))
@@ -393,28 +397,28 @@ class AdviseServer(LanguageServer):
         if answer and answer[0] is not None:
             self._use(answer[0])
 
-    def _restart(self) -> None:
+    def _restart(self) -> dict[str, Any]:
+        """Analyse all anew by the present settings, and return what is chosen."""
         self._told.clear()
-        self._lookup = OptionsOfFiles(self.chosen.over(self.settings))
+        settings = self.settings.with_chosen(self.chosen)
+        self._lookup = OptionsOfFiles(settings)
         self.analyses.restart()
         self._refresh()
+        return {"machine": settings.machine, "sizes": dict(settings.sizes)}
 
     def _refresh(self) -> None:
         """Have the editor ask again for what it has asked for."""
-        if self.abilities.pulls and self.abilities.refreshes:
+        if Ability.PULLS in self.abilities and Ability.REFRESHES in self.abilities:
             self.workspace_diagnostic_refresh(None)
-        if self.abilities.refreshes_hints:
+        if Ability.REFRESHES_HINTS in self.abilities:
             self.workspace_inlay_hint_refresh(None)
 
     def _set_machine(self, *arguments: Any) -> dict[str, Any]:
         """Choose a machine for this session; without a name, the one of the settings again."""
-        try:
+        with _refused():
             name = machine_name(arguments[0] if arguments else None)
-        except SettingError as problem:
-            raise JsonRpcInvalidParams(str(problem)) from problem
-        self.chosen = Chosen(name, self.chosen.sizes)
-        self._restart()
-        return self._state()
+        self.chosen = replace(self.chosen, machine=name)
+        return self._restart()
 
     def _set_size(self, *arguments: Any) -> dict[str, Any]:
         """Bind a size for this session; without a value, leave it to the settings again."""
@@ -422,20 +426,15 @@ class AdviseServer(LanguageServer):
             raise JsonRpcInvalidParams('expected a name and a value, such as "N", 4096')
         name, value = arguments[0], arguments[1] if len(arguments) > 1 else None
         sizes = {known: n for known, n in self.chosen.sizes.items() if known != name}
-        if value is not None:
-            try:
-                sizes.update((size(name, value),))
-            except SettingError as problem:
-                raise JsonRpcInvalidParams(str(problem)) from problem
-        self.chosen = Chosen(self.chosen.machine, sizes)
-        self._restart()
-        return self._state()
+        with _refused():
+            sizes.update([size(name, value)] if value is not None else [])
+        self.chosen = replace(self.chosen, sizes=sizes)
+        return self._restart()
 
     def _recheck(self, *arguments: Any) -> dict[str, Any]:
         """Predict everything anew, as after an edit of a machine's profile."""
         self._memo = KernelMemo()
-        self._restart()
-        return self._state()
+        return self._restart()
 
     async def _measure(self, *arguments: Any) -> dict[str, Any]:
         """Time a kernel of a saved file with its rewrites; findings then say what that showed."""
@@ -450,7 +449,7 @@ class AdviseServer(LanguageServer):
             saved = None
         if saved != document.text:
             raise JsonRpcInvalidParams("the file has changes that are not saved")
-        sizes = self.chosen.over(self.settings).sizes
+        sizes = self.settings.with_chosen(self.chosen).sizes
         given = [part for size, value in sizes.items() for part in ("-D", f"{size}={value}")]
         process = await asyncio.create_subprocess_exec(
             *command("advisor.cli.app", "measure", file.path, "--kernel", name, *given),
@@ -470,10 +469,6 @@ class AdviseServer(LanguageServer):
 
         return [{"name": name, "title": load_machine(name).title} for name in machine_names()]
 
-    def _state(self) -> dict[str, Any]:
-        settings = self.chosen.over(self.settings)
-        return {"machine": settings.machine, "sizes": dict(settings.sizes)}
-
     def _tell(self, problem: str) -> None:
         """Show a line to the user, once until settings change."""
         if problem in self._told:
@@ -483,6 +478,15 @@ class AdviseServer(LanguageServer):
         self.window_show_message(
             types.ShowMessageParams(types.MessageType.Warning, f"advise: {problem}")
         )
+
+
+@contextmanager
+def _refused() -> Iterator[None]:
+    """Answer a command that names what cannot be with the reason."""
+    try:
+        yield
+    except SettingError as problem:
+        raise JsonRpcInvalidParams(str(problem)) from problem
 
 
 async def _reply(asked: Any, what: str) -> Any:
@@ -506,15 +510,16 @@ def _may_be_here(machine: str) -> bool:
 def _warm_up() -> None:
     analyse("", _WARM_UP, Options("t3e", {}, (), (), None))
     rule_pages()
+    # what is there to stay: to look through it for garbage takes as long as an answer
+    gc.freeze()
 
 
 # Starts the server on the standard streams of the process.
 
 _ENDED_WITHOUT_SHUTDOWN = 1
-_NEVER = 1_000_000_000
 
 
-def serve(machine: str | None, log_file: str | None) -> int:
+def serve(machine: str | None, log_file: str | None, version: str) -> int:
     """Serve until the editor ends the session; return the exit code the protocol asks for.
 
     Raises
@@ -536,9 +541,7 @@ def serve(machine: str | None, log_file: str | None) -> int:
     # output is the log, and only the server knows the real one.
     with os.fdopen(os.dup(sys.stdout.fileno()), "wb") as answers:
         os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-        # to look through all objects takes as long as an answer; that waits until nobody does
-        gc.set_threshold(*gc.get_threshold()[:2], _NEVER)
-        server = AdviseServer(_version(), Settings(machine=machine))
+        server = AdviseServer(version, Settings(machine=machine))
         server.start_io(sys.stdin.buffer, answers)
     return 0 if server.was_shut_down else _ENDED_WITHOUT_SHUTDOWN
 
@@ -547,10 +550,3 @@ def _no_refusal(record: logging.LogRecord) -> bool:
     """Keep what is no error out of the log: requests that the editor's typing has overtaken."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, JsonRpcContentModified | JsonRpcInvalidParams)
-
-
-def _version() -> str:
-    try:
-        return version("kernel-advisor")
-    except PackageNotFoundError:
-        return "unknown"

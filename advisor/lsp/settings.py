@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from advisor.config.effective import Resolver
-from advisor.config.find import Configurations
-from advisor.config.layer import CommandError, ConfigError, Layer
+from advisor.config.files import Configurations
+from advisor.config.layer import CommandError, Layer, NoMachineError
 from advisor.engine import Options
 from advisor.observations import Observations
 
 SECTION = "advise"
-_KNOWN = ("machine", "sizes", "minSpeedup", "inlayHints")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,27 +36,10 @@ class Settings:
     min_speedup: float | None = None
     inlay_hints: bool = False
 
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """What was chosen by command in this session; it goes over the settings.
-
-    Attributes
-    ----------
-    machine : str or None
-    sizes : mapping of str to number
-    """
-
-    machine: str | None = None
-    sizes: Mapping[str, int | float] = field(default_factory=dict)
-
-    def over(self, settings: Settings) -> Settings:
-        """Return the settings as they are with these choices."""
-        return replace(
-            settings,
-            machine=self.machine or settings.machine,
-            sizes={**settings.sizes, **self.sizes},
-        )
+    def with_chosen(self, chosen: Settings) -> Settings:
+        """Return the settings with the machine and the sizes that a command chose over them."""
+        machine, sizes = chosen.machine or self.machine, {**self.sizes, **chosen.sizes}
+        return replace(self, machine=machine, sizes=sizes)
 
 
 class SettingError(ValueError):
@@ -80,19 +62,20 @@ def read_settings(given: Any, default: Settings) -> tuple[Settings, tuple[str, .
         return default, ()
     if not isinstance(given, dict):
         return default, (f"{SECTION}: settings must be an object",)
-    settings, problems = default, [
-        f"{SECTION}.{name}: unknown setting; known are {', '.join(_KNOWN)}"
-        for name in given
-        if name not in _KNOWN and not str(name).startswith(("server", "trace"))
-    ]  # fmt: skip
-    for name, read in _READERS.items():
-        if given.get(name) is None:
-            continue
-        try:
-            settings = read(settings, given[name])
-        except SettingError as problem:
-            problems.append(f"{SECTION}.{problem}")
-    return settings, tuple(problems)
+    read, problems = dict[str, Any](), list[str]()
+    for name, value in given.items():
+        if name not in _READERS and not str(name).startswith(("server", "trace")):
+            known = ", ".join(_READERS)
+            problems.append(f"{SECTION}.{name}: unknown setting; known are {known}")
+        elif name in _READERS and value is not None:
+            key, reader = _READERS[name]
+            try:
+                read[key] = reader(value)
+            except SettingError as problem:
+                problems.append(f"{SECTION}.{problem}")
+    machine = read.pop("machine", None) or default.machine
+    sizes = {**default.sizes, **read.pop("sizes", {})}
+    return replace(default, machine=machine, sizes=sizes, **read), tuple(problems)
 
 
 def machine_name(value: Any) -> str | None:
@@ -126,43 +109,35 @@ def size(name: Any, value: Any) -> tuple[str, int | float]:
     """
     if not (isinstance(name, str) and all(part.isidentifier() for part in name.split("."))):
         raise SettingError(f"sizes: {name!r} is not a name")
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _positive(value):
-        raise SettingError(f"sizes: {name} = {value!r} is not a positive number")
-    return name, int(value) if isinstance(value, float) and value.is_integer() else value
+    number = _positive(value, f"sizes: {name} =")
+    return name, int(number) if isinstance(number, float) and number.is_integer() else number
 
 
-def _positive(value: int | float) -> bool:
-    return value > 0 and math.isfinite(value)
+def _positive(value: Any, what: str) -> int | float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not value > 0 or not math.isfinite(value):
+        raise SettingError(f"{what} {value!r} is not a positive number")
+    found: int | float = value
+    return found
 
 
-def _machine(settings: Settings, value: Any) -> Settings:
-    return replace(settings, machine=machine_name(value) or settings.machine)
-
-
-def _sizes(settings: Settings, value: Any) -> Settings:
+def _sizes(value: Any) -> Mapping[str, int | float]:
     if not isinstance(value, dict):
         raise SettingError('sizes: must be an object such as {"N": 1000}')
-    read = dict(size(name, number) for name, number in value.items())
-    return replace(settings, sizes={**settings.sizes, **read})
+    return dict(size(name, number) for name, number in value.items())
 
 
-def _min_speedup(settings: Settings, value: Any) -> Settings:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not _positive(value):
-        raise SettingError(f"minSpeedup: {value!r} is not a positive number")
-    return replace(settings, min_speedup=float(value))
-
-
-def _inlay_hints(settings: Settings, value: Any) -> Settings:
+def _inlay_hints(value: Any) -> bool:
     if not isinstance(value, bool):
         raise SettingError(f"inlayHints: {value!r} is neither true nor false")
-    return replace(settings, inlay_hints=value)
+    return value
 
 
-_READERS = {
-    "machine": _machine,
-    "sizes": _sizes,
-    "minSpeedup": _min_speedup,
-    "inlayHints": _inlay_hints,
+_READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    "machine": ("machine", machine_name),
+    "sizes": ("sizes", _sizes),
+    "minSpeedup": ("min_speedup", lambda value: float(_positive(value, "minSpeedup:"))),
+    "inlayHints": ("inlay_hints", _inlay_hints),
 }
 
 
@@ -181,25 +156,19 @@ class OptionsError(ValueError):
     """Settings or a configuration that cannot be used; the message is one line."""
 
 
-@dataclass(slots=True)
 class OptionsOfFiles:
     """Looks up what holds for files; configuration files are read once.
 
-    Attributes
+    Parameters
     ----------
     settings : Settings
         Of the editor.
     """
 
-    settings: Settings
-    _resolver: Resolver = field(init=False)
-    _has_default: bool = field(init=False, default=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         layer = Layer(
-            machine=self.settings.machine,
-            sizes=self.settings.sizes,
-            min_speedup=self.settings.min_speedup,
+            machine=settings.machine, sizes=settings.sizes, min_speedup=settings.min_speedup
         )
         self._resolver = Resolver(Configurations(layer), None, Observations())
 
@@ -211,25 +180,15 @@ class OptionsOfFiles:
         OptionsError
             No machine is chosen, or a configuration is wrong.
         """
+        from costdb.machines import machine_names
+
         try:
             if self._resolver.configurations.excludes(path):
                 return None
-            if self._resolver.settings(path).machine is None and not self._has_default:
-                _require_default()
-                self._has_default = True
             options = self._resolver.effective(path).options
-        except (CommandError, ConfigError) as error:
+        except NoMachineError as error:
+            raise OptionsError(NO_MACHINE.format(known=", ".join(machine_names()))) from error
+        except CommandError as error:
             raise OptionsError(str(error).removeprefix("advise: ")) from error
         ours = dict.fromkeys(self.settings.sizes, EDITOR)
         return replace(options, size_origins={**options.size_origins, **ours})
-
-
-def _require_default() -> None:
-    from costdb.machines import default_machine, machine_names
-    from costdb.store.place import StoreError
-
-    try:
-        if default_machine() is None:
-            raise OptionsError(NO_MACHINE.format(known=", ".join(machine_names())))
-    except StoreError as error:
-        raise OptionsError(str(error)) from error

@@ -24,7 +24,7 @@ from advisor.ranking.sizes import ranks_of
 from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
 from advisor.report.style import duration
 from advisor.source import SourceProblem
-from advisor.verify.running import ORIGINAL, inputs_of
+from advisor.verify.cases import ORIGINAL, inputs_of
 from costdb.calibration.hardware import this_host
 from costdb.estimate import Estimate, Missing, Priced, Seconds, TermEstimate
 from costdb.evaluate import evaluate_price

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from advisor.compiler.advice import Advice, advise_on, store
-from advisor.observe.ranks import Record, record_of
+from advisor.observe.messages import Record, record_of
 from advisor.observed import messages_from
 from costdb.launch.space import command
 from costdb.store.place import StoreError
@@ -175,21 +175,14 @@ def _store_messages(messages: list[tuple[str, str, dict[str, Any]]], program: st
 
 def _rendered(advice: Advice, output_format: str) -> str:
     from advisor.finding import NOTHING_SEEN, Coverage
-    from advisor.report.model import NEEDS_DOCUMENTATION, Report, renderer
+    from advisor.report.model import Report, renderer
     from advisor.report.style import Style
 
-    documentation = {}
-    if output_format in NEEDS_DOCUMENTATION:
-        from advisor.config.effective import installed_rules
-        from advisor.report.model import page
-
-        documentation = {rule.code: page(rule) for rule in installed_rules()}
     report = Report(
         advice.machine,
         advice.findings,
         advice.remarks,
         {result.path: result.source for result in advice.results},
-        documentation,
         looked_into=len(advice.results),
         coverage=reduce(Coverage.and_also, (one.coverage for one in advice.results), NOTHING_SEEN),
     )

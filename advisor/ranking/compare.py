@@ -9,8 +9,7 @@ from typing import Generic, TypeVar
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.finding import REPORTED_FROM
-from advisor.ir.concrete import at_sizes
-from advisor.ir.content import content_of
+from advisor.ir.concrete import at_sizes, content_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
 from advisor.source import Span

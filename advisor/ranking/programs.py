@@ -8,9 +8,8 @@ from functools import partial
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.finding import NOTHING_SEEN, Alternative, Remark
-from advisor.ir.spmd.program import RANKS, Program, SizeFact
+from advisor.ir.spmd.program import RANKS, Program, SizeFact, with_derived
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
-from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.ranking.compare import Costed, compared, rival_of, time_s
 from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of

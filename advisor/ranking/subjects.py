@@ -16,8 +16,7 @@ from advisor.frontend.syntax.guard import deep_nesting_refused
 from advisor.frontend.syntax.prefilter import may_call_compiled
 from advisor.ir.concrete import whole_numbers_of
 from advisor.ir.kernel import Kernel
-from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction
-from advisor.ir.spmd.sizes import with_derived
+from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction, with_derived
 from advisor.observed import Seen, SeenMessages, by_signature
 from advisor.ranking.compare import Costed, cost
 from advisor.ranking.findings import with_text

@@ -12,7 +12,7 @@ from advisor.finding import Alternative, Assumption, Crossover, Finding, Predict
 from advisor.ranking.findings import Judged
 from advisor.report.full import block
 from advisor.report.json_report import SCHEMA_VERSION, finding_document, values
-from advisor.report.results import how_well
+from advisor.report.machines import how_well
 from advisor.report.rows import MAYBE_SLOWER
 from advisor.report.style import (
     Column,
@@ -220,34 +220,37 @@ def cut_short(parts: list[list[str]], most: int) -> None:
 def _parts_of(
     judged: Judged, source: str, style: Style, results: Sequence[Result], *, whole: bool
 ) -> Iterator[list[str]]:
-    finding, evidence = judged.finding, judged.finding.evidence
+    finding = judged.finding
     yield block(finding, source, style)
-    table_lines = _table(finding, style)
-    yield ["", *table_lines, ""] if table_lines else [""]
-    sections: list[tuple[str, Iterable[str]]] = [
-        ("why", [finding.reason]),
-        ("messages", evidence.facts),
-        ("rejected", map(_alternative, finding.alternatives)),
-        ("when", map(_crossover, finding.crossovers)),
-        ("rests on", [", ".join(map(_size, finding.assumptions))]),
-        ("measured", evidence.measured),
-        ("caution", [*_doubts(finding.prediction), *evidence.remarks]),
-        ("fix", [finding.fix.legality if finding.fix is not None else ""]),
-        ("machine", [f"{evidence.machine} ({evidence.calibration})"]),
-        ("numbers", evidence.coefficients),
-        ("found here", how_well(results, _models(judged))),
-    ]
-    for label, texts in sections:
+    heads, rows = times_of(finding)
+    shown = table(heads, rows, 1, style).splitlines() if rows else []
+    yield ["", *(f"  {line}" for line in shown), *([""] * bool(rows))]
+    for label, texts in (*sections(finding), ("found here", how_well(results, _models(judged)))):
         if label in _MANY and not whole:
             texts = [shortened(one, style.width - 13) for one in texts]
         yield labelled(label, texts, style)
 
 
-def _table(finding: Finding, style: Style) -> list[str]:
-    """Return the predicted times, their intervals and their parts as aligned columns."""
+def sections(finding: Finding) -> Iterator[tuple[str, Sequence[str]]]:
+    """Yield what a finding rests on, each a label and texts, beside the parts of its times."""
+    evidence = finding.evidence
+    yield "why", [finding.reason]
+    yield "messages", evidence.facts
+    yield "rejected", list(map(_alternative, finding.alternatives))
+    yield "when", list(map(_crossover, finding.crossovers))
+    yield "rests on", [", ".join(map(_size, finding.assumptions))]
+    yield "measured", evidence.measured
+    yield "caution", [*_doubts(finding.prediction), *evidence.remarks]
+    yield "fix", [finding.fix.legality if finding.fix is not None else ""]
+    yield "machine", [f"{evidence.machine} ({evidence.calibration})"]
+    yield "numbers", evidence.coefficients
+
+
+def times_of(finding: Finding) -> tuple[list[str], list[list[str]]]:
+    """Return the predicted times, their intervals and their parts as a head and rows."""
     p = finding.prediction
     if p is None:
-        return []
+        return [], []
     times = column_for(p.before_s, p.after_s)
     rows = [
         ["predicted", times.number(p.before_s), times.number(p.after_s), ratio(p.speedup)],
@@ -258,8 +261,7 @@ def _table(finding: Finding, style: Style) -> list[str]:
         [t.label, _number(t.before_s, times), _number(t.after_s, times), f"  {t.model}"]
         for t in finding.evidence.terms
     ]
-    heads = (f"parts of the time ({times.unit})", "before", "after", "")
-    return [f"  {line}" for line in table(heads, rows, 1, style).splitlines()]
+    return [f"parts of the time ({times.unit})", "before", "after", ""], rows
 
 
 def _number(seconds: float | None, times: Column) -> str:
@@ -278,6 +280,8 @@ def _alternative(one: Alternative) -> str:
 def _doubts(prediction: Prediction | None) -> Iterator[str]:
     if prediction is not None and prediction.low <= 1:
         yield MAYBE_SLOWER
+    for one in () if prediction is None else prediction.omitted:
+        yield f"no price for `{one.text}` (line {one.line}), {one.reason}: a lower bound"
     if prediction is not None and not prediction.in_range:
         yield "outside the range that the machine was calibrated for"
 

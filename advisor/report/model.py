@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark, Verdict
@@ -34,8 +34,6 @@ class Report:
         In the order of the files given; within a file as ranked.
     sources : mapping of str to str
         Text of the files that findings are about, by path.
-    documentation : mapping of str to str
-        Pages of the rules, by code; only for the formats in `NEEDS_DOCUMENTATION`.
     failed : bool
         Something could not be read; what it is was said elsewhere.
     looked_into : int
@@ -52,7 +50,6 @@ class Report:
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     sources: Mapping[str, str]
-    documentation: Mapping[str, str] = field(default_factory=dict)
     failed: bool = False
     looked_into: int = 0
     passed_over: int = 0
@@ -70,12 +67,11 @@ _FORMATS = {
     "json-lines": "advisor.report.json_report:render_json_lines",
     "github": "advisor.report.continuous:render_github",
     "gitlab": "advisor.report.continuous:render_gitlab",
-    "sarif": "advisor.report.sarif:render",
+    "sarif": "advisor.report.continuous:render_sarif",
     "junit": "advisor.report.continuous:render_junit",
     "rdjson": "advisor.report.continuous:render_rdjson",
 }
 FORMATS = tuple(_FORMATS)
-NEEDS_DOCUMENTATION = frozenset(("sarif",))
 SHOWS_DETAILS = frozenset(("full", "json", "json-lines"))
 """Formats that tell what findings rest on and where else they pay."""
 

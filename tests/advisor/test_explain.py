@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.cli.app import main
+from advisor.cli.commands.explain import judged_in
 from advisor.engine import Options
-from advisor.explain import judged_in
 from advisor.report.explanation import MOST_LINES, Shared, cut_short, share, wrapped
 from costdb.expr import (
     Expr,

@@ -65,22 +65,23 @@ def _remark(path: str, text: str) -> Remark:
     return Remark(path, "", Span(1, 0, 1, 1), text)
 
 
-def started(engine: Engine, debounce_s: float = 0.01) -> tuple[Analyses, list[str]]:
+def started(engine: Engine) -> tuple[Analyses, list[str]]:
     told: list[str] = []
 
-    def finished(file: OpenFile) -> None:
+    def finished(file: OpenFile, again: bool) -> None:
         assert file.answer is not None
+        assert again == (file.answer.said.whole and file.document.text.startswith("search"))
         assert file.answer.version == file.document.version
         told.append(said(file))
 
-    analyses = Analyses(engine.analyse, engine.complete, finished, debounce_s)
+    analyses = Analyses(engine.analyse, engine.complete, finished)
     analyses.ready.set()
     return analyses, told
 
 
 def said(file: OpenFile) -> str:
     assert file.answer is not None
-    return " ".join(remark.message for remark in file.answer.remarks)
+    return " ".join(remark.message for remark in file.answer.said.remarks)
 
 
 def opened(analyses: Analyses, text: str, uri: str = URI) -> None:
@@ -106,22 +107,6 @@ async def test_a_burst_of_changes_is_one_analysis() -> None:
     assert found[1].version == 29
     assert engine.asked == ["0", "29"]
     assert told == ["0", "29"]
-
-
-async def test_a_text_that_was_left_alone_is_analysed_as_soon_as_it_changes() -> None:
-    engine = Engine()
-    analyses, told = started(engine, debounce_s=3600.0)
-    opened(analyses, "0")
-    await analyses.latest(URI)
-    analyses.change(URI, 2, [Change("1")])
-    found = await analyses.latest(URI)
-    assert found is not None
-    assert said(found[0]) == "1"
-    # and one that keeps changing is not
-    analyses.change(URI, 3, [Change("2")])
-    await asyncio.sleep(0.05)
-    assert engine.asked == told == ["0", "1"]
-    assert analyses.files[URI].answer is None
 
 
 async def test_an_analysis_that_is_overtaken_ends_at_its_next_step() -> None:
@@ -183,7 +168,7 @@ async def test_findings_are_told_before_a_search_ends_and_again_after_it() -> No
     found = await analyses.latest(URI)
     assert found is not None
     file, first = found
-    assert not first.whole
+    assert not first.said.whole
     assert told == ["search"]
     waiting = asyncio.create_task(analyses.latest(URI, whole=True))
     await until(lambda: engine.searched == ["search"])
@@ -192,7 +177,7 @@ async def test_findings_are_told_before_a_search_ends_and_again_after_it() -> No
     found = await waiting
     assert found is not None
     whole = found[1]
-    assert (whole.whole, whole.again, whole.version) == (True, True, first.version)
+    assert (whole.said.whole, whole.version) == (True, first.version)
     assert whole.serial != first.serial
     assert told == ["search", "search plan"]
     assert file.answer is whole
@@ -206,9 +191,8 @@ async def test_a_search_that_finds_nothing_changes_nothing(text: str) -> None:
     opened(analyses, text)
     found = await analyses.latest(URI, whole=True)
     assert found is not None
-    assert found[1].whole
-    assert not found[1].again
-    assert not found[1].failure
+    assert found[1].said.whole
+    assert not found[1].said.failure
     assert told == [text]
 
 
@@ -290,14 +274,15 @@ async def test_texts_that_cannot_be_understood() -> None:
     file = await after(Change("broken"), 2)
     assert file.answer is not None
     assert not file.answer.current
-    assert file.answer.problem is None  # other tools say it
+    assert file.answer.said.half_typed  # other tools say it
     assert said(file) == ""
     file = await after(Change("wrong"), 3)
     assert file.answer is not None
-    assert file.answer.problem is not None
+    assert file.answer.said.problem is not None
+    assert not file.answer.said.half_typed
     file = await after(Change("bug"), 4)
     assert file.answer is not None
-    assert "internal error" in file.answer.failure
+    assert "internal error" in file.answer.said.failure
     file = await after(Change("good\n"), 5)
     assert said(file) == "good\n"
     assert file.answer is not None

@@ -56,17 +56,16 @@ def test_changes_replace_what_lies_between_two_positions(
     offsets = [n for n in range(len(text) + 1) if text[n - 1 : n + 1] != "\r\n" or n == 0]
     first, last = sorted(data.draw(st.lists(st.sampled_from(offsets), min_size=2, max_size=2)))
     document = Document("file:///a.py", encoding, 1, text)
-    document.mark()
     document.apply(Change(new, position(first), position(last)))
     assert document.text == text[:first] + new + text[last:]
     assert "".join(document.lines) == document.text
     assert [line.rstrip("\r\n") for line in document.lines] == model_lines(document.text)
-    # a line that claims to be an old one has its text, and order is kept
+    # what is carried to a line was about a line with the same text, and order is kept
     old = Document("file:///a.py", encoding, 1, text).lines
-    known = [(here, origin) for here, origin in enumerate(document.origins) if origin is not None]
-    assert len(document.origins) == len(document.lines)
-    assert all(document.lines[here] == old[origin] for here, origin in known)
-    assert [origin for _, origin in known] == sorted({origin for _, origin in known})
+    about = [Remark("a.py", "", Span(n, 0, n, 0), str(n)) for n in range(1, len(old) + 1)]
+    known = [(one.span.start_line, int(one.message)) for one in carried(about, old, document.lines)]
+    assert all(document.lines[here - 1] == old[origin - 1] for here, origin in known)
+    assert [here for here, _ in known] == sorted({here for here, _ in known})
 
 
 @given(TEXTS, ENCODINGS, st.integers(-1, 20), st.integers(0, 30))
@@ -84,10 +83,9 @@ def test_positions_outside_the_text_are_taken_to_its_nearest_end(
 
 def test_the_whole_text_can_be_replaced() -> None:
     document = Document("file:///a.py", Encoding.UTF16, 1, "a\nb\n")
-    document.mark()
     document.apply(Change("a\nc\nb\n"))
     assert document.text == "a\nc\nb\n"
-    assert document.origins == [0, None, 1, 2]
+    assert document.lines == ["a\n", "c\n", "b\n", ""]
 
 
 def test_halves_of_a_character_are_put_together() -> None:
@@ -101,17 +99,16 @@ def test_halves_of_a_character_are_put_together() -> None:
 def test_findings_follow_their_lines_or_are_withheld() -> None:
     (finding,) = check_source("a.py", KERNEL, Options("sp2", {}, (), (), 1.0)).findings
     document = Document("file:///a.py", Encoding.UTF16, 1, KERNEL)
-    assert list(carried([finding], document.origins)) == []  # nothing is known of this text
-    document.mark()
-    assert list(carried([finding], document.origins)) == [finding]
+    before = document.lines
+    assert carried([finding], before, before) == (finding,)
     top = Position(0, 0)
     document.apply(Change("# 1\n# 2\n", top, top))
-    (moved,) = carried([finding], document.origins)
+    (moved,) = carried([finding], before, document.lines)
     assert moved.span.start_line == finding.span.start_line + 2
     assert moved.span.start_column == finding.span.start_column
     line = Position(moved.span.start_line - 1, 0)
     document.apply(Change(" ", line, line))
-    assert list(carried([finding], document.origins)) == []
+    assert carried([finding], before, document.lines) == ()
 
 
 def test_a_finding_on_several_lines_needs_all_of_them_together() -> None:
@@ -124,6 +121,7 @@ def test_a_finding_on_several_lines_needs_all_of_them_together() -> None:
         (Change("new\n", Position(3, 0), Position(3, 0)), Span(2, 0, 3, 1)),
     ):
         document = Document("file:///a.py", Encoding.UTF8, 1, text)
-        document.mark()
+        before = document.lines
         document.apply(change)
-        assert [r.span for r in carried([remark], document.origins)] == ([kept] if kept else [])
+        spans = [one.span for one in carried([remark], before, document.lines)]
+        assert spans == ([kept] if kept else [])

@@ -11,7 +11,6 @@ from lsp_session import KERNEL
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import ONE_PROCESS, Applicability, Finding
-from advisor.lsp.abilities import write_pages
 from advisor.lsp.analysis import (
     KINDS,
     Purpose,
@@ -21,9 +20,8 @@ from advisor.lsp.analysis import (
     suppression_edits,
     with_details,
 )
-from advisor.lsp.convert import hints, hover_markdown, hover_plain, plain, table
+from advisor.lsp.protocol import hints, hover_markdown, hover_plain, plain, write_pages
 from advisor.lsp.settings import (
-    Chosen,
     OptionsError,
     OptionsOfFiles,
     SettingError,
@@ -83,8 +81,10 @@ def test_a_wrong_setting_is_one_line_and_the_others_hold(given: object, part: st
 
 def test_choices_of_a_session_go_over_settings() -> None:
     settings = Settings("t3e", {"N": 1, "b": 2}, 1.5, True)
-    assert Chosen("sp2", {"N": 3}).over(settings) == Settings("sp2", {"N": 3, "b": 2}, 1.5, True)
-    assert Chosen().over(settings) == settings
+    assert settings.with_chosen(Settings("sp2", {"N": 3})) == Settings(
+        "sp2", {"N": 3, "b": 2}, 1.5, True
+    )
+    assert settings.with_chosen(Settings()) == settings
     assert machine_name(None) is None
     assert size("message.alpha", 1e6) == ("message.alpha", 1_000_000)
     with pytest.raises(SettingError):
@@ -99,7 +99,7 @@ def test_a_hover_holds_all_that_a_prediction_rests_on(finding: Finding) -> None:
     for term in evidence.terms:
         assert f"| {plain(term.label)} |" in text
     for line in (*evidence.facts, *evidence.remarks, *evidence.coefficients, finding.reason):
-        assert f"- {plain(line)}" in text
+        assert plain(line) in text
     for alternative in finding.alternatives:
         assert plain(alternative.reason) in text
     for crossover in finding.crossovers:
@@ -119,11 +119,6 @@ def test_a_hover_without_markdown_is_the_report(finding: Finding) -> None:
 
 def test_text_of_users_cannot_become_markdown() -> None:
     assert plain("a|b `c` *d* <e>\n[f](g)") == r"a\|b \`c\` \*d\* \<e\> \[f\](g)"
-    assert table(("", "n", "end"), [("a", "1", "b")]).splitlines() == [
-        "|  | n | end |",
-        "| :-- | --: | :-- |",
-        "| a | 1 | b |",
-    ]
 
 
 def test_hints_name_the_time_and_its_largest_part(finding: Finding) -> None:

@@ -14,17 +14,16 @@ from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.facts import Facts
 from advisor.analysis.placed.along import Along, owners
 from advisor.analysis.placed.operands import pairs_of
-from advisor.analysis.processes import meets, symbols_in, works
+from advisor.analysis.processes import meets, works
 from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried
-from advisor.ir.rebuilt import rebuilt, with_part
+from advisor.ir.rebuilt import rebuilt, symbols, with_part
 from advisor.ir.statements import Loop, Statement, Store, walk
 from advisor.ir.values import (
     Point,
     Range,
     reads,
-    region_symbols,
 )
 from costdb.expr import (
     ONE,
@@ -160,7 +159,7 @@ def fetched_before(loop: Loop, arrays: Arrays) -> tuple[list[Process], Loop]:
             source = arrays.named(read.array, read.region)
             spread = [d for d in range(len(read.region)) if source.placement.is_spread(d)]
             # what an iteration needs, or does, may be another part of it each time
-            moves = loop.variable in region_symbols((*read.region, *others))
+            moves = loop.variable in symbols((*read.region, *others))
             if moves or len(spread) != 1 or not isinstance(read.region[spread[0]], Point):
                 continue
             if not source.placement.along_as(spread[0], target, dimension):
@@ -216,9 +215,9 @@ def pipelined(chunks: Loop, inner: Loop, body: Process, arrays: Arrays) -> Proce
     arrays : Arrays
     """
     owned = owned_by(inner, arrays)
-    if owned is None or meets(body) or chunks.variable in symbols_in(body):
+    if owned is None or meets(body) or chunks.variable in symbols(body):
         return None
-    if inner.variable in symbols_in(tuple(_statements(body))):
+    if inner.variable in symbols(tuple(_statements(body))):
         return None
     stages = chunks.high - chunks.low + owners(owned.low, owned.high, owned) - 1
     # the first rank receives nothing, the second one is like all that follow, if not more
@@ -247,7 +246,7 @@ def side_by_side(loop: Loop, body: Process, arrays: Arrays) -> Process | None:
     owned = owned_by(loop, arrays)
     if owned is None or meets(body) or carried(loop, arrays.facts.minima):
         return None
-    if loop.variable not in symbols_in(body):
+    if loop.variable not in symbols(body):
         return SeqLoop(loop.variable, ONE, owned.count(arrays.facts), body)
     rank = f"{loop.variable}.owner"
     return ParLoop(rank, ZERO, owned.ranks - 1, of_rank(loop, body, owned, sym(rank)))

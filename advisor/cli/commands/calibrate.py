@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from advisor.cli import options
 from advisor.cli.common import Bar, check_output, complain, write_result
+from advisor.cli.options import option
 from advisor.config.layer import wrong_use
 
 if TYPE_CHECKING:
@@ -16,38 +15,23 @@ if TYPE_CHECKING:
     from costdb.calibration.profile import Made
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("calibrate", help="Measure this machine and store its profile.")(_calibrate)
-
-
-def _calibrate(
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Name of the machine in the store.")
-    ] = "here",
+def calibrate(
+    name: Annotated[str, option("--name", "Name of the machine in the store.", "NAME")] = "here",
     quick: Annotated[
-        bool, typer.Option("--quick", help="A first idea within half a minute; else three.")
+        bool, option("--quick", "A first idea within half a minute; else three.")
     ] = False,
     only: options.Sections = None,
     ranks: Annotated[
-        int,
-        typer.Option(
-            "--ranks",
-            "-n",
-            min=0,
-            metavar="K",
-            help="MPI ranks to start; one for each core where 0.",
-        ),
+        int, option("--ranks -n", "MPI ranks to start; one for each core where 0.", "K", min=0)
     ] = 0,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Begin anew instead of resuming what was interrupted.")
+        bool, option("--fresh", "Begin anew instead of resuming what was interrupted.")
     ] = False,
     report: Annotated[
-        str | None,
-        typer.Option("--report", metavar="FILE", help="Write a page with all fits as HTML."),
+        str | None, option("--report", "Write a page with all fits as HTML.", "FILE")
     ] = None,
 ) -> None:
-    from advisor.cli.subjects import problems_in_one_line
+    """Measure this machine and store its profile."""
     from costdb.calibration.campaign import Request
     from costdb.calibration.page import page_of
     from costdb.calibration.profile import disturbances
@@ -61,8 +45,7 @@ def _calibrate(
     check_output(report)
     try:
         check_names(request.only)
-        with problems_in_one_line():
-            made = _calibrated(request, watcher)
+        made = _calibrated(request, watcher)
     except CalibrationError as error:
         raise wrong_use(str(error)) from error
     except KeyboardInterrupt:
@@ -100,12 +83,12 @@ def _next_step(name: str, *, quick: bool) -> str:
 
 def _calibrated(request: Request, watcher: _Lines) -> Made | None:
     """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
-    from costdb.calibration.campaign import calibrate
+    from costdb.calibration import campaign
     from costdb.calibration.hardware import this_host
     from costdb.calibration.worker import launched_ranks
 
     if launched_ranks() == 1:
-        return calibrate(request, watcher, this_host())
+        return campaign.calibrate(request, watcher, this_host())
     from costdb.calibration.launch import Team
 
     team = Team()
@@ -113,7 +96,7 @@ def _calibrated(request: Request, watcher: _Lines) -> Made | None:
         team.assist()
         return None
     try:
-        return calibrate(request, watcher, this_host(), team.start)
+        return campaign.calibrate(request, watcher, this_host(), team.start)
     finally:
         team.dismiss()
 

@@ -8,21 +8,17 @@ from typing import Annotated
 import typer
 
 from advisor.cli import options
-from advisor.cli.checking.scope import make_scope
-from advisor.cli.checking.session import Request, run
+from advisor.cli.checking import Request, run
 from advisor.cli.common import STANDARD_STREAM, parse_bindings, positive_number
+from advisor.cli.options import option
+from advisor.cli.scope import make_scope
 from advisor.config.effective import split_codes
 from advisor.config.layer import Layer, wrong_use
 from advisor.engine import PLAIN_GAIN
 from advisor.report.model import FORMATS, SHOWS_DETAILS
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("check", help="Say what could be faster in Python files, and by how much.")(_check)
-
-
-def _check(
+def check(
     paths: Annotated[
         list[str] | None,
         typer.Argument(metavar="PATH...", help="Files, directories, or - for standard input."),
@@ -37,117 +33,89 @@ def _check(
     extend_select: Annotated[
         list[str] | None, options.codes_option("extend-select", "Also these rules.")
     ] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Apply the safe fixes.")] = False,
+    fix: Annotated[bool, option("--fix", "Apply the safe fixes.")] = False,
     unsafe_fixes: Annotated[
-        bool,
-        typer.Option("--unsafe-fixes", help="With --fix or --diff: the unsafe fixes as well."),
+        bool, option("--unsafe-fixes", "With --fix or --diff: the unsafe fixes as well.")
     ] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", help="Show what --fix would change, and change nothing.")
+        bool, option("--diff", "Show what --fix would change, and change nothing.")
     ] = False,
     output_format: Annotated[str | None, options.report_format_option()] = None,
     output: options.ReportFile = None,
     statistics: Annotated[
-        bool, typer.Option("--statistics", help="Count findings by rule instead of showing them.")
+        bool, option("--statistics", "Count findings by rule instead of showing them.")
     ] = False,
     exit_zero: Annotated[
-        bool, typer.Option("--exit-zero", help="Exit with 0 even when there are findings.")
+        bool, option("--exit-zero", "Exit with 0 even when there are findings.")
     ] = False,
     fail_above: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--fail-above",
-            metavar="SPEEDUP",
-            envvar="ADVISE_FAIL_ABOVE",
-            show_envvar=True,
-            help="Exit with 1 only for a gain whose interval lies above this speed-up.",
+            "Exit with 1 only for a gain whose interval lies above this speed-up.",
+            "SPEEDUP",
+            env=True,
         ),
     ] = None,
     min_speedup: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--min-speedup",
-            metavar="SPEEDUP",
-            envvar="ADVISE_MIN_SPEEDUP",
-            show_envvar=True,
-            help=f"Leave out smaller predicted gains; {PLAIN_GAIN} when nothing is said.",
+            f"Leave out smaller predicted gains; {PLAIN_GAIN} when nothing is said.",
+            "SPEEDUP",
+            env=True,
         ),
     ] = None,
-    everything: Annotated[
-        bool,
-        typer.Option("--all", help="Show also what saves too little to matter."),
-    ] = False,
+    everything: Annotated[bool, option("--all", "Show also what saves too little to matter.")] = (
+        False
+    ),
     measure: Annotated[
         bool,
-        typer.Option(
+        option(
             "--measure",
-            help="First time kernels and rewrites here, as advise measure does, what is not yet.",
+            "First time kernels and rewrites here, as advise measure does, what is not yet.",
         ),
     ] = False,
     baseline: Annotated[
         str | None,
-        typer.Option(
-            "--baseline",
-            metavar="FILE",
-            envvar="ADVISE_BASELINE",
-            show_envvar=True,
-            help="Leave out the findings accepted in this file.",
-        ),
+        option("--baseline", "Leave out the findings accepted in this file.", "FILE", env=True),
     ] = None,
     write_baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--write-baseline", metavar="FILE", help="Accept the present findings in this file."
-        ),
+        str | None, option("--write-baseline", "Accept the present findings in this file.", "FILE")
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            "--exclude", metavar="PATTERN", help="Leave out files and folders that match, also."
-        ),
+        option("--exclude", "Leave out files and folders that match, also.", "PATTERN"),
     ] = None,
     force_exclude: Annotated[
         bool,
-        typer.Option(
-            "--force-exclude",
-            envvar="ADVISE_FORCE_EXCLUDE",
-            show_envvar=True,
-            help="Leave excluded files out even when they are named.",
-        ),
+        option("--force-exclude", "Leave excluded files out even when they are named.", env=True),
     ] = False,
     config: options.ConfigFile = None,
     isolated: options.Isolated = False,
     show_settings: Annotated[
-        bool,
-        typer.Option("--show-settings", help="Show what holds for the first file, and check none."),
+        bool, option("--show-settings", "Show what holds for the first file, and check none.")
     ] = False,
     stdin_filename: Annotated[
-        str | None,
-        typer.Option("--stdin-filename", metavar="PATH", help="Name to report for -."),
+        str | None, option("--stdin-filename", "Name to report for -.", "PATH")
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "-j",
-            "--jobs",
-            metavar="N",
+        option(
+            "-j --jobs",
+            "Processes to check with; as many as are worth it when nothing is said.",
+            "N",
+            env=True,
             min=1,
-            envvar="ADVISE_JOBS",
-            show_envvar=True,
-            help="Processes to check with; as many as are worth it when nothing is said.",
         ),
     ] = None,
     no_cache: Annotated[
         bool,
-        typer.Option(
-            "--no-cache",
-            envvar="ADVISE_NO_CACHE",
-            show_envvar=True,
-            help="Neither read nor keep answers of earlier runs.",
-        ),
+        option("--no-cache", "Neither read nor keep answers of earlier runs.", env=True),
     ] = False,
     cache_dir: options.CacheFolder = None,
 ) -> None:
+    """Say what could be faster in Python files, and by how much."""
     given = tuple(paths or ())
     if not given:
         raise wrong_use("no path given: name a file or a directory, or - for standard input")
@@ -202,13 +170,19 @@ def _check(
         write_baseline=write_baseline,
     )
     if show_settings:
-        from advisor.cli.checking.show_settings import show
+        from advisor.cli.scope import show
 
-        show(request, scope)
+        show(
+            given,
+            scope,
+            chosen_format,
+            force=force_exclude,
+            stdin_filename=request.stdin_filename,
+        )
         return
     if measure:
-        from advisor.cli.checking.scope import python_files
         from advisor.cli.commands.measure import measure_kernels
+        from advisor.cli.scope import python_files
 
         named = [path for path in given if path != STANDARD_STREAM]
         files = python_files(named, lambda error: None, scope.excluded, force=force_exclude)

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli import options
-from advisor.cli.checking.scope import make_scope
 from advisor.cli.common import (
     JSON,
     TEXT,
     names_in,
     parse_bindings,
+    read_text,
     require_format,
     tell_unused,
     text_style,
     write_out,
 )
-from advisor.config.layer import CommandError, Layer, system_error, wrong_use
+from advisor.cli.options import option
+from advisor.cli.scope import make_scope
+from advisor.config.layer import Layer, wrong_use
+from advisor.engine import Options, needs_reading, seen_functions
+from advisor.ranking.findings import Judged
 
 if TYPE_CHECKING:
     from costdb.store.results import Result
@@ -27,27 +32,19 @@ if TYPE_CHECKING:
 _PLACE = re.compile(r"(.+?):([0-9]{1,9})(?::[0-9]{1,9})?", re.DOTALL)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("explain", help="Show what a finding is computed from.")(_explain)
-
-
-def _explain(
+def explain(
     place: Annotated[str, typer.Argument(metavar="FILE:LINE", help="A place as reports show it.")],
     machine: options.Machine = None,
     define: options.Sizes = None,
     config: options.ConfigFile = None,
     isolated: options.Isolated = False,
     formulas: Annotated[
-        bool, typer.Option("--formulas", help="Show also the formulas, and cut nothing short.")
+        bool, option("--formulas", "Show also the formulas, and cut nothing short.")
     ] = False,
     output_format: options.TextOrJson = TEXT,
 ) -> None:
-    from advisor.explain import at_line, judged_in
-    from advisor.files import read_source
+    """Show what a finding is computed from."""
     from advisor.report import explanation
-    from advisor.source import SourceProblem
-    from costdb.machines import MachineError
 
     found = _PLACE.fullmatch(place)
     if found is None:
@@ -58,18 +55,13 @@ def _explain(
     layer = Layer(machine=machine or None, sizes=given)
     scope = make_scope(layer, config=config, isolated=isolated, cache=None)
     asked = scope.resolver.effective(path).options
-    try:
-        source = read_source(path).text
-        judged = judged_in(path, source, asked)
-    except SourceProblem as problem:
-        raise CommandError(str(problem)) from problem
-    except MachineError as error:
-        raise wrong_use(str(error)) from error
-    except OSError as error:
-        raise system_error(error, path) from error
+    source = read_text(path)
+    judged = judged_in(path, source, asked)
     if given:
         tell_unused(given, names_in(path, source))
-    chosen = at_line(judged, line)
+    chosen = [
+        one for one in judged if one.finding.span.start_line <= line <= one.finding.span.last_line
+    ]
     if not chosen:
         lines = ", ".join(dict.fromkeys(str(one.finding.span.start_line) for one in judged))
         where = f"; there are some at {lines}" if lines else ", nor anywhere else in the file"
@@ -93,3 +85,42 @@ def _results(machine: str) -> tuple[Result, ...]:
             return newest_results(connection, machine)
     except StoreError:
         return ()  # the finding is explained without
+
+
+def judged_in(path: str, source: str, options: Options) -> tuple[Judged, ...]:
+    """Return every finding of a file with its prices, in the order of the lines.
+
+    Neither suppressions nor limits leave any out: whoever asks about a place wants to know.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse, an annotation cannot be right, or a size has no value.
+    MachineError
+        The machine is unknown or its profile is wrong.
+    """
+    from advisor.evidence import with_evidence
+    from advisor.frontend.kernels import read_kernels
+    from advisor.frontend.spmd.reader import read_program
+    from advisor.ranking.programs import bind_program, rank_program
+    from advisor.ranking.rank import rank
+    from advisor.ranking.seen_messages import as_observed
+    from advisor.ranking.sizes import checked_sizes
+    from advisor.transform_registry import program_transforms, transforms
+    from costdb.machines import load_machine
+
+    if not options.observed and not needs_reading(source, path):
+        return ()
+    machine = load_machine(options.machine or "")
+    found: list[Judged] = []
+    for kernel in read_kernels(path, source, seen_functions(path, source, options)):
+        sizes = checked_sizes(path, kernel, options.sizes, options.size_origins)
+        found += rank(path, kernel, machine, sizes, transforms(), formulas=True).judged
+    program = read_program(path, source)
+    if program is not None:
+        program = as_observed(program, options.messages)
+        sizes = bind_program(program, options.sizes, options.size_origins)
+        found += rank_program(program, machine, sizes, program_transforms()).judged
+    found.sort(key=lambda one: (one.finding.span, one.finding.code))
+    findings = with_evidence(one.finding for one in found)
+    return tuple(replace(one, finding=f) for one, f in zip(found, findings, strict=True))

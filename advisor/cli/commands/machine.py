@@ -17,6 +17,7 @@ from advisor.cli.common import (
     text_style,
     write_result,
 )
+from advisor.cli.options import option
 from advisor.config.layer import wrong_use
 
 _Name = Annotated[
@@ -30,35 +31,28 @@ _Name = Annotated[
 _File = Annotated[str, typer.Argument(metavar="FILE", help="A profile as JSON.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command and those under it."""
-    group = typer.Typer(no_args_is_help=False, rich_markup_mode=None)
-    group.command("list", help="List all machines: built-in and imported.")(_list)
-    group.command("show", help="Show every number of a machine, and where it is from.")(_show)
-    group.command("validate", help="Say all that is wrong with a profile.")(_validate)
-    group.command("import", help="Check a profile and keep it as a machine of your own.")(_import)
-    group.command("remove", help="Forget a machine that was imported or calibrated.")(_remove)
-    group.command("export", help="Write the profile of a machine as JSON.")(_export)
-    app.add_typer(
-        group, name="machine", help="List, show, check, import, remove and export machines."
-    )
+machine = typer.Typer(
+    no_args_is_help=False,
+    rich_markup_mode=None,
+    help="List, show, check, import, remove and export machines.",
+)
 
 
+@machine.command("list")
 def _list(output_format: options.TextOrJson = TEXT) -> None:
+    """List all machines: built-in and imported."""
     require_format(output_format)
-    from advisor.cli.subjects import problems_in_one_line
     from advisor.report.machines import list_as_json, list_as_text
     from costdb.machines import Machine, MachineError, load_machine, machine_names
 
     machines: list[Machine] = []
     broken = False
-    with problems_in_one_line():
-        for name in machine_names():
-            try:
-                machines.append(load_machine(name))
-            except MachineError as error:
-                broken = True
-                complain(f"advise: {error}")
+    for name in machine_names():
+        try:
+            machines.append(load_machine(name))
+        except MachineError as error:
+            broken = True
+            complain(f"advise: {error}")
     if output_format == JSON:
         write_result(list_as_json(machines), None)
     else:
@@ -67,36 +61,36 @@ def _list(output_format: options.TextOrJson = TEXT) -> None:
         raise typer.Exit(WRONG_USE)
 
 
+@machine.command("show")
 def _show(name: _Name, output_format: options.TextOrJson = TEXT) -> None:
+    """Show every number of a machine, and where it is from."""
     require_format(output_format)
-    from advisor.cli.subjects import problems_in_one_line
     from advisor.report.machines import machine_as_json, machine_as_text
     from costdb.machines import load_machine
     from costdb.store.database import reading
     from costdb.store.place import store_path
     from costdb.store.results import newest_results
 
-    with problems_in_one_line():
-        machine = load_machine(name)
-        with reading(store_path()) as connection:
-            found = newest_results(connection, machine.name)
+    machine = load_machine(name)
+    with reading(store_path()) as connection:
+        found = newest_results(connection, machine.name)
     if output_format == JSON:
         write_result(machine_as_json(machine, found), None)
     else:
         write_result(machine_as_text(machine, text_style(None), found), None)
 
 
+@machine.command("validate")
 def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> None:
+    """Say all that is wrong with a profile."""
     require_format(output_format)
     import json
 
-    from advisor.cli.subjects import problems_in_one_line
     from advisor.report.style import one_line
     from costdb.machines import read_document
     from costdb.profile_check import check_profile
 
-    with problems_in_one_line():
-        problems = check_profile(read_document(Path(file)), file)
+    problems = check_profile(read_document(Path(file)), file)
     if output_format == JSON:
         document = {"schema_version": 1, "file": file, "problems": problems}
         write_result(json.dumps(document, indent=2) + "\n", None)
@@ -106,22 +100,22 @@ def _validate(file: _File, output_format: options.TextOrJson = TEXT) -> None:
         raise typer.Exit(WRONG_USE)
 
 
+@machine.command("import")
 def _import(
     file: _File,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace a machine that was imported before.")
+        bool, option("--replace", "Replace a machine that was imported before.")
     ] = False,
     output_format: options.TextOrJson = TEXT,
 ) -> None:
+    """Check a profile and keep it as a machine of your own."""
     require_format(output_format)
     import json
 
-    from advisor.cli.subjects import problems_in_one_line
     from costdb.machines.stored import import_profile
     from costdb.store.place import store_path
 
-    with problems_in_one_line():
-        machine = import_profile(Path(file), replace=replace)
+    machine = import_profile(Path(file), replace=replace)
     if output_format == JSON:
         document = {"schema_version": 1, "imported": machine.name, "store": str(store_path())}
         write_result(json.dumps(document, indent=2) + "\n", None)
@@ -129,45 +123,39 @@ def _import(
         complain(f"imported {machine.name} into {store_path()}")
 
 
+@machine.command("remove")
 def _remove(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="A name.", autocompletion=options.machines)
     ],
 ) -> None:
-    from advisor.cli.subjects import problems_in_one_line
+    """Forget a machine that was imported or calibrated."""
     from costdb.machines import built_in_names, load_machine
     from costdb.machines.stored import remove_profile
     from costdb.store.place import store_path
 
     if name in built_in_names():
         raise wrong_use(f'"{name}" is a built-in machine, which cannot be removed')
-    with problems_in_one_line():
-        if not remove_profile(name):
-            load_machine(name)  # says what is like it
-            raise wrong_use(f"{name}: a file, which no store holds")
+    if not remove_profile(name):
+        load_machine(name)  # says what is like it
+        raise wrong_use(f"{name}: a file, which no store holds")
     complain(f"removed {name} from {store_path()}")
 
 
+@machine.command("export")
 def _export(
     name: _Name,
     output: Annotated[str | None, options.output_file_option("profile")] = None,
     output_format: Annotated[
-        str,
-        typer.Option(
-            "--output-format",
-            metavar="FORMAT",
-            autocompletion=options.words(JSON),
-            help="json; a profile has no other.",
-        ),
+        str, options.format_option(JSON, help_text="json; a profile has no other.")
     ] = JSON,
 ) -> None:
+    """Write the profile of a machine as JSON."""
     if output_format != JSON:
         raise wrong_use(f"--output-format {output_format}: a profile is {JSON} and nothing else")
     import json
 
-    from advisor.cli.subjects import problems_in_one_line
     from costdb.machines import load_machine
 
-    with problems_in_one_line():
-        machine = load_machine(name)
+    machine = load_machine(name)
     write_result(json.dumps(dict(machine.document), indent=2, ensure_ascii=False) + "\n", output)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
@@ -19,12 +18,15 @@ from advisor.cli.common import (
     check_output,
     complain,
     parse_bindings,
+    read_text,
     require_format,
     text_style,
     write_out,
     write_result,
 )
-from advisor.config.layer import CommandError, system_error, wrong_use
+from advisor.cli.options import option
+from advisor.config.layer import CommandError, wrong_use
+from advisor.source import SourceProblem
 
 RANKS = 2
 STRETCHES = "in stretches, on made-up arrays"
@@ -42,41 +44,23 @@ if TYPE_CHECKING:
     from advisor.measure.pieces import Effort, Piece
     from advisor.measure.report import Measurement
     from advisor.measure.subjects import Subject
+    from advisor.verify.cases import Case, ProgramCase
     from advisor.verify.keep import Compared
-    from advisor.verify.ranks import ProgramCase
-    from advisor.verify.running import Case
     from costdb.machines import Machine
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "measure",
-        help="Time kernels, rewrites and scripts here in short stretches, on made-up arrays.",
-        epilog="Nothing of a file is imported or run: what runs is written anew from what is read.",
-    )(_measure)
-
-
-def _measure(
+def measure(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Files of Python.")],
-    kernel: Annotated[
-        str | None, typer.Option("--kernel", metavar="NAME", help="Which kernel of a file.")
-    ] = None,
-    define: Annotated[
-        list[str] | None,
-        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a size or an argument."),
-    ] = None,
+    kernel: options.Kernel = None,
+    define: options.Arguments = None,
     ranks: options.Ranks = RANKS,
-    budget: Annotated[
-        float, typer.Option("--budget", min=0.1, metavar="SECONDS", help="For each launch.")
-    ] = BUDGET_S,
-    again: Annotated[bool, typer.Option("--again", help="Also what was measured before.")] = False,
-    show: Annotated[
-        bool, typer.Option("--show", help="Print what would run, and run nothing.")
-    ] = False,
+    budget: Annotated[float, option("--budget", "For each launch.", "SECONDS", min=0.1)] = BUDGET_S,
+    again: Annotated[bool, option("--again", "Also what was measured before.")] = False,
+    show: Annotated[bool, option("--show", "Print what would run, and run nothing.")] = False,
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> None:
+    """Time kernels, rewrites and scripts here in short stretches, on made-up arrays."""
     require_format(output_format)
     check_output(output)
     given = parse_bindings(define or (), only_sizes=False)
@@ -106,7 +90,7 @@ def measure_kernels(files: Sequence[str], sizes: Mapping[str, int | float]) -> N
 
     groups: list[_Group] = []
     for path in files:
-        with suppress(CommandError):
+        with suppress(CommandError, SourceProblem):
             groups += _groups([path], None, sizes, RANKS)
     compared = [group for group in groups if group.case is not None]
     _measured(compared, Effort(BUDGET_S), again=False)
@@ -133,12 +117,13 @@ def _groups(
     from advisor.frontend.syntax.prefilter import may_hold_kernels
     from advisor.measure.subjects import of_program, of_script
     from advisor.transform_registry import program_transforms
-    from advisor.verify.ranks import program_case
+    from advisor.verify.cases import program_case
 
     machine = _calibrated()
     found: list[_Group] = []
     for path in files:
-        text, kernels = _read(path, kernel, given, machine)
+        text = read_text(path)
+        kernels = list(_kernels(path, text, kernel, given, machine))
         found += kernels
         if (kernels and may_hold_kernels(text)) or kernel is not None:
             continue
@@ -233,113 +218,64 @@ def _over_sizes(
 
 def _calibrated() -> Machine | None:
     """Return this machine, if it is calibrated; without, there are no predictions to hold it to."""
-    from costdb.machines import MachineError, default_machine, load_machine
-    from costdb.store.place import StoreError
+    from costdb.machines import default_machine, load_machine
 
-    try:
-        name = default_machine()
-        found = None if name is None else load_machine(name)
-    except (MachineError, StoreError) as error:
-        raise wrong_use(str(error)) from error
+    name = default_machine()
+    found = None if name is None else load_machine(name)
     return found if found is not None and found.may_be_here else None
 
 
-def _read(
-    path: str, kernel: str | None, given: Mapping[str, int | float], machine: Machine | None
-) -> tuple[str, list[_Group]]:
-    """Return a file's text, and its kernels with their rewrites."""
-    from advisor.cli.subjects import problems_in_one_line, settings_of
-    from advisor.files import read_source
-    from advisor.frontend.kernels import read_kernels
+def _kernels(
+    path: str,
+    text: str,
+    name: str | None,
+    given: Mapping[str, int | float],
+    machine: Machine | None,
+) -> Iterator[_Group]:
+    """Yield the kernels of a file with their rewrites."""
+    from advisor.cli.subjects import kernels_in
     from advisor.ir.concrete import symbols_of
     from advisor.measure.subjects import of_case
-    from advisor.observations import Observations
-    from advisor.ranking.sizes import checked_sizes
-    from advisor.ranking.subjects import heaviest
     from advisor.transform_registry import transforms
-    from advisor.verify.running import alone, case_of
+    from advisor.verify.cases import alone, case_of
 
-    found: list[_Group] = []
-    try:
-        text = read_source(path).text
-        configured = settings_of(path).sizes
-    except OSError as error:
-        raise system_error(error, path) from error
-    with problems_in_one_line():
-        for one in read_kernels(path, text, heaviest(Observations(complain).of_file(path))):
-            if kernel not in (None, one.name):
-                continue
-            sizes = checked_sizes(path, one, {**configured, **given}).values
-            free = sorted(symbols_of(alone(one)) - sizes.keys())
-            if len(free) > 1:
-                *others, last = free
-                why = f"{', '.join(others)} and {last} have no value"
-                raise wrong_use(f"{path}: kernel `{one.name}`: {why}: pass -D for all but one")
+    for kernel, sizes in kernels_in(path, text, name, given):
+        free = sorted(symbols_of(alone(kernel)) - sizes.keys())
+        if len(free) > 1:
+            *others, last = free
+            why = f"{', '.join(others)} and {last} have no value"
+            raise wrong_use(f"{path}: kernel `{kernel.name}`: {why}: pass -D for all but one")
 
-            def group(
-                more: Mapping[str, int], one: Kernel = one, sizes: Mapping[str, int | float] = sizes
-            ) -> _Group:
-                case = case_of(path, text, one, {**sizes, **more}, machine, transforms())
-                return _Group(case, list(of_case(case)), "".join(more))
+        def group(
+            value: int | None,
+            kernel: Kernel = kernel,
+            sizes: Mapping[str, int | float] = sizes,
+            free: str = "".join(free),
+        ) -> _Group:
+            bound = sizes if value is None else {**sizes, free: value}
+            case = case_of(path, text, kernel, bound, machine, transforms())
+            return _Group(case, list(of_case(case)), free)
 
-            if not free:
-                found.append(group({}))
-            else:
-                first = group({free[0]: _FIRST})
-                made = partial(lambda group, name, value: group({name: value}), group, free[0])
-                found.append(replace(first, at=made))
-    return text, found
+        yield replace(group(_FIRST), at=group) if free else group(None)
 
 
 def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Machine) -> None:
     """Store what rewrites were measured to gain, so that findings can refer to it."""
+    from advisor.cli.commands.verify import compared_kernel, compared_program
     from advisor.measure.pieces import Piece
+    from advisor.verify.cases import Case
     from advisor.verify.keep import keep
-    from advisor.verify.running import Case
 
     if not isinstance(measured.found[0], Piece):
         return
+    found: list[Compared | None]
     if isinstance(case, Case):
-        keep(machine, 1, _of_kernel(case, measured), clock=STRETCHES)
+        ranks, variants = 1, _compared(case.variants[1:], measured)
+        found = [compared_kernel(case, way, b.times_s, a.times_s) for way, b, a in variants]
     else:
-        keep(machine, case.ranks, _of_program(case, measured), clock=STRETCHES)
-
-
-def _of_kernel(case: Case, measured: Measurement) -> Iterator[Compared]:
-    from advisor.verify.keep import Compared, speed_up
-    from costdb.evaluate import compare
-
-    original, sizes = case.variants[0].costed, dict(case.sizes)
-    for variant, before, after in _compared(case.variants[1:], measured):
-        if original is None or variant.costed is None:
-            continue
-        yield Compared(
-            Path(case.path).name,
-            case.kernel,
-            variant.code,
-            variant.title,
-            sizes,
-            compare(original.priced, variant.costed.priced, sizes),
-            speed_up(before.times_s, after.times_s),
-            times_s=(before.times_s, after.times_s),
-        )
-
-
-def _of_program(case: ProgramCase, measured: Measurement) -> Iterator[Compared]:
-    from advisor.verify.keep import Compared, speed_up
-
-    for rewrite, before, after in _compared(case.rewrites, measured):
-        if rewrite.change is not None:
-            yield Compared(
-                Path(case.path).name,
-                rewrite.function,
-                rewrite.code,
-                rewrite.title,
-                case.sizes,
-                rewrite.change.ratio,
-                speed_up(before.times_s, after.times_s),
-                "the whole program",
-            )
+        ranks, rewrites = case.ranks, _compared(case.rewrites, measured)
+        found = [compared_program(case, way, b.times_s, a.times_s) for way, b, a in rewrites]
+    keep(machine, ranks, list(filter(None, found)), clock=STRETCHES)
 
 
 def _compared(ways: Sequence[_Way], measured: Measurement) -> Iterator[tuple[_Way, Piece, Piece]]:

@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from advisor.cli import options
-from advisor.cli.common import JSON, TEXT, WRONG_USE, require_format, text_style, write_result
+from advisor.cli.common import (
+    JSON,
+    TEXT,
+    WRONG_USE,
+    complain,
+    require_format,
+    text_style,
+    write_result,
+)
+from advisor.cli.options import option
 from advisor.config.layer import wrong_use
+from costdb.wording import read_number
+
+if TYPE_CHECKING:
+    from costdb.choosing import Choice
+    from costdb.subject import Chosen
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("predict", help="Predict the run time of a model, a description or a kernel.")(
-        _predict
-    )
-
-
-def _predict(
+def predict(
     files: options.Subjects,
     machine: options.MachineOfSubject = None,
     define: Annotated[
-        list[str] | None,
-        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a parameter."),
+        list[str] | None, option("-D --define", "Bind a parameter.", "NAME=VALUE")
     ] = None,
     ranks: options.Ranks = None,
     kernel: Annotated[
         str | None,
-        typer.Option(
-            "--kernel",
-            metavar="NAME",
-            help="Which kernel, or function of an MPI program, of a Python file.",
+        option(
+            "--kernel", "Which kernel, or function of an MPI program, of a Python file.", "NAME"
         ),
     ] = None,
     measure: options.Measure = False,
     validate: Annotated[
-        bool,
-        typer.Option("--validate", help="Only say what is wrong with descriptions."),
+        bool, option("--validate", "Only say what is wrong with descriptions.")
     ] = False,
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> None:
+    """Predict the run time of a model, a description or a kernel."""
     require_format(output_format)
     if validate:
         _validate(files, output_format, output)
@@ -54,7 +59,6 @@ def _predict(
         open_files,
         origins_of,
         parse_given,
-        problems_in_one_line,
         with_configured,
         with_ranks,
     )
@@ -63,13 +67,12 @@ def _predict(
     from costdb.estimate import Missing
 
     given = with_ranks(parse_given(define or ()), ranks)
-    with problems_in_one_line():
-        opened = open_files(files, machine, kernel, given)
-        given, configured = with_configured(opened, files[0], given)
-        with measurements(opened, run=measure) as known:
-            found = predict(opened.subject, given, known)
-        formula = formula_of(opened)
-        origins = (*configured, *origins_of(opened, given)) if files[0].endswith(".py") else ()
+    opened = open_files(files, machine, kernel, given)
+    given, configured = with_configured(opened, files[0], given)
+    with measurements(opened, run=measure) as known:
+        found = predict(opened.subject, given, known)
+    formula = formula_of(opened)
+    origins = (*configured, *origins_of(opened, given)) if files[0].endswith(".py") else ()
     if isinstance(found, Missing):
         raise lacking(found)
     name = None if opened.machine is None else opened.machine.name
@@ -82,7 +85,7 @@ def _predict(
 def _validate(files: list[str], output_format: str, output: str | None) -> None:
     import json
 
-    from advisor.cli.subjects import DESCRIPTION, problems_in_one_line
+    from advisor.cli.subjects import DESCRIPTION
     from advisor.report.style import one_line
     from costdb.documents import description_problems
 
@@ -90,8 +93,7 @@ def _validate(files: list[str], output_format: str, output: str | None) -> None:
     for file in files:
         if not file.endswith(DESCRIPTION):
             raise wrong_use(f"{file}: --validate is for descriptions ({DESCRIPTION})")
-        with problems_in_one_line():
-            problems += description_problems(file)
+        problems += description_problems(file)
     if output_format == JSON:
         document = {"schema_version": 1, "files": files, "problems": problems}
         write_result(json.dumps(document, indent=2) + "\n", output)
@@ -99,3 +101,100 @@ def _validate(files: list[str], output_format: str, output: str | None) -> None:
         write_result("".join(f"{one_line(problem)}\n" for problem in problems), output)
     if problems:
         raise typer.Exit(WRONG_USE)
+
+
+def choose(
+    files: options.Subjects,
+    over: Annotated[
+        list[str] | None,
+        option(
+            "--over",
+            "What to choose: PX,PY or algorithm=TH,DH or P=1..64; may be given again.",
+            "NAMES",
+        ),
+    ] = None,
+    machine: options.MachineOfSubject = None,
+    define: Annotated[
+        list[str] | None, option("-D --define", "Bind another parameter.", "NAME=VALUE")
+    ] = None,
+    where: Annotated[
+        str | None, option("--where", 'Only these, as "PX*PY == 64 and PX <= 8".', "EXPR")
+    ] = None,
+    best_per: Annotated[
+        str | None, option("--best-per", "Only the best for each value of NAME.", "NAME")
+    ] = None,
+    top: Annotated[int | None, option("--top", "Only the K best.", "K", min=1)] = None,
+    ranks: options.Ranks = None,
+    kernel: Annotated[
+        str | None,
+        option(
+            "--kernel",
+            "Which kernel of a Python file, or which functions of it, by commas.",
+            "NAME",
+        ),
+    ] = None,
+    measure: options.Measure = False,
+    output_format: options.TextOrJson = TEXT,
+    output: options.ResultFile = None,
+) -> None:
+    """Rank choices of parameters, fastest first."""
+    require_format(output_format)
+    from advisor.cli.common import watched
+    from advisor.cli.subjects import (
+        lacking,
+        measurements,
+        open_files,
+        parse_given,
+        parse_over,
+        parse_where,
+        with_configured,
+        with_ranks,
+    )
+    from advisor.report.prediction import ChoicesReport, choices_as_json, choices_as_text
+    from costdb.choosing import rank
+    from costdb.estimate import Missing
+
+    given = with_ranks(parse_given(define or ()), ranks)
+    alternatives = (len(files) > 1 and files[0].endswith(".py")) or "," in (kernel or "")
+    # what is to be chosen among several programs need not be said
+    names = parse_over(over or (["program"] if alternatives else ()))
+    if not names:
+        raise wrong_use("--over is missing: name the parameters to choose, as --over PX,PY")
+    if best_per is not None and best_per not in names:
+        raise wrong_use(f"--best-per {best_per}: not among those of --over ({', '.join(names)})")
+    condition = parse_where(where)
+    opened = open_files(files, machine, kernel, given)
+    given, _ = with_configured(opened, files[0], given, names)
+    with measurements(opened, run=measure) as known:
+        ranked = rank(opened.subject, names, given, condition, watched, _left_out, known)
+    if isinstance(ranked, Missing):
+        raise lacking(ranked)
+    chosen = ranked if best_per is None else _best_per(best_per, ranked)
+    report = ChoicesReport(
+        title=opened.title,
+        machine=None if opened.machine is None else opened.machine.name,
+        given={name: _as_read(value) for name, value in given.items()},
+        choices=chosen[:top],
+        considered=len(ranked),
+    )
+    as_json_wanted = output_format == JSON
+    text = (
+        choices_as_json(report) if as_json_wanted else choices_as_text(report, text_style(output))
+    )
+    write_result(text, output)
+
+
+def _left_out(why: str) -> None:
+    complain(f"advise: {why}")
+
+
+def _as_read(value: str) -> Chosen:
+    number = read_number(value)
+    return value if number is None else number
+
+
+def _best_per(name: str, ranked: Sequence[Choice]) -> Sequence[Choice]:
+    best: dict[object, Choice] = {}
+    for choice in ranked:
+        best.setdefault(choice.bindings[name], choice)
+    return tuple(best.values())

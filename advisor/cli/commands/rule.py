@@ -17,13 +17,8 @@ from advisor.report.model import page
 from costdb.wording import nearest
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("rule", help="List the rules, or show the page of one.")(_rule)
-
-
-def _rule(
-    rule: Annotated[
+def rule(
+    name: Annotated[
         str | None,
         typer.Argument(
             metavar="CODE",
@@ -33,12 +28,13 @@ def _rule(
     ] = None,
     output_format: options.TextOrJson = TEXT,
 ) -> None:
+    """List the rules, or show the page of one."""
     require_format(output_format)
     rules = installed_rules()
-    chosen = rules if rule is None else (_find(rule, rules),)
+    chosen = rules if name is None else (_find(name, rules),)
     if output_format == JSON:
         write_out(_as_json(chosen))
-    elif rule is None:
+    elif name is None:
         write_out("".join(f"{one.code}  {one.name}: {_headline(one)}\n" for one in chosen))
     else:
         write_out(page(chosen[0]))

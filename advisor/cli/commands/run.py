@@ -7,24 +7,14 @@ import typer
 
 from advisor.cli import options
 from advisor.cli.common import complain, write_result
+from advisor.cli.options import option
 from advisor.config.layer import wrong_use
 from advisor.report.model import FORMATS
 
 NO_REPORT = "none"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "run",
-        help="Run a program of yours once; keep the sizes that it had, and advise with them.",
-        epilog="What follows PROGRAM goes to it. Under mpiexec, rank 0 reports for all.",
-        # what follows the program is the program's
-        context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
-    )(_run)
-
-
-def _run(
+def run(
     program: Annotated[
         str, typer.Argument(metavar="PROGRAM", help="A file of Python, or with -m a module.")
     ],
@@ -32,7 +22,7 @@ def _run(
         list[str] | None, typer.Argument(metavar="[ARGUMENTS]...", help="For the program.")
     ] = None,
     as_module: Annotated[
-        bool, typer.Option("-m", "--module", help="PROGRAM is a module, as after python -m.")
+        bool, option("-m --module", "PROGRAM is a module, as after python -m.")
     ] = False,
     machine: Annotated[
         str | None,
@@ -41,9 +31,10 @@ def _run(
     output_format: Annotated[str, options.report_format_option(NO_REPORT)] = "concise",
     output: options.ReportFile = None,
     no_store: Annotated[
-        bool, typer.Option("--no-store", help="Keep nothing for later runs of advise.")
+        bool, option("--no-store", "Keep nothing for later runs of advise.")
     ] = False,
 ) -> None:
+    """Run a program of yours once; keep the sizes that it had, and advise with them."""
     from pathlib import Path
 
     if output_format not in (NO_REPORT, *FORMATS):

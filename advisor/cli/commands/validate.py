@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
 from advisor.cli import options
 from advisor.cli.common import (
     JSON,
@@ -19,31 +17,23 @@ from advisor.cli.common import (
     text_style,
     write_result,
 )
-from advisor.config.layer import wrong_use
-from advisor.config.machine import choose_machine
+from advisor.config.layer import choose_machine, wrong_use
 
 if TYPE_CHECKING:
     from advisor.validation.results import Section
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("validate", help="Repeat the papers' experiments on this machine and compare.")(
-        _validate
-    )
-
-
-def _validate(
+def validate(
     machine: options.ThisMachine = "here",
     only: options.Sections = None,
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> int:
+    """Repeat the papers' experiments on this machine and compare."""
     require_format(output_format)
     from datetime import UTC, datetime
 
     from advisor.cli.common import Bar
-    from advisor.cli.subjects import problems_in_one_line
     from advisor.ranking.findings import calibration_of
     from advisor.validation.results import ValidationReport, as_json, as_text
     from advisor.validation.runner import Context, make_sections
@@ -55,14 +45,13 @@ def _validate(
     made: list[Section] = []
     bar = Bar()
     try:
-        with problems_in_one_line():
-            for section in make_sections(names, Context(chosen, bar.show)):
-                bar.clear()
-                made.append(section)
-                if chosen.may_be_here:
-                    _keep(chosen.name, section)
-                if section.skipped:
-                    complain(f"advise: {section.name}: skipped: {section.skipped}")
+        for section in make_sections(names, Context(chosen, bar.show)):
+            bar.clear()
+            made.append(section)
+            if chosen.may_be_here:
+                _keep(chosen.name, section)
+            if section.skipped:
+                complain(f"advise: {section.name}: skipped: {section.skipped}")
     finally:
         bar.clear()
     now = datetime.now(UTC).isoformat(timespec="seconds")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,70 +16,66 @@ from advisor.cli.common import (
     check_output,
     complain,
     parse_bindings,
+    read_text,
     require_format,
     text_style,
     write_result,
 )
-from advisor.config.layer import CommandError, system_error, wrong_use
-from advisor.config.machine import choose_machine
+from advisor.cli.options import option
+from advisor.config.layer import CommandError, choose_machine, wrong_use
 
 if TYPE_CHECKING:
-    from advisor.verify.program_verdict import Circumstances, ProgramVerdict
-    from advisor.verify.ranks import ProgramCase
-    from advisor.verify.running import Case, Effort
-    from advisor.verify.verdict import Verdict
+    from advisor.between_sizes import Times
+    from advisor.verify.cases import Case, ProgramCase, Rewrite, Variant
+    from advisor.verify.keep import Compared
+    from advisor.verify.running import Effort
+    from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict
     from costdb.machines import Machine
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        "verify",
-        help="RUN kernels, MPI programs and their rewrites; compare predicted with measured times.",
-    )(_verify)
-
-
-def _verify(
+def verify(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Annotated Python; folders with --all.")
     ],
     machine: options.ThisMachine = "here",
-    kernel: Annotated[
-        str | None, typer.Option("--kernel", metavar="NAME", help="Which kernel of a file.")
-    ] = None,
-    define: Annotated[
-        list[str] | None,
-        typer.Option("-D", "--define", metavar="NAME=VALUE", help="Bind a size or an argument."),
-    ] = None,
-    repeat: Annotated[int, typer.Option("--repeat", min=1, help="Launches of each variant.")] = 2,
+    kernel: options.Kernel = None,
+    define: options.Arguments = None,
+    repeat: Annotated[int, option("--repeat", "Launches of each variant.", min=1)] = 2,
     everything: Annotated[
-        bool, typer.Option("--all", help="Every kernel and program of every file in the folders.")
+        bool, option("--all", "Every kernel and program of every file in the folders.")
     ] = False,
     ranks: options.Ranks = 2,
     output_format: options.TextOrJson = TEXT,
     output: options.ResultFile = None,
 ) -> int:
+    """RUN kernels, MPI programs and their rewrites; compare predicted with measured times."""
     require_format(output_format)
-    from advisor.verify.program_verdict import document_of, programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
-    from advisor.verify.verdict import Verdict, as_table, in_words
+    from advisor.verify.verdict import (
+        Verdict,
+        as_table,
+        document_of,
+        in_words,
+        programs_in_words,
+        programs_table,
+    )
     from costdb.calibration.hardware import Bystanders
     from costdb.machines import load_machine
 
     check_output(output)
     given = parse_bindings(define or (), only_sizes=False)
     chosen = load_machine(choose_machine(machine))
-    paths = _paths(files, everything)
-    _tell_unused(paths, given)
+    sources = {path: read_text(path) for path in _paths(files, everything)}
+    _tell_unused(sources, given)
     if not chosen.may_be_here:
         complain(
             f"advise: times are of this machine, predictions of {chosen.name}: "
             "nothing of this is kept as evidence"
         )
-    complain(f"advise: running the code of {', '.join(paths)}")
+    complain(f"advise: running the code of {', '.join(sources)}")
     others = Bystanders()
     groups: list[list[Verdict]] = []
-    for case in _cases(paths, kernel, given, chosen, everything=everything):
+    for case in list(_cases(sources, kernel, given, chosen, everything=everything)):
         complain(f"advise: {case.path}: {case.kernel}: {len(case.variants)} variants")
         measured = measure(case, Effort(launches=repeat))
         group = [Verdict(case, *pair) for pair in zip(case.variants, measured, strict=True)]
@@ -87,8 +83,8 @@ def _verify(
             _keep(group, chosen)
         groups.append(group)
     # a kernel that was asked for is no program
-    found = [] if kernel is not None else program_cases(paths, given, ranks or 2, chosen)
-    programs = verify_programs(found, Effort(launches=repeat), chosen)
+    found = [] if kernel is not None else _program_cases(sources, given, ranks or 2, chosen)
+    programs = _verify_programs(found, Effort(launches=repeat), chosen)
     if not groups and not programs:
         raise wrong_use("there is no kernel to verify, nor a program that communicates")
     where = _circumstances(chosen, others.busy_cores())
@@ -113,23 +109,13 @@ def _verify(
     return 0 if sound else FINDINGS
 
 
-def _tell_unused(paths: Sequence[str], given: Mapping[str, int | float]) -> None:
+def _tell_unused(sources: Mapping[str, str], given: Mapping[str, int | float]) -> None:
     """Say which names of ``-D`` no file has, before anything runs with other sizes than meant."""
     from advisor.cli.common import names_in, tell_unused
-    from advisor.cli.subjects import problems_in_one_line
-    from advisor.files import read_source
 
-    if not given:
-        return
-    known: set[str] = set()
-    for path in paths:
-        try:
-            source = read_source(path).text
-        except OSError as error:
-            raise system_error(error, path) from error
-        with problems_in_one_line():
-            known |= names_in(path, source, arguments=True)
-    tell_unused(given, known)
+    if given:
+        known = (names_in(path, text, arguments=True) for path, text in sources.items())
+        tell_unused(given, frozenset[str]().union(*known))
 
 
 def _as_lines(lines: Sequence[str]) -> str:
@@ -139,7 +125,7 @@ def _as_lines(lines: Sequence[str]) -> str:
 def _paths(files: list[str], everything: bool) -> list[str]:
     if not everything:
         return files
-    from advisor.cli.checking.scope import python_files
+    from advisor.cli.scope import python_files
 
     def refuse(error: CommandError) -> None:
         raise error
@@ -148,52 +134,35 @@ def _paths(files: list[str], everything: bool) -> list[str]:
 
 
 def _cases(
-    paths: list[str],
+    sources: Mapping[str, str],
     name: str | None,
     given: Mapping[str, int | float],
     machine: Machine,
     *,
     everything: bool,
-) -> list[Case]:
-    """Return the kernels to run; of `everything`, those whose sizes have values."""
-    from advisor.cli.subjects import problems_in_one_line, settings_of
-    from advisor.files import read_source
-    from advisor.frontend.kernels import read_kernels
-    from advisor.observations import Observations
-    from advisor.ranking.sizes import checked_sizes
-    from advisor.ranking.subjects import heaviest
+) -> Iterator[Case]:
+    """Yield the kernels to run; of `everything`, those whose sizes have values."""
+    from advisor.cli.subjects import kernels_in
     from advisor.transform_registry import transforms
-    from advisor.verify.running import case_of
+    from advisor.verify.cases import case_of
     from costdb.expr import ExprError
 
-    found: list[Case] = []
-    runs = Observations(complain)
-    for path in paths:
-        try:
-            source = read_source(path).text
-            configured = settings_of(path).sizes
-        except OSError as error:
-            raise system_error(error, path) from error
-        with problems_in_one_line():
-            for kernel in read_kernels(path, source, heaviest(runs.of_file(path))):
-                if name in (None, kernel.name):
-                    bound = {**configured, **given}
-                    sizes = checked_sizes(path, kernel, bound).values
-                    try:
-                        found.append(case_of(path, source, kernel, sizes, machine, transforms()))
-                    except ExprError as error:
-                        why = f"{path}: kernel `{kernel.name}`: {error}: pass -D NAME=VALUE"
-                        if not everything:
-                            raise wrong_use(why) from error
-                        complain(f"advise: {why}; left out")
-    return found
+    for path, source in sources.items():
+        for kernel, sizes in kernels_in(path, source, name, given):
+            try:
+                yield case_of(path, source, kernel, sizes, machine, transforms())
+            except ExprError as error:
+                why = f"{path}: kernel `{kernel.name}`: {error}: pass -D NAME=VALUE"
+                if not everything:
+                    raise wrong_use(why) from error
+                complain(f"advise: {why}; left out")
 
 
 def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
-    from advisor.verify.program_verdict import Circumstances
+    from advisor.verify.verdict import Circumstances
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
@@ -209,73 +178,91 @@ def _keep_document(subject: str, document: Mapping[str, Any]) -> None:
         add_result(connection, Result(document["machine"], "verify", subject, document))
 
 
-def _keep(group: list[Verdict], machine: Machine) -> None:
-    """Store what was measured as evidence, so that later predictions can refer to it."""
-    from advisor.verify.keep import Compared, keep, speed_up
+def compared_kernel(case: Case, variant: Variant, before: Times, after: Times) -> Compared | None:
+    """Return how a variant of a kernel compares by the clock; None where it has no price."""
+    from advisor.verify.keep import Compared, speed_up
     from costdb.evaluate import compare
 
-    original = group[0]
-    if original.variant.costed is None or original.measured.failure:
+    original, sizes = case.variants[0].costed, dict(case.sizes)
+    if original is None or variant.costed is None:
+        return None
+    return Compared(
+        Path(case.path).name,
+        case.kernel,
+        variant.code,
+        variant.title,
+        sizes,
+        compare(original.priced, variant.costed.priced, sizes),
+        speed_up(before, after),
+        times_s=(before, after),
+    )
+
+
+def compared_program(
+    case: ProgramCase, rewrite: Rewrite, before: Times, after: Times
+) -> Compared | None:
+    """Return how a rewrite of a program compares by the clock; None where it has no price."""
+    from advisor.verify.keep import Compared, speed_up
+
+    if rewrite.change is None:
+        return None
+    return Compared(
+        Path(case.path).name,
+        rewrite.function,
+        rewrite.code,
+        rewrite.title,
+        dict(case.sizes),
+        rewrite.change.ratio,
+        speed_up(before, after),
+        "the whole program",
+    )
+
+
+def _keep(group: Sequence[Verdict], machine: Machine) -> None:
+    """Store what was measured as evidence, so that later predictions can refer to it."""
+    from advisor.verify.keep import keep
+
+    original = group[0].measured
+    if original.failure:
         return
-    priced, found = original.variant.costed.priced, []
-    for one in group[1:]:
-        if one.variant.costed is None or not one.judged or not one.measured.equal:
-            continue
-        found.append(
-            Compared(
-                Path(original.case.path).name,
-                one.case.kernel,
-                one.variant.code,
-                one.variant.title,
-                dict(one.case.sizes),
-                compare(priced, one.variant.costed.priced, one.case.sizes),
-                speed_up(original.measured.times_s, one.measured.times_s),
-                times_s=(original.measured.times_s, one.measured.times_s),
-            )
-        )
-    keep(machine, 1, found)
+    found = (
+        compared_kernel(one.case, one.variant, original.times_s, one.measured.times_s)
+        for one in group[1:]
+        if one.judged and one.measured.equal
+    )
+    keep(machine, 1, list(filter(None, found)))
 
 
-# The part of ``advise verify`` that runs SPMD programs on ranks.
-
-
-def program_cases(
-    paths: Sequence[str], given: Mapping[str, int | float], ranks: int, machine: Machine
+def _program_cases(
+    sources: Mapping[str, str], given: Mapping[str, int | float], ranks: int, machine: Machine
 ) -> list[ProgramCase]:
     """Return the SPMD programs among files.
 
     Raises
     ------
-    CommandError
-        A file cannot be read, or does not parse.
+    SourceProblem
+        A file does not parse.
     """
-    from advisor.cli.subjects import problems_in_one_line
-    from advisor.files import read_source
     from advisor.transform_registry import program_transforms
-    from advisor.verify.ranks import program_case
+    from advisor.verify.cases import program_case
 
-    found: list[ProgramCase] = []
-    for path in paths:
-        try:
-            source = read_source(path).text
-        except OSError as error:
-            raise system_error(error, path) from error
-        with problems_in_one_line():
-            case = program_case(path, source, given, ranks, machine, program_transforms())
-        if case is not None:
-            found.append(case)
-    return found
+    rules = program_transforms()
+    cases = (
+        program_case(path, source, given, ranks, machine, rules) for path, source in sources.items()
+    )
+    return [case for case in cases if case is not None]
 
 
-def verify_programs(
+def _verify_programs(
     cases: Sequence[ProgramCase], effort: Effort, machine: Machine
 ) -> list[list[ProgramVerdict]]:
     """Run programs with each of their rewrites, and keep what that shows as evidence.
 
     Where there are no ranks to be had, none is run, which is said.
     """
-    from advisor.verify.program_verdict import ProgramVerdict
-    from advisor.verify.ranks import measure_program
+    from advisor.verify.keep import keep
+    from advisor.verify.running import measure_program
+    from advisor.verify.verdict import ProgramVerdict
     from costdb.launch.processes import CannotRunError
 
     groups: list[list[ProgramVerdict]] = []
@@ -289,30 +276,13 @@ def verify_programs(
         rewrites = case.rewrites or (None,)
         group = [ProgramVerdict(case, *pair) for pair in zip(rewrites, measured, strict=True)]
         if machine.may_be_here:
-            _keep_of_verify_programs(group, machine)
+            found = (
+                compared_program(
+                    case, one.rewrite, one.turns.before.times_s, one.turns.after.times_s
+                )
+                for one in group
+                if one.rewrite is not None and one.result == "equal"
+            )
+            keep(machine, case.ranks, list(filter(None, found)))
         groups.append(group)
     return groups
-
-
-def _keep_of_verify_programs(group: Sequence[ProgramVerdict], machine: Machine) -> None:
-    from advisor.verify.keep import Compared, keep, speed_up
-
-    found = []
-    for one in group:
-        rewrite, before, after = one.rewrite, one.turns.before, one.turns.after
-        if rewrite is None or rewrite.change is None or one.result != "equal":
-            continue
-        measured = speed_up(before.times_s, after.times_s)
-        found.append(
-            Compared(
-                Path(one.case.path).name,
-                rewrite.function,
-                rewrite.code,
-                rewrite.title,
-                dict(one.case.sizes),
-                rewrite.change.ratio,
-                measured,
-                "the whole program",
-            )
-        )
-    keep(machine, group[0].case.ranks, found)

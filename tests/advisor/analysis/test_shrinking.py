@@ -15,9 +15,9 @@ from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
-from advisor.ownership import owner
 from costdb.expr import Expr, evaluate, free_symbols, num, simplify, summation, sym
 from tests.advisor.analysis.tally import Tally
+from tests.advisor.ownership import owner
 
 DIMS: tuple[AxisMap, ...] = (BlockDim(("r",)), *(CyclicDim(("r",), k) for k in (1, 2, 3, 5)))
 MOVING, FIXED = sym("i"), sym("H")

@@ -15,13 +15,13 @@ from advisor.analysis.lower import Unpriced, lower
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.steps import ceil_steps, floor_steps, residue
-from advisor.ownership import local_part
 from costdb.expr import evaluate, parse
 from costdb.process.terms import Leaf, Process, Sequential
 from costdb.work import Statement
 from tests.advisor.analysis.simulate import Home, Sent, Simulation
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.analysis.test_communication import COUNTS, EXTENTS, Layout, kernel_of
+from tests.advisor.ownership import local_part
 
 LOCAL = ("loads", "stores", "operations")
 

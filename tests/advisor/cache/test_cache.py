@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.cache import answers
-from advisor.cache.answers import Answer, decode, encode
-from advisor.cache.store import Cache, ForeignFolderError
+from advisor import cache as cache_module
+from advisor.cache import Answer, Cache, ForeignFolderError, decode, encode
 from tests.advisor.report.report_samples import FINDINGS, REMARKS, SAMPLE
 
 ROOT = Path(__file__).parents[3]
@@ -116,25 +115,25 @@ def test_the_digest_follows_what_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
-    before = answers.tool_digest()
-    assert answers.tool_digest() == before
+    before = cache_module.tool_digest()
+    assert cache_module.tool_digest() == before
     (tmp_path / "more_transforms-1.0.dist-info").mkdir()
-    installed = answers.tool_digest()
+    installed = cache_module.tool_digest()
     (tmp_path / "more_transforms-1.0.dist-info").rename(tmp_path / "more_transforms-1.1.dist-info")
-    upgraded = answers.tool_digest()
+    upgraded = cache_module.tool_digest()
     assert len({before, installed, upgraded}) == 3
 
 
 def test_the_digest_follows_the_tools_own_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    module = tmp_path / "advisor" / "cache" / "answers.py"
+    module = tmp_path / "advisor" / "cache.py"
     module.parent.mkdir(parents=True)
     module.write_text("")
-    monkeypatch.setattr(answers, "__file__", str(module))
-    before = answers.tool_digest()
+    monkeypatch.setattr(cache_module, "__file__", str(module))
+    before = cache_module.tool_digest()
     (tmp_path / "advisor" / "rule.py").write_text("x = 1")
-    assert answers.tool_digest() != before
+    assert cache_module.tool_digest() != before
 
 
 def test_a_kept_answer_costs_no_parser(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from advisor import engine
-from advisor.cache.store import FOLDER_NAME
+from advisor.cache import FOLDER_NAME
 from tests.advisor.cli import marker_engine
 from tests.advisor.cli.cli_running import Advise, refused
 

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cache.answers import Answer
-from advisor.cli import common
-from advisor.cli.checking import workers
-from advisor.cli.checking.workers import FEWEST_FILES, Refusal, Task, answers
+from advisor.cache import Answer
+from advisor.cli import checking, common
+from advisor.cli.checking import FEWEST_FILES, Refusal, Task, answers
 from advisor.engine import Options
 
 ROOT = Path(__file__).parents[3]
@@ -58,12 +57,12 @@ def test_a_worker_that_dies_costs_no_answer() -> None:
 
 
 def test_few_files_are_not_worth_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_processors", lambda: 8)
-    assert workers._worth(FEWEST_FILES - 1) == 1
-    assert workers._worth(FEWEST_FILES) == 2
-    assert workers._worth(10_000) == 8
-    monkeypatch.setattr(workers, "_processors", lambda: 1)
-    assert workers._worth(10_000) == 1
+    monkeypatch.setattr(checking, "_processors", lambda: 8)
+    assert checking._worth(FEWEST_FILES - 1) == 1
+    assert checking._worth(FEWEST_FILES) == 2
+    assert checking._worth(10_000) == 8
+    monkeypatch.setattr(checking, "_processors", lambda: 1)
+    assert checking._worth(10_000) == 1
 
 
 def test_the_installed_program_runs_side_by_side(tmp_path: Path) -> None:

@@ -13,10 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.config import find, read
-from advisor.config.find import configurations, matches
+from advisor.config import files
+from advisor.config.files import (
+    OUTPUT_FORMATS,
+    configuration_of,
+    configurations,
+    matches,
+    read_configuration,
+)
 from advisor.config.layer import ConfigError, Layer, Origin, RuleOptions, line_of, settle
-from advisor.config.read import OUTPUT_FORMATS, configuration_of, read_configuration
 from advisor.report.model import FORMATS
 
 SCHEMA = json.loads(
@@ -94,7 +99,7 @@ _DOCUMENTS = _mostly(
 def _accepted(document: Any) -> bool:
     try:
         configuration_of(document, "/x/pyproject.toml")
-    except read._Problem:
+    except files._Problem:
         return False
     return True
 
@@ -227,7 +232,7 @@ def test_each_folder_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         opened.append(file)
         return read_configuration(file, required=required)
 
-    monkeypatch.setattr(find, "read_configuration", counted)
+    monkeypatch.setattr(files, "read_configuration", counted)
     found = configurations(Layer())
     settled = {id(found.of_file(f"d/e/{number}.py")) for number in range(50)}
     assert len(settled) == 1

@@ -1,0 +1,342 @@
+"""A folder of answers: one small file each, replaced all at once, ignored when damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from functools import cache, cached_property
+from hashlib import sha256
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from advisor.engine import Options
+from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
+from advisor.frontend.syntax.prefilter import surroundings
+from advisor.project import lasting_name
+
+FOLDER_NAME = ".advise_cache"
+
+_TAG_NAME = "CACHEDIR.TAG"
+_TAG = (
+    "Signature: 8a477f597d28d172789f06886806bc55\n"
+    "# Answers kept by advise; `advise clean` removes them.\n"
+)
+_IGNORE_NAME = ".gitignore"
+_SUFFIX = ".answer"
+
+
+class ForeignFolderError(ValueError):
+    """The folder holds something else; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """A folder of entries, each with the key that it answers.
+
+    Nothing here ever fails for lack of space or rights: a cache that cannot be used is empty.
+
+    Attributes
+    ----------
+    folder : Path
+    """
+
+    folder: Path
+
+    def read(self, name: str, key: str) -> Any:
+        """Return the JSON values kept for a key; None when there are none, or damaged ones.
+
+        Parameters
+        ----------
+        name : str
+            Which entry; a later key of the same name takes its place.
+        key : str
+            Digest of everything that the values depend on.
+        """
+        try:
+            stored_key, checksum, text = self._path(name).read_bytes().split(b"\n", 2)
+        except (OSError, ValueError):
+            return None
+        if stored_key != key.encode() or checksum != _checksum(text):
+            return None
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+    def write(self, name: str, key: str, values: Any) -> None:
+        """Keep JSON values for a key. Readers see the old entry or the new one."""
+        text = json.dumps(values, separators=(",", ":")).encode()
+        path = self._path(name)
+        temporary = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}")
+        try:
+            self._prepare()
+            temporary.write_bytes(b"\n".join((key.encode(), _checksum(text), text)))
+            temporary.replace(path)
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def clean(self) -> int:
+        """Remove the entries, and the folder once nothing else is in it.
+
+        Returns
+        -------
+        int
+            How many entries there were.
+
+        Raises
+        ------
+        ForeignFolderError
+            The folder is not a cache.
+        OSError
+            Something in it cannot be removed.
+        """
+        if not self.folder.exists():
+            return 0
+        self.check()
+        entries = list(self._entries())
+        for entry in entries:
+            entry.unlink(missing_ok=True)
+        for name in (_IGNORE_NAME, _TAG_NAME):
+            (self.folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody put other things in, or fills it again
+            self.folder.rmdir()
+        return sum(entry.name.endswith(_SUFFIX) for entry in entries)
+
+    def check(self) -> None:
+        """Raise ForeignFolderError when the folder is in use for something else."""
+        if not self.folder.exists() or (self.folder / _TAG_NAME).is_file():
+            return
+        if not self.folder.is_dir():
+            raise ForeignFolderError(f"{self.folder}: is not a folder")
+        # a run that was killed may have left this one alone
+        if any(path.name != _IGNORE_NAME for path in self.folder.iterdir()):
+            raise ForeignFolderError(f"{self.folder}: is not a cache of advise, and not empty")
+
+    def _entries(self) -> Iterator[Path]:
+        for path in self.folder.iterdir():
+            if f"{_SUFFIX}." in path.name or path.name.endswith(_SUFFIX):
+                yield path
+
+    def _path(self, name: str) -> Path:
+        return self.folder / f"{name}{_SUFFIX}"
+
+    def _prepare(self) -> None:
+        if (self.folder / _TAG_NAME).is_file():
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / _IGNORE_NAME).write_text("*\n", encoding="ascii")
+        # last, because it says that the others are there
+        (self.folder / _TAG_NAME).write_text(_TAG, encoding="ascii")
+
+
+def digest(*parts: str) -> str:
+    """Return a digest of texts; their limits count."""
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _checksum(text: bytes) -> bytes:
+    return sha256(text).hexdigest().encode()
+
+
+# Findings as JSON values and back, without any loss.
+#
+# A dataclass is a list in the order of its fields, because only this module reads it. Pickles would
+# do the same, but reading one runs what it says, and a cache lies in a folder that others may have
+# filled.
+
+VERSION = 5
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found in a file, to which names in it a value can be given, and what was seen."""
+
+    findings: tuple[Finding, ...]
+    remarks: tuple[Remark, ...]
+    names: frozenset[str] = frozenset()
+    coverage: Coverage = NOTHING_SEEN
+
+
+def encode(value: Any) -> Any:
+    """Return JSON values; infinities and NaN stay Python's spelling of them."""
+    if is_dataclass(value):
+        return [encode(getattr(value, field.name)) for field in fields(value)]
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return [encode(one) for one in value] if isinstance(value, tuple) else value
+
+
+def decode(values: Any) -> Answer:
+    """Return what `encode` was given; raises ValueError or TypeError for anything else."""
+    answer: Answer = _decoder(Answer)(values)
+    return answer
+
+
+@cache
+def _decoder(kind: Any) -> Callable[[Any], Any]:
+    """Return what makes a value of a type out of JSON values."""
+    parts = get_args(kind)
+    if isinstance(kind, UnionType):
+        return _one_of(parts)
+    if get_origin(kind) in (tuple, frozenset):
+        each = _decoder(parts[0])
+        return lambda values: get_origin(kind)(each(one) for one in _checked(values, list))
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        readers = [_decoder(hints[field.name]) for field in fields(kind)]
+        return lambda values: kind(
+            *(read(one) for read, one in zip(readers, _checked(values, list), strict=True))
+        )
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return kind
+    return lambda value: _checked(value, kind)
+
+
+def _one_of(kinds: tuple[Any, ...]) -> Callable[[Any], Any]:
+    plain = tuple(kind for kind in kinds if kind in (str, int, float, NoneType))
+    others = [_decoder(kind) for kind in kinds if kind not in plain]
+    return lambda value: value if isinstance(value, plain) or not others else others[0](value)
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if isinstance(value, kind) or (kind is float and type(value) is int):
+        return value
+    raise TypeError(f"{kind.__name__} expected")
+
+
+# What an answer depends on besides its file: this tool, its Python, and installed transforms.
+
+_ROOMS = ("advisor", "costdb", "transforms", "machine_profiles")
+_METADATA = (".dist-info", ".egg-info", ".egg-link")
+
+
+def tool_digest() -> str:
+    """Return a digest that changes with the tool, its Python and what is installed beside it.
+
+    Installed distributions are told by the names of their metadata folders, which hold the
+    version, and by the time of their installation: to import ``importlib.metadata`` would cost
+    more than the rest of an answer from the cache. The tool's own files enter by size and time
+    of change, so that its developers never see old answers.
+    """
+    digest = sha256(repr((sys.version, sys.platform)).encode())
+    for fact in (*_distributions(), *_own_files()):
+        digest.update(repr(fact).encode("utf-8", "backslashreplace"))
+    return digest.hexdigest()
+
+
+def _distributions() -> Iterator[tuple[str, int]]:
+    for place in sys.path:
+        path = Path(place or ".")
+        if path.is_file():  # an archive of modules
+            status = path.stat()
+            yield f"{path}:{status.st_size}", status.st_mtime_ns
+            continue
+        try:
+            with os.scandir(path) as entries:
+                yield from sorted(
+                    (entry.name, entry.stat().st_mtime_ns)
+                    for entry in entries
+                    if entry.name.endswith(_METADATA)
+                )
+        except OSError:
+            continue  # places on the path need not exist
+
+
+def _own_files() -> Iterator[tuple[str, int, int]]:
+    root = Path(__file__).parents[1]
+    for room in _ROOMS:
+        folder = root / room
+        if folder.is_dir():
+            yield from _files_below(str(folder))
+
+
+def _files_below(folder: str) -> Iterator[tuple[str, int, int]]:
+    """Yield path, size and time of change; plain text instead of `Path`, for speed."""
+    with os.scandir(folder) as entries:
+        ordered = sorted(entries, key=lambda entry: entry.name)
+    for entry in ordered:
+        if entry.is_dir():
+            if entry.name != "__pycache__":
+                yield from _files_below(entry.path)
+        else:
+            status = entry.stat()
+            yield entry.path, status.st_size, status.st_mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One file to check.
+
+    Attributes
+    ----------
+    path : str
+        As reports show it.
+    source : str
+    options : Options
+    machine_digest : str
+        Of the content of the machine's profile.
+    """
+
+    path: str
+    source: str
+    options: Options
+    machine_digest: str
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Answers in a cache."""
+
+    cache: Cache
+
+    @cached_property
+    def environment(self) -> str:
+        """Digest of the tool and what is installed."""
+        return digest(str(VERSION), tool_digest(), str(Path.cwd()))
+
+    def find(self, question: Question) -> Answer | None:
+        """Return the answer kept for a question, if nothing changed that it depends on."""
+        values = self.cache.read(_name(question), self._key(question))
+        try:
+            return None if values is None else decode(values)
+        except (TypeError, ValueError):
+            return None
+
+    def keep(self, question: Question, answer: Answer) -> None:
+        """Keep an answer in place of an older one for the same file and options."""
+        self.cache.write(_name(question), self._key(question), encode(answer))
+
+    def _key(self, question: Question) -> str:
+        beside = surroundings(question.path, question.source)
+        # fingerprints change when a project is made around a file
+        name = lasting_name(question.path)
+        return digest(self.environment, question.machine_digest, question.source, beside, name)
+
+
+def _name(question: Question) -> str:
+    options = question.options
+    described = json.dumps(
+        [
+            options.machine,
+            sorted(options.sizes.items()),
+            sorted(options.size_origins.items()),
+            options.select,
+            options.ignore,
+            options.min_speedup,
+            sorted(options.rule_min_speedup.items()),
+            [repr(seen) for seen in options.observed],
+            [repr(seen) for seen in options.messages],
+            options.details,
+            options.everything,
+        ]
+    )
+    return digest(str(Path.cwd()), question.path, described)[:40]

@@ -1,1 +1,0 @@
-"""One run over many files: what it works within, in which processes, and what it fixes."""

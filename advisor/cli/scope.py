@@ -1,0 +1,274 @@
+"""What a run of the linter works within: configurations, exclusions and the cache; all shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.cache import FOLDER_NAME, Answers, Cache, ForeignFolderError
+from advisor.cli.common import STANDARD_STREAM, write_out
+from advisor.config.effective import Resolver, split_codes
+from advisor.config.files import Configuration, configurations, matches
+from advisor.config.layer import (
+    CommandError,
+    Layer,
+    Settings,
+    choose_machine,
+    shown_path,
+    system_error,
+    wrong_use,
+)
+from advisor.observations import Observations
+
+# Which files the paths of a command line stand for.
+
+# Other people's code, caches and copies; hidden directories are left out as well.
+_SKIPPED = frozenset(("venv", "site-packages", "node_modules", "__pycache__"))
+_ENVIRONMENT_MARK = "pyvenv.cfg"
+_SUFFIX = ".py"
+
+Complain = Callable[[CommandError], None]
+Excluded = Callable[[str], bool]
+
+
+def python_files(
+    paths: Sequence[str],
+    complain: Complain,
+    excluded: Excluded = lambda path: False,
+    *,
+    force: bool = False,
+) -> Iterator[str]:
+    """Yield the files that `paths` name, directories walked, each file once.
+
+    The order depends on the names alone. Symbolic links to directories are not followed, so
+    that loops do no harm.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    complain : callable
+        Is given what cannot be read, which is left out.
+    excluded : callable
+        Whether a file or folder found in a folder is to be left out.
+    force : bool
+        Whether `excluded` is asked about `paths` too.
+    """
+    seen: set[str] = set()
+    folders: dict[str, str] = {}
+    for path in paths:
+        if force and excluded(path):
+            continue
+        folder = Path(path).is_dir()
+        found = _files_under(path, complain, excluded) if folder else iter((path,))
+        for file in found:
+            identity = _identity(file, folders)
+            if identity not in seen:
+                seen.add(identity)
+                yield file
+
+
+def _identity(file: str, folders: dict[str, str]) -> str:
+    """Return the path of a file without symbolic links; those of its folder resolved once."""
+    # making a Path of every file would cost as much as reading it
+    if os.path.islink(file):  # noqa: PTH114
+        return os.path.realpath(file)
+    folder, name = os.path.split(file)
+    if folder not in folders:
+        folders[folder] = os.path.realpath(folder)
+    return f"{folders[folder]}{os.sep}{name}"
+
+
+def _files_under(root: str, complain: Complain, excluded: Excluded) -> Iterator[str]:
+    refusals: list[OSError] = []
+    empty = True
+    for folder, subfolders, files in os.walk(root, onerror=refusals.append):
+        shown = Path(folder).as_posix()
+        walked = sorted(name for name in subfolders if _is_walked(folder, name))
+        subfolders[:] = [name for name in walked if not excluded(str(Path(folder, name)))]
+        empty = empty and len(subfolders) == len(walked)
+        for name in sorted(files):
+            if name.endswith(_SUFFIX) and not name.startswith("."):
+                empty = False
+                path = name if shown == "." else f"{shown.rstrip('/')}/{name}"
+                if not excluded(path):
+                    yield path
+    for error in refusals:
+        complain(system_error(error, str(error.filename)))
+    if empty and not refusals:
+        complain(wrong_use(f"{root}: no Python files in this directory"))
+
+
+def _is_walked(folder: str, name: str) -> bool:
+    if name.startswith(".") or name in _SKIPPED:
+        return False
+    return not Path(folder, name, _ENVIRONMENT_MARK).exists()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What holds for a whole run.
+
+    Attributes
+    ----------
+    resolver : Resolver
+    configuration : Configuration
+        The one for the current folder; the run's own settings come from it.
+    patterns : tuple of str
+        Of ``--exclude``; they count from the current folder.
+    """
+
+    resolver: Resolver
+    configuration: Configuration
+    patterns: tuple[str, ...]
+
+    @property
+    def output_format(self) -> str | None:
+        """What the configuration for the current folder asks for."""
+        return self.configuration.output_format
+
+    def excluded(self, path: str) -> bool:
+        """Return whether ``--exclude`` or the configuration nearby leaves a path out.
+
+        Raises
+        ------
+        CommandError
+            That configuration is wrong.
+        """
+        if self.patterns:
+            below = os.path.relpath(path).replace(os.sep, "/")
+            if matches(below, self.patterns):
+                return True
+        return self.resolver.configurations.excludes(path)
+
+
+def make_scope(
+    command_line: Layer,
+    *,
+    config: str | None,
+    isolated: bool,
+    exclude: Iterable[str] = (),
+    cache: str | None = "",
+) -> Scope:
+    """Return what a run works within.
+
+    Parameters
+    ----------
+    command_line : Layer
+        Goes over all configurations; its machine must be known.
+    config : str or None
+        The one configuration file to read.
+    isolated : bool
+        Whether to read none, and to leave out what runs of the program showed.
+    exclude : iterable of str
+        Patterns, several in one by commas.
+    cache : str or None
+        Folder of the cache; empty: the usual one; None: no cache.
+
+    Raises
+    ------
+    CommandError
+        A configuration is wrong, the machine unknown, or the folder not a cache.
+    """
+    if config is not None and isolated:
+        raise wrong_use("--config and --isolated exclude each other")
+    if command_line.machine is not None:
+        choose_machine(command_line.machine)
+    found = configurations(command_line, file=config, isolated=isolated)
+    here = found.of_folder(".")
+    answers = None
+    if cache is not None:
+        folder = Path(cache) if cache else usual_cache_folder(here)
+        answers = Answers(Cache(folder))
+        try:
+            answers.cache.check()
+        except (ForeignFolderError, OSError) as error:
+            raise wrong_use(f"cache: {error}") from error
+    observations = None if isolated else Observations()
+    return Scope(Resolver(found, answers, observations), here, split_codes(exclude))
+
+
+def usual_cache_folder(configuration: Configuration) -> Path:
+    """Return the folder beside a configuration file, or in the current folder."""
+    return Path(configuration.root, FOLDER_NAME)
+
+
+def show(
+    paths: Sequence[str],
+    scope: Scope,
+    output_format: str,
+    *,
+    force: bool,
+    stdin_filename: str,
+) -> None:
+    """Write the settings of the first of some files to standard output.
+
+    Raises
+    ------
+    CommandError
+        There is no file, or a setting is wrong.
+    """
+    complaints: list[Exception] = []
+    if tuple(paths) == (STANDARD_STREAM,):
+        path: str | None = stdin_filename
+    else:
+        path = next(python_files(paths, complaints.append, scope.excluded, force=force), None)
+    if path is None:
+        raise complaints[0] if complaints else wrong_use("every file is excluded")
+    settings = scope.resolver.settings(path)
+    scope.resolver.effective(path)  # refuses unknown machines and rules
+    lines = _lines(path, settings, scope, output_format)
+    write_out("".join(f"{line}\n" for line in lines))
+
+
+def _lines(path: str, settings: Settings, scope: Scope, output_format: str) -> Iterator[str]:
+    configuration = scope.resolver.configurations.of_folder(_folder(path))
+    source = shown_path(configuration.file) if configuration.file else "no configuration file"
+    yield f"# {path}: {source}, environment and command line"
+    yield "[tool.advise]"
+    if settings.machine is not None:
+        yield f"machine = {_text(settings.machine)}"
+    for name, codes in (
+        ("select", settings.select),
+        ("ignore", settings.ignore),
+        ("extend-select", settings.extend_select),
+        ("exclude", (*configuration.exclude, *scope.patterns)),
+    ):
+        yield f"{name} = {_array(codes)}"
+    if settings.min_speedup is not None:
+        yield f"min-speedup = {settings.min_speedup!r}"
+    if settings.fail_above is not None:
+        yield f"fail-above = {settings.fail_above!r}"
+    yield f"output-format = {_text(output_format)}"
+    if settings.sizes:
+        yield ""
+        yield "[tool.advise.sizes]"
+        for name, size in settings.sizes.items():
+            key = _text(name) if "." in name else name  # a bare dot would mean a table
+            yield f"{key} = {size!r}  # {settings.size_origins[name]}"
+    for rule, options in settings.rules.items():
+        limits: Mapping[str, float | None] = {
+            "min-speedup": options.min_speedup,
+            "fail-above": options.fail_above,
+        }
+        yield ""
+        yield f"[tool.advise.rules.{rule}]"
+        yield from (f"{name} = {limit!r}" for name, limit in limits.items() if limit is not None)
+
+
+def _folder(path: str) -> str:
+    from pathlib import Path
+
+    return str(Path(path).parent)
+
+
+def _array(texts: Iterable[str]) -> str:
+    return f"[{', '.join(map(_text, texts))}]"
+
+
+def _text(text: str) -> str:
+    """Return a TOML string; JSON's escapes are among TOML's."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,452 @@
+"""Read ``[tool.advise]`` with hand-made checks: the schema's library is too slow for a linter.
+
+``config.schema.json`` describes the same table for editors; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from advisor.config.layer import (
+    ConfigError,
+    Keys,
+    Layer,
+    Number,
+    Origin,
+    RuleOptions,
+    Settings,
+    settle,
+    shown_path,
+)
+from costdb.wording import NAME_PART, NAME_START, nearest
+
+TABLE = ("tool", "advise")
+LARGEST_NUMBER = 1e18
+
+# Spelt out here, because a module of a report must not be imported to read a file.
+OUTPUT_FORMATS = (
+    "full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit", "rdjson",
+)  # fmt: skip
+
+_SIZE = re.compile(rf"[{NAME_START}][{NAME_PART}.]*")
+_CODE = re.compile(r"[A-Z]+[0-9]*")
+_RULE = re.compile(r"[A-Z]+[0-9]+|[a-z0-9]+(-[a-z0-9]+)*")
+# A file without the word cannot hold the table: no TOML parser for it. Keys may hold escapes.
+_MAY_HOLD_TABLE = re.compile(rb"advise|\\[uUx]")
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """What holds for the files that match `paths`."""
+
+    paths: tuple[str, ...]
+    layer: Layer
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One configuration file.
+
+    Attributes
+    ----------
+    file : str
+        Empty when there is none.
+    root : str
+        The folder that patterns count from.
+    layer : Layer
+    exclude : tuple of str
+        Patterns of files and folders to leave out.
+    output_format : str or None
+    overrides : tuple of Override
+        In order; later ones are stronger.
+    """
+
+    file: str
+    root: str
+    layer: Layer
+    exclude: tuple[str, ...] = ()
+    output_format: str | None = None
+    overrides: tuple[Override, ...] = ()
+
+
+class _Problem(Exception):
+    """What is wrong, and the way to it below the table."""
+
+    def __init__(self, keys: Keys, message: str) -> None:
+        super().__init__(message)
+        self.keys = tuple(keys)
+
+
+def read_configuration(file: str, *, required: bool = False) -> Configuration | None:
+    """Return what a TOML file configures; None when it has no ``[tool.advise]``.
+
+    Parameters
+    ----------
+    file : str
+    required : bool
+        Whether a missing table is an error.
+
+    Raises
+    ------
+    ConfigError
+        With file and line: not readable, not TOML, an unknown key, or a wrong value.
+    """
+    shown = shown_path(file)
+    try:
+        data = Path(file).read_bytes()
+    except OSError as error:
+        raise ConfigError(f"advise: {shown}: {error.strerror or error}") from error
+    table = _table(data, shown) if _MAY_HOLD_TABLE.search(data) else None
+    if table is None:
+        if required:
+            raise ConfigError(f"advise: {shown}: has no table [tool.advise]")
+        return None
+    try:
+        return configuration_of(table, file)
+    except _Problem as problem:
+        from advisor.config.layer import line_of
+
+        line = line_of(data.decode(), (*TABLE, *problem.keys))
+        raise ConfigError(f"{shown}:{line}: {_dotted(problem.keys)}: {problem}") from None
+
+
+def _table(data: bytes, shown: str) -> Any:
+    import tomllib
+
+    try:
+        document: Any = tomllib.loads(data.decode())
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{shown}:{line}: not TOML: not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        found = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
+        place = f"{found[2]}:{found[3]}" if found else str(data.count(b"\n") + 1)
+        message = found[1] if found else str(error)
+        raise ConfigError(f"{shown}:{place}: not TOML: {message}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{shown}:1: not TOML: nested too deeply") from error
+    except ValueError as error:  # a number with thousands of digits
+        raise ConfigError(f"{shown}:1: cannot be read: {error}") from error
+    tool = document.get("tool")
+    return tool.get("advise") if isinstance(tool, dict) else None
+
+
+def configuration_of(table: Any, file: str) -> Configuration:
+    """Return what a parsed ``[tool.advise]`` configures.
+
+    Raises
+    ------
+    _Problem
+        A key is unknown or a value is wrong; :func:`read_configuration` adds the line.
+    """
+    values = _members(table, (), {*_SETTINGS, "exclude", "output-format", "overrides"})
+    overrides = []
+    for number, entry in enumerate(_array(values.get("overrides", []), ("overrides",))):
+        keys = ("overrides", number)
+        one = _members(entry, keys, {"paths", *_SETTINGS})
+        if "paths" not in one:
+            raise _Problem(keys, "paths are missing: which files is this for?")
+        paths = _patterns(one["paths"], (*keys, "paths"))
+        if not paths:
+            raise _Problem((*keys, "paths"), "expected at least one pattern")
+        overrides.append(Override(paths, _layer(one, keys, file)))
+    return Configuration(
+        file=file,
+        root=str(Path(file).parent),
+        layer=_layer(values, (), file),
+        exclude=_patterns(values.get("exclude", []), ("exclude",)),
+        output_format=_format(values["output-format"]) if "output-format" in values else None,
+        overrides=tuple(overrides),
+    )
+
+
+def _layer(values: Mapping[str, Any], keys: Keys, file: str) -> Layer:
+    settings: dict[str, Any] = {
+        name.replace("-", "_"): read(values[name], (*keys, name))
+        for name, read in _SETTINGS.items()
+        if name in values
+    }
+    machine = settings.get("machine")
+    if machine is not None and machine.endswith(".json"):
+        settings["machine"] = str(Path(file).parent / machine)
+    return Layer(**settings, origin=Origin(file, (*TABLE, *keys)))
+
+
+def _members(value: Any, keys: Keys, known: set[str]) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _Problem(keys, "expected a table")
+    for key in value:
+        if key not in known:
+            raise _Problem((*keys, key), f"unknown key{nearest(key, sorted(known))}")
+    return value
+
+
+def _array(value: Any, keys: Keys) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Problem(keys, "expected an array")
+    return value
+
+
+def _text(value: Any, keys: Keys) -> str:
+    if not isinstance(value, str) or not value:
+        raise _Problem(keys, "expected a string that is not empty")
+    return value
+
+
+def _number(value: Any, keys: Keys) -> Number:
+    # not bool, which Python counts among the numbers
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+        raise _Problem(keys, "expected a number")
+    if not 0 < value <= LARGEST_NUMBER:
+        raise _Problem(keys, f"expected a positive number up to {LARGEST_NUMBER:g}")
+    return value
+
+
+def _ratio(value: Any, keys: Keys) -> float:
+    return float(_number(value, keys))
+
+
+def _format(value: Any) -> str:
+    if value not in OUTPUT_FORMATS:
+        raise _Problem(("output-format",), f"expected one of {', '.join(OUTPUT_FORMATS)}")
+    return str(value)
+
+
+def _patterns(value: Any, keys: Keys) -> tuple[str, ...]:
+    return tuple(_text(one, (*keys, place)) for place, one in enumerate(_array(value, keys)))
+
+
+def _codes(value: Any, keys: Keys) -> tuple[str, ...]:
+    codes = _patterns(value, keys)
+    for place, code in enumerate(codes):
+        if not _CODE.fullmatch(code):
+            raise _Problem((*keys, place), "expected a code or a prefix, such as ADV2")
+    return codes
+
+
+def _sizes(value: Any, keys: Keys) -> Mapping[str, Number]:
+    if not isinstance(value, dict):
+        raise _Problem(keys, "expected a table, such as { N = 1000 }")
+    for name in value:
+        if not _SIZE.fullmatch(name):
+            raise _Problem((*keys, name), "expected a name, such as N")
+    return {name: _number(size, (*keys, name)) for name, size in value.items()}
+
+
+def _rules(value: Any, keys: Keys) -> Mapping[str, RuleOptions]:
+    if not isinstance(value, dict):
+        raise _Problem(keys, "expected a table of tables, one for each rule")
+    found = {}
+    for rule, entry in value.items():
+        place = (*keys, rule)
+        if not _RULE.fullmatch(rule):
+            raise _Problem(place, "expected a code or a name of a rule, such as ADV201")
+        options = _members(entry, place, {"min-speedup", "fail-above"})
+        limits = {name: _ratio(limit, (*place, name)) for name, limit in options.items()}
+        found[rule] = RuleOptions(limits.get("min-speedup"), limits.get("fail-above"))
+    return found
+
+
+_SETTINGS: Mapping[str, Callable[[Any, Keys], Any]] = {
+    "machine": _text,
+    "sizes": _sizes,
+    "select": _codes,
+    "ignore": _codes,
+    "extend-select": _codes,
+    "min-speedup": _ratio,
+    "fail-above": _ratio,
+    "rules": _rules,
+}
+
+
+def _dotted(keys: Keys) -> str:
+    shown = ""
+    for key in keys:
+        shown += f"[{key}]" if isinstance(key, int) else f".{key}"
+    return f"tool.advise{shown}"
+
+
+# Patterns of paths: ``*`` and ``?`` within a name, ``**`` across folders.
+
+_PIECE = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
+_MEANING = {
+    "**/": "(?:[^/]+/)*",
+    "/**": "/.+",
+    "**": ".*",
+    "*": "[^/]*",
+    "?": "[^/]",
+}
+
+
+def matches(path: str, patterns: Iterable[str]) -> bool:
+    """Return whether a pattern matches `path` or a folder that it lies in.
+
+    Parameters
+    ----------
+    path : str
+        Relative to where the patterns are written, with forward slashes.
+    patterns : iterable of str
+        One without a slash matches names at any depth; one with a slash, the path from its
+        start. A slash at the end changes nothing.
+    """
+    parts = path.split("/")
+    prefixes = ["/".join(parts[: count + 1]) for count in range(len(parts))]
+    for pattern in patterns:
+        stripped = pattern.removeprefix("./").rstrip("/")
+        compiled = _compiled(stripped)
+        if any(map(compiled.fullmatch, prefixes if "/" in stripped else parts)):
+            return True
+    return False
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    pieces = (_translated(piece) for piece in _PIECE.findall(pattern))
+    return re.compile("".join(pieces), re.DOTALL)
+
+
+def _translated(piece: str) -> str:
+    if piece in _MEANING:
+        return _MEANING[piece]
+    if len(piece) > 1:
+        inside = piece[1:-1].removeprefix("!")
+        if not inside:
+            return re.escape(piece)
+        sign = "^/" if piece.startswith("[!") else ""
+        return f"[{sign}{_class(inside)}]"
+    return re.escape(piece)
+
+
+def _class(inside: str) -> str:
+    """Return the inside of a character class, its ranges kept where they are ranges."""
+    ranges = re.findall(r".-.|.", inside, re.DOTALL)
+    return "".join(
+        f"{re.escape(one[0])}-{re.escape(one[2])}"
+        if len(one) == 3 and one[0] <= one[2]
+        else re.escape(one)
+        for one in ranges
+    )
+
+
+FILE_NAME = "pyproject.toml"
+
+
+@dataclass(slots=True)
+class Configurations:
+    """Looks configurations up, each folder once.
+
+    Attributes
+    ----------
+    command_line : Layer
+        Goes over every file's settings.
+    fixed : Configuration or None
+        Holds for all files instead of what is found near them.
+    """
+
+    command_line: Layer
+    fixed: Configuration | None = None
+    _resolved: dict[str, Path] = field(default_factory=dict)
+    _by_name: dict[str, Configuration] = field(default_factory=dict)
+    _by_folder: dict[Path, Configuration] = field(default_factory=dict)
+    _settled: dict[tuple[str, tuple[int, ...]], Settings] = field(default_factory=dict)
+
+    def of_folder(self, folder: str) -> Configuration:
+        """Return the configuration for the files in a folder.
+
+        Raises
+        ------
+        ConfigError
+            The nearest file with a table ``[tool.advise]`` is wrong.
+        """
+        if self.fixed is not None:
+            return self.fixed
+        if folder in self._by_name:
+            return self._by_name[folder]
+        passed = []
+        place = self._resolve(folder)
+        while (found := self._by_folder.get(place)) is None:
+            passed.append(place)
+            file = place / FILE_NAME
+            if file.is_file() and (read := read_configuration(str(file))) is not None:
+                found = read
+                break
+            if place.parent == place:
+                found = without_file()
+                break
+            place = place.parent
+        for one in passed:
+            self._by_folder[one] = found
+        self._by_name[folder] = found
+        return found
+
+    def of_file(self, path: str) -> Settings:
+        """Return the settings for a file, overrides by path and command line included."""
+        configuration = self.of_folder(os.path.split(path)[0] or ".")
+        matching: tuple[int, ...] = ()
+        if configuration.overrides:
+            below = self._below(path, configuration.root)
+            matching = tuple(
+                number
+                for number, override in enumerate(configuration.overrides)
+                if matches(below, override.paths)
+            )
+        key = (configuration.file, matching)
+        if key not in self._settled:
+            overrides = (configuration.overrides[number].layer for number in matching)
+            self._settled[key] = settle((configuration.layer, *overrides, self.command_line))
+        return self._settled[key]
+
+    def excludes(self, path: str) -> bool:
+        """Return whether the configuration for a file or folder leaves it out."""
+        configuration = self.of_folder(os.path.split(path)[0] or ".")
+        if not configuration.exclude:
+            return False
+        return matches(self._below(path, configuration.root), configuration.exclude)
+
+    def _resolve(self, folder: str) -> Path:
+        if folder not in self._resolved:
+            self._resolved[folder] = Path(folder).resolve()
+        return self._resolved[folder]
+
+    def _below(self, path: str, root: str) -> str:
+        """Return a path as seen from the folder of a configuration, with forward slashes."""
+        whole = self._resolve(str(Path(path).parent)) / Path(path).name
+        return os.path.relpath(whole, root).replace(os.sep, "/")
+
+
+def without_file() -> Configuration:
+    """Return the configuration that says nothing."""
+    return Configuration("", str(Path.cwd()), Layer())
+
+
+def configurations(
+    command_line: Layer, *, file: str | None = None, isolated: bool = False
+) -> Configurations:
+    """Return what looks configurations up.
+
+    Parameters
+    ----------
+    command_line : Layer
+    file : str or None
+        The one file to read, for all files.
+    isolated : bool
+        Whether to read none.
+
+    Raises
+    ------
+    ConfigError
+        `file` is wrong.
+    """
+    if isolated:
+        return Configurations(command_line, without_file())
+    if file is None:
+        return Configurations(command_line)
+    path = str(Path(file).resolve())
+    return Configurations(command_line, read_configuration(path, required=True))
