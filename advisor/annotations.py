@@ -6,11 +6,9 @@ Production code imports this module, so it stays with the language itself: no ``
 
 from __future__ import annotations
 
-from advisor.contradictions import contradictions, mesh_contradictions
-
 TYPE_CHECKING = False  # type checkers know the name; at run time ``typing`` stays unimported
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Literal, NoReturn, TypeVar, overload
 
     Function = TypeVar("Function", bound=Callable[..., object])
@@ -26,6 +24,10 @@ class _Value:
     def _arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
         """Return the positional and keyword arguments that build this value again."""
         raise NotImplementedError
+
+    def _set(self, **values: object) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable")
@@ -94,7 +96,7 @@ class Block(_Value):
     axes: tuple[str, ...]
 
     def __init__(self, axis: str | tuple[str, ...]) -> None:
-        object.__setattr__(self, "axes", _axis_names(axis))
+        self._set(axes=_axis_names(axis))
 
     def _arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
         return (self.axes[0] if len(self.axes) == 1 else self.axes,), {}
@@ -123,8 +125,7 @@ class Cyclic(_Value):
     def __init__(self, axis: str | tuple[str, ...], k: int = 1) -> None:
         if _whole(k, "k") < 1:
             raise ValueError(f"cyclic pieces hold at least 1 element, not {k}")
-        object.__setattr__(self, "axes", _axis_names(axis))
-        object.__setattr__(self, "k", k)
+        self._set(axes=_axis_names(axis), k=k)
 
     def _arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
         axis = self.axes[0] if len(self.axes) == 1 else self.axes
@@ -156,7 +157,7 @@ class Mesh(_Value):
                 _whole(extent, f"the extent of mesh axis {name!r}")
         for problem in mesh_contradictions(tuple(axes.items())):
             raise ValueError(problem)
-        object.__setattr__(self, "axes", tuple(axes.items()))
+        self._set(axes=tuple(axes.items()))
 
     def _arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
         return (), dict(self.axes)
@@ -229,26 +230,12 @@ class Dist(_Value):
         mesh = () if on is None else on.axes
         for problem in contradictions(tuple(map(str, shape)), pairs, mesh, order, widths):
             raise ValueError(problem)
-        for name, value in (
-            ("shape", shape),
-            ("dims", dims),
-            ("on", on),
-            ("order", order),
-            ("halo", widths),
-            ("dtype", dtype),
-        ):
-            object.__setattr__(self, name, value)
+        self._set(shape=shape, dims=dims, on=on, order=order, halo=widths, dtype=dtype)
 
     def _arguments(self) -> tuple[tuple[object, ...], dict[str, object]]:
-        keywords: dict[str, object] = {}
-        if self.on is not None:
-            keywords["on"] = self.on
-        if self.order != "C":
-            keywords["order"] = self.order
-        if any(self.halo):
-            keywords["halo"] = self.halo
-        if self.dtype is not None:
-            keywords["dtype"] = self.dtype
+        usual = {"on": None, "order": "C", "halo": (0,) * len(self.dims), "dtype": None}
+        stated = {name: getattr(self, name) for name in usual}
+        keywords = {name: value for name, value in stated.items() if value != usual[name]}
         return (*self.shape, *self.dims), keywords
 
 
@@ -331,3 +318,88 @@ def kernel(
         return marked
 
     return mark if function is None else mark(function)
+
+
+# What makes a mesh or a distribution impossible, whichever way it was written down.
+
+
+def mesh_contradictions(mesh: Sequence[tuple[str, int | str]]) -> list[str]:
+    """Return what is wrong with mesh axes given as (name, extent) pairs, one line each."""
+    problems = []
+    names = [name for name, _ in mesh]
+    for position, (name, extent) in enumerate(mesh):
+        if not name.isidentifier():
+            problems.append(f"mesh axis {name!r} is not a name")
+        if name in names[:position]:
+            problems.append(f"mesh axis {name!r} is named twice")
+        if isinstance(extent, str):
+            if not extent.isidentifier():
+                problems.append(
+                    f"the extent of mesh axis {name!r} must be a number or the name of a size,"
+                    f" not {extent!r}"
+                )
+        elif extent < 1:
+            problems.append(f"mesh axis {name!r} needs at least 1 rank, not {extent}")
+    return problems
+
+
+def contradictions(
+    shape: Sequence[str],
+    dims: Sequence[tuple[Sequence[str], int | None]],
+    mesh: Sequence[tuple[str, int | str]],
+    order: str,
+    halo: Sequence[int],
+) -> list[str]:
+    """Return what is wrong with a distribution, one line each; empty when nothing is.
+
+    Parameters
+    ----------
+    shape : sequence of str
+        Extent of each dimension, as text.
+    dims : sequence of (axes, k)
+        Mesh axes of each dimension (none: not distributed), and the piece of a cyclic one.
+    mesh : sequence of (name, extent)
+    order : str
+    halo : sequence of int
+        Width for each dimension.
+    """
+    problems = mesh_contradictions(mesh)
+    if not shape:
+        problems.append("an array needs at least one dimension")
+    if len(dims) != len(shape):
+        problems.append(f"{len(dims)} distributions are given for extents numbering {len(shape)}")
+    for number, extent in enumerate(shape):
+        text = extent.strip()
+        if not text:
+            problems.append(f"the extent of dimension {number} is empty")
+        elif text.lstrip("+-").isdecimal() and (text.startswith("-") or not text.strip("+0")):
+            problems.append(f"the extent of dimension {number} must be at least 1, not {text}")
+    used: dict[str, int] = {}
+    known = [name for name, _ in mesh]
+    for number, (axes, k) in enumerate(dims):
+        if k is not None and k < 1:
+            problems.append(f"cyclic pieces hold at least 1 element, not {k}")
+        for axis in axes:
+            if axis not in known:
+                having = f"has only {', '.join(known)}" if known else "is missing"
+                problems.append(
+                    f"dimension {number} is distributed over axis {axis!r}, but the mesh {having}"
+                )
+            elif axis in used:
+                where = (
+                    f"twice by dimension {number}"
+                    if used[axis] == number
+                    else f"by both dimension {used[axis]} and dimension {number}"
+                )
+                problems.append(f"mesh axis {axis!r} is used {where}")
+            used.setdefault(axis, number)
+    if order not in ("C", "F"):
+        problems.append(f"order is 'C' or 'F', not {order!r}")
+    if len(halo) != len(dims):
+        problems.append(f"{len(halo)} halo widths are given for dimensions numbering {len(dims)}")
+    for number, width in enumerate(halo):
+        if width < 0:
+            problems.append(f"the halo of dimension {number} must not be negative, got {width}")
+        elif width and number < len(dims) and not dims[number][0]:
+            problems.append(f"halo {width} in dimension {number}, which is not distributed")
+    return problems

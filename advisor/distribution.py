@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from advisor.annotations import Block, Cyclic, Dist
-from advisor.contradictions import contradictions
+from advisor.annotations import Block, Cyclic, Dist, contradictions
 from advisor.dtypes import UnknownDtype, dtype_of
 
 StorageOrder = Literal["C", "F"]

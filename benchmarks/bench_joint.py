@@ -19,7 +19,7 @@ from advisor.ranking.compare import Costed, cost
 from advisor.ranking.joint import JointPlan, best_plan
 from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
-from costdb.expr import evaluate, facts, polynomials, products, simplify
+from costdb.expr import evaluate, polynomials, simplify
 from costdb.machines import load_machine
 from costdb.pricing import price_work
 
@@ -49,9 +49,9 @@ def forget() -> None:
     """Drop what earlier rounds remember."""
     for remembered in (
         price_work,
-        products._by_products,
+        polynomials._by_products,
         polynomials.closed_sum,
-        facts._proved,
+        sys.modules[simplify.__module__]._is_nonnegative,
         sys.modules[simplify.__module__]._simplified,
     ):
         remembered.cache_clear()

@@ -21,7 +21,7 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
-from advisor.verify.running import Case, Variant, case_of
+from advisor.verify.cases import Case, Variant, case_of
 from benchmarks.drawn_twins import drawn_twins
 from benchmarks.many_programs import drawn
 from costdb.expr import ExprError, evaluate, free_symbols

@@ -23,7 +23,8 @@ from advisor.cli.common import text_style
 from advisor.frontend.kernels import read_kernels
 from advisor.ranking.sizes import bind_sizes
 from advisor.report.style import duration, table
-from advisor.verify.running import Effort, Measured, case_of, measure
+from advisor.verify.cases import case_of
+from advisor.verify.running import Effort, Measured, measure
 from costdb.machines import load_machine
 
 _EFFORT = Effort(launches=3, repetitions=9, seconds=0.15)

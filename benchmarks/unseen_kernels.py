@@ -27,7 +27,8 @@ from advisor.frontend.kernels import read_kernels
 from advisor.ranking.sizes import bind_sizes
 from advisor.report.style import duration, table
 from advisor.transform_registry import transforms
-from advisor.verify.running import ORIGINAL, Case, Effort, Measured, case_of, measure
+from advisor.verify.cases import ORIGINAL, Case, case_of
+from advisor.verify.running import Effort, Measured, measure
 from advisor.verify.verdict import Verdict, in_words
 from benchmarks.drawn_kernels import drawn
 from costdb.calibration.hardware import Bystanders

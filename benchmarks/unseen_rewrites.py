@@ -29,7 +29,8 @@ from typing import Any
 from advisor.cli.common import text_style
 from advisor.ranking.compare import WORTH, compared
 from advisor.report.style import duration, table
-from advisor.verify.running import Case, Effort, Measured, Variant, measure
+from advisor.verify.cases import Case, Variant
+from advisor.verify.running import Effort, Measured, measure
 from advisor.verify.verdict import UNLIKE
 from benchmarks.drawn_rewrites import Rewritable, case_for, families, rewritables
 from costdb.calibration.hardware import Bystanders

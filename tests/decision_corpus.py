@@ -37,7 +37,7 @@ from advisor.ir.concrete import at_sizes
 from advisor.ranking.compare import compared, cost
 from advisor.ranking.sizes import bind_sizes
 from advisor.source import SourceProblem
-from advisor.verify.running import alone
+from advisor.verify.cases import alone
 from costdb.estimate import Missing
 from costdb.expr import ExprError
 from costdb.machines import MachineError, built_in_names, load_machine

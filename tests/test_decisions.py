@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import lower
+from advisor.analysis.processes import works
 from advisor.finding import REPORTED_FROM, Finding
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes

@@ -6,7 +6,7 @@ from advisor.analysis.lower import lower
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ranking.sizes import bind_sizes
-from advisor.verify.running import alone
+from advisor.verify.cases import alone
 from benchmarks.drawn_kernels import drawn
 from costdb.process.terms import NOTHING
 

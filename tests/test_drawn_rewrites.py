@@ -13,7 +13,8 @@ from advisor.dtypes import itemsize_of
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ranking.sizes import bind_sizes
-from advisor.verify.running import ORIGINAL, Measured, Variant, alone
+from advisor.verify.cases import ORIGINAL, Variant, alone
+from advisor.verify.running import Measured
 from benchmarks.drawn_rewrites import case_for, families, rewritables
 from benchmarks.drawn_twins import CHOICES, Twins, drawn_twins
 from benchmarks.unseen_rewrites import Pair, Run

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.array_statements.interpreted import is_compiled
+from advisor.analysis.facts import Bounds, Facts, NotPriced, Turning, least_sizes
 from advisor.analysis.loops.turns import (
     cut_where_it_turns,
     fetched_before,
@@ -20,12 +21,12 @@ from advisor.analysis.loops.turns import (
     with_unit_steps,
 )
 from advisor.analysis.placed.owners import place
-from advisor.analysis.placed.together import in_turn, ranks_together, together
-from advisor.analysis.sizes.facts import Bounds, Facts, NotPriced, Turning, least_sizes
+from advisor.analysis.processes import in_turn, ranks_together, together
 from advisor.analysis.transfers.halos import Fetch, Halos, common
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import nest_of
+from advisor.ir.rebuilt import symbols
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
     Bind,
@@ -40,7 +41,6 @@ from advisor.ir.statements import (
     Store,
     Unknown,
     Unrolled,
-    symbols,
     unrolled,
     written,
 )

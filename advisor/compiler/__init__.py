@@ -7,21 +7,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from advisor.compiler.decorator import advised_njit as advised_njit
     from advisor.compiler.pipeline import AdvisedCompiler as AdvisedCompiler
+    from advisor.compiler.pipeline import advised_njit as advised_njit
 
 __all__ = ["AdvisedCompiler", "advised_njit"]
-
-_HOMES = {
-    "AdvisedCompiler": "advisor.compiler.pipeline",
-    "advised_njit": "advisor.compiler.decorator",
-}
 
 
 def __getattr__(name: str) -> object:
     """Return what is public, imported when first asked for."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module("advisor.compiler.pipeline"), name)

@@ -1,14 +1,26 @@
-"""The compiler pass: it looks at what others found and changes nothing."""
+"""The compiler pass, for one function or a whole program: it looks and changes nothing.
+
+Numba calls :func:`costdb.launch.start.init_numba` before its first compilation, because the
+project's metadata names it among ``numba_extensions``. It comes to :func:`init` if
+``ADVISE_NUMBA`` is set.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
+from numba import njit
 from numba.core.compiler import Compiler, CompilerBase
 from numba.core.compiler_machinery import AnalysisPass, register_pass
+from numba.core.dispatcher import Dispatcher
 from numba.core.typed_passes import NopythonTypeInference, ParforPreLoweringPass
 
-from advisor.compiler.record import guarded, note
+from advisor.compiler.record import PLAIN, guarded, note, note_cached, note_underway
+
+VARIABLE = "ADVISE_NUMBA"
 
 
 @register_pass(mutates_CFG=False, analysis_only=True)
@@ -73,3 +85,98 @@ class AdvisedCompiler(CompilerBase):  # type: ignore[misc]
 
 
 define_plainly = Compiler.define_pipelines
+
+
+def advised_njit(*args: Any, **options: Any) -> Any:
+    """Compile a function as ``numba.njit`` does, and advise on it when the program ends.
+
+    Parameters
+    ----------
+    *args, **options
+        As for ``numba.njit``. A ``pipeline_class`` of the caller's stays, without advice.
+
+    Returns
+    -------
+    numba dispatcher, or a decorator that makes one
+    """
+    options.setdefault("pipeline_class", AdvisedCompiler)
+    made = njit(*args, **options)
+    with guarded("preparing the report"):
+        from advisor.compiler.report import report_at_exit
+
+        report_at_exit()
+    if options.get("cache"):
+        return watched(made)
+    return made
+
+
+def watched(made: Any) -> Any:
+    """Look at functions that numba takes from its cache, which no pass sees.
+
+    Parameters
+    ----------
+    made : numba dispatcher, or a decorator that makes one
+    """
+    if not hasattr(made, "py_func"):
+        decorate: Callable[[Any], Any] = made
+        return lambda function: watched(decorate(function))
+    with guarded("looking at a cached function"):
+        _watch_first_calls(made)
+    return made
+
+
+def _watch_first_calls(dispatcher: Any) -> None:
+    compile_for = dispatcher._compile_for_args
+
+    def first_call(*args: Any, **named: Any) -> Any:
+        result = compile_for(*args, **named)
+        with guarded("looking at a cached function"):
+            note_cached(dispatcher, args)
+        return result
+
+    # the dispatcher's C part looks the method up on the instance
+    dispatcher._compile_for_args = first_call
+
+
+def init() -> None:
+    """Switch the pass on if the environment asks for it."""
+    if not os.environ.get(VARIABLE):
+        return
+    with guarded("switching the pass on"):
+        from advisor.compiler.report import report_at_exit, wish
+
+        if wish(os.environ[VARIABLE]) is not None:
+            install()
+            note_underway()
+            report_at_exit()
+
+
+def install() -> None:
+    """Let numba's default compiler note facts of all that it compiles from here on.
+
+    Functions with a ``pipeline_class`` of their own are left alone.
+    """
+    if Compiler.define_pipelines is not define_plainly:
+        return
+    dispatcher: Any = Dispatcher
+    compile_plainly, make_plainly = dispatcher._compile_for_args, dispatcher.__init__
+
+    @wraps(define_plainly)
+    def define_pipelines(self: Any) -> list[Any]:
+        return with_facts(define_plainly(self))
+
+    @wraps(compile_plainly)
+    def compile_for_args(self: Any, *args: Any, **named: Any) -> Any:
+        result = compile_plainly(self, *args, **named)
+        with guarded("looking at a cached function"):
+            note_cached(self, args)
+        return result
+
+    @wraps(make_plainly)
+    def make(self: Any, py_func: Any, *args: Any, **named: Any) -> None:
+        # what a decorator of ours counts is no text that numba could compile
+        make_plainly(self, getattr(py_func, PLAIN, py_func), *args, **named)
+
+    Compiler.define_pipelines = define_pipelines
+    dispatcher.__init__ = make
+    dispatcher._compile_for_args = compile_for_args

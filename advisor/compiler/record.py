@@ -22,9 +22,10 @@ _LAYOUTS: dict[str, Layout] = {"C": "C", "F": "F", "A": "A"}
 
 
 def source_file(function: Any) -> str | None:
-    """Return the file of a function's source; None for generated ones and those typed in."""
+    """Return the file of a function's source; None for generated ones and what is installed."""
     name = function.__code__.co_filename
-    return name if name.endswith(".py") and not name.startswith("<") else None
+    is_file = name.endswith(".py") and not name.startswith("<")
+    return name if is_file and is_of_interest(name) else None
 
 
 def is_of_interest(file: str) -> bool:
@@ -187,10 +188,8 @@ def told(doing: str, error: Exception) -> None:
 def note(state: Any) -> None:
     """Keep the facts of the function in a compiler's state."""
     file = source_file(state.func_id.func)
-    if file is None or not is_of_interest(file):
-        return
-    seen = seen_in(state)
-    if seen is not None:
+    seen = None if file is None else seen_in(state)
+    if file is not None and seen is not None:
         keep(file, seen)
 
 
@@ -210,7 +209,7 @@ def keep(file: str, seen: Seen) -> None:
 def note_cached(dispatcher: Any, args: tuple[Any, ...]) -> None:
     """Keep the facts of the signature that a call has just taken from the cache, if it did."""
     file = source_file(dispatcher.py_func)
-    if file is None or not is_of_interest(file) or not dispatcher.stats.cache_hits:
+    if file is None or not dispatcher.stats.cache_hits:
         return
     signature = list(dispatcher.overloads)[-1]
     if len(signature) == dispatcher.py_func.__code__.co_argcount:
@@ -229,7 +228,7 @@ def note_underway() -> None:
         return
     function, values = found[0].py_func, found[1]
     file = source_file(function)
-    if file is not None and is_of_interest(file) and len(values) == function.__code__.co_argcount:
+    if file is not None and len(values) == function.__code__.co_argcount:
         keep(file, seen_of(function, [numba.typeof(value) for value in values], values))
 
 

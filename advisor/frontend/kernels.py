@@ -32,7 +32,6 @@ from advisor.frontend.naming.scope import Scope
 from advisor.frontend.statements.body import Body
 from advisor.frontend.syntax.prefilter import may_hold_kernels
 from advisor.frontend.syntax.trees import tree_of
-from advisor.frontend.syntax.walking import show
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
 from advisor.numpy_table import PYTHON_FLOAT
 from advisor.observed import Seen
@@ -71,7 +70,7 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     except CommentError as error:
         raise error.in_file(path) from error
     reader = FileReader(path, tree.span_of, directives, observed)
-    show(tree.module, reader)
+    reader.visit(tree.module)
     reader.constants(tree.module)
     context = SourceContext(
         source=source,

@@ -1,4 +1,4 @@
-"""A kernel at given sizes: the same statements with numbers in the place of symbols.
+"""A kernel at given sizes, and what its cost follows from.
 
 Formulas of numbers are found many times faster than formulas of symbols, which is what ranking
 many variants of a kernel needs. Reports need the symbols again.
@@ -6,13 +6,14 @@ many variants of a kernel needs. Reports need the symbols again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Mapping
+from dataclasses import fields, replace
 
-from advisor.distribution import ArraySpec, MeshSpec
+from advisor.distribution import MeshSpec
 from advisor.ir.kernel import DeclaredArray, Kernel, LocalArray
-from advisor.ir.rebuilt import rebuilt
-from advisor.ir.statements import Loop, symbols, walk
+from advisor.ir.rebuilt import rebuilt, symbols
+from advisor.ir.statements import Loop, Statement, walk
+from advisor.ir.values import Elementwise, Value, parts_of
 from costdb.expr import Expr, free_symbols, num, substitute
 
 Bindings = Mapping[str, Expr]
@@ -84,20 +85,37 @@ def _extents_of(kernel: Kernel) -> frozenset[str]:
 
 
 def _declared(array: DeclaredArray, bindings: Bindings, sizes: Mapping[str, int]) -> DeclaredArray:
-    return replace(
-        array,
-        spec=_spec(array.spec, sizes),
-        extents=tuple(substitute(extent, bindings) for extent in array.extents),
-    )
-
-
-def _spec(spec: ArraySpec, sizes: Mapping[str, int]) -> ArraySpec:
     axes = tuple(
         (name, sizes.get(extent, extent) if isinstance(extent, str) else extent)
-        for name, extent in spec.mesh.axes
+        for name, extent in array.spec.mesh.axes
     )
-    return replace(spec, mesh=MeshSpec(axes))
+    extents = tuple(substitute(extent, bindings) for extent in array.extents)
+    return replace(array, spec=replace(array.spec, mesh=MeshSpec(axes)), extents=extents)
 
 
 def _local(array: LocalArray, bindings: Bindings) -> LocalArray:
     return replace(array, extents=tuple(substitute(e, bindings) for e in array.extents))
+
+
+def content_of(kernel: Kernel) -> Hashable:
+    """Return what kernels that cost the same have in common, whatever their names and lines.
+
+    A kernel whose comments or blanks were edited has the same content. What only rewrites need,
+    such as the source, is not part of it.
+    """
+    arrays = [(name, one.spec, one.dtype, one.extents) for name, one in kernel.arrays.items()]
+    local = tuple(kernel.locals.items())
+    return tuple(arrays), local, _content(kernel.body), kernel.context.decorators
+
+
+def _content(node: object) -> Hashable:
+    """Return all of a statement but its place, also what makes no difference but of time."""
+    if isinstance(node, tuple):
+        return tuple([_content(part) for part in node])
+    if isinstance(node, Statement):
+        names = [field.name for field in fields(node) if field.name != "span"]
+        return type(node), *(_content(getattr(node, name)) for name in names)
+    if isinstance(node, Value):
+        called = [one.called for one in parts_of(node) if isinstance(one, Elementwise)]
+        return node, tuple(called)
+    return node

@@ -14,22 +14,21 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, floor
+from math import ceil, floor, inf
+from typing import Final
 
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import (
     Bind,
     Choice,
     Loop,
-    Rename,
     Return,
-    ScalarBind,
-    Scatter,
-    Stated,
     Statement,
     Store,
-    Unknown,
     Unrolled,
+    values_of,
+    within,
+    written,
 )
 from advisor.ir.steps import residue
 from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads
@@ -79,21 +78,16 @@ class _Access:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class _Distances:
-    """An interval of iteration distances; None where it is unbounded."""
+_Distances = tuple[float, float]
+"""The least and the greatest distance of iterations."""
 
-    low: int | None
-    high: int | None
+_ANY: Final = (-inf, inf)
 
-    def meet(self, other: _Distances) -> _Distances:
-        lows = [bound for bound in (self.low, other.low) if bound is not None]
-        highs = [bound for bound in (self.high, other.high) if bound is not None]
-        return _Distances(max(lows, default=None), min(highs, default=None))
 
-    @property
-    def is_empty(self) -> bool:
-        return self.low is not None and self.high is not None and self.low > self.high
+def _meet(one: _Distances, other: _Distances) -> _Distances | None:
+    """Return the distances that are in both intervals; None where there are none."""
+    low, high = max(one[0], other[0]), min(one[1], other[1])
+    return (low, high) if low <= high else None
 
 
 def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> tuple[Dependence, ...]:
@@ -150,31 +144,21 @@ def _accesses(
 ) -> Iterator[_Access]:
     """Yield all accesses, with the indices of inner loops widened to their whole range."""
     for statement in body:
+        span = statement.span
         match statement:
-            case Store(array, region, value, span):
+            case Store(array, region):
                 yield _Access(array, _widened(region, inner), True, span)
-                for read in reads(value):
-                    yield _Access(read.array, _widened(read.region, inner), False, span)
-            case Bind(name, value, span) | ScalarBind(name, value, span):
-                yield _Access(name, None, True, span)
-                for read in reads(value):
-                    yield _Access(read.array, _widened(read.region, inner), False, span)
-            case Scatter(array, places, value, _, span):
-                yield _Access(array, None, True, span)
-                for read in (*reads(places), *reads(value)):
-                    yield _Access(read.array, _widened(read.region, inner), False, span)
-            case Loop(variable, low, high, _, nested, _):
+            case Loop(variable, low, high, _, nested):
                 yield from _accesses(nested, {**inner, variable: (low, high - 1)})
-            case Choice(_, then, orelse, _):
-                yield from _accesses(then + orelse, inner)
-            case Unrolled(nested, _):
-                yield from _accesses(nested, inner)
-            case Stated(_, mentions, span) | Rename(mentions, span) | Unknown(_, mentions, span):
-                for name in sorted(mentions):
-                    yield _Access(name, None, True, span)
-            case Return(names, span):
-                for name in sorted(names):
-                    yield _Access(name, None, False, span)
+            case Return(names):
+                yield from (_Access(name, None, False, span) for name in sorted(names))
+            case Choice() | Unrolled():
+                yield from _accesses(within(statement), inner)
+            case _:
+                yield from (_Access(n, None, True, span) for n in sorted(written(statement)))
+        for value in values_of(statement):
+            for read in reads(value):
+                yield _Access(read.array, _widened(read.region, inner), False, span)
 
 
 def _widened(
@@ -191,8 +175,8 @@ def _widened(
         low, high = bounds_of(part)
         for variable in reversed(inner):
             ends = inner[variable]
-            low_end = _extreme(low, variable, ends, smallest=True)
-            high_end = _extreme(high, variable, ends, smallest=False)
+            low_end = extreme(low, variable, ends, least=True)
+            high_end = extreme(high, variable, ends, least=False)
             if low_end is None or high_end is None:
                 return None
             low, high = low_end, high_end
@@ -200,13 +184,14 @@ def _widened(
     return tuple(made)
 
 
-def _extreme(expr: Expr, variable: str, ends: tuple[Expr, Expr], *, smallest: bool) -> Expr | None:
+def extreme(expr: Expr, variable: str, ends: tuple[Expr, Expr], *, least: bool) -> Expr | None:
+    """Return the least or greatest value between two of a variable; None where not affine."""
     slope = slope_of(expr, variable)
     if slope is None:
         return None
     if slope == 0:
         return expr
-    end = ends[0] if (slope > 0) == smallest else ends[1]
+    end = ends[0] if (slope > 0) == least else ends[1]
     return substitute(expr, {variable: end})
 
 
@@ -247,60 +232,31 @@ def _between(
     first: _Access, then: _Access, loop: Loop, minima: Mapping[str, int]
 ) -> Dependence | None:
     """Return the dependence of `then` in a later iteration on `first` in an earlier one."""
-    found = _Distances(1, None)
-    if first.region is not None and then.region is not None:
-        if len(first.region) != len(then.region):
-            return _dependence(first, then, found)
-        for one, other in zip(first.region, then.region, strict=True):
-            if _are_interleaved(one, other, loop.variable):
+    found: _Distances | None = (1, inf)
+    ours, theirs = first.region, then.region
+    if ours is not None and theirs is not None and len(ours) == len(theirs):
+        for one, other in zip(ours, theirs, strict=True):
+            if found is None or _are_interleaved(one, other, loop.variable):
                 return None
-            distances = _overlap(bounds_of(one), bounds_of(other), loop, minima)
-            if distances is None:
-                return None
-            found = found.meet(distances)
-            if found.is_empty:
-                return None
+            (low, high), (its_low, its_high) = bounds_of(one), bounds_of(other)
+            # with ``v`` the earlier iteration and ``v + d`` the later, each begins before the
+            # other ends: its_low(v + d) < high(v) bounds d from one side, low(v) < its_high(v + d)
+            # from the other
+            for fixed, moving, below in ((high, its_low, True), (low, its_high, False)):
+                known = _bound(fixed, moving, loop, minima, strict_upper=below)
+                found = None if known is None or found is None else _meet(found, known)
     trips = loop.high - loop.low
-    if isinstance(trips, Num) and found.low is not None and found.low >= trips.value:
+    if found is None or (isinstance(trips, Num) and found[0] >= trips.value):
         return None
-    return _dependence(first, then, found)
-
-
-def _dependence(first: _Access, then: _Access, found: _Distances) -> Dependence:
     kind = Kind.ANTI
     if first.writes:
         kind = Kind.OUTPUT if then.writes else Kind.FLOW
-    return Dependence(kind, first.array, found.low or 1, found.high, first.span, then.span)
-
-
-def _overlap(
-    one: tuple[Expr, Expr],
-    other: tuple[Expr, Expr],
-    loop: Loop,
-    minima: Mapping[str, int],
-) -> _Distances | None:
-    """Return the distances at which two intervals overlap; None where they never do.
-
-    With ``v`` the earlier iteration and ``v + d`` the later, ``one(v)`` and ``other(v + d)``
-    overlap when each begins before the other ends.
-    """
-    # other.low(v + d) < one.high(v) bounds d from one side, one.low(v) < other.high(v + d)
-    # from the other
-    below = _bound(one[1], other[0], loop, minima, strict_upper=True)
-    above = _bound(one[0], other[1], loop, minima, strict_upper=False)
-    if below is None or above is None:
-        return None
-    found = below.meet(above)
-    return None if found.is_empty else found
+    most = None if found[1] == inf else int(found[1])
+    return Dependence(kind, first.array, int(found[0]), most, first.span, then.span)
 
 
 def _bound(
-    fixed: Expr,
-    moving: Expr,
-    loop: Loop,
-    minima: Mapping[str, int],
-    *,
-    strict_upper: bool,
+    fixed: Expr, moving: Expr, loop: Loop, minima: Mapping[str, int], *, strict_upper: bool
 ) -> _Distances | None:
     """Return the distances for which ``moving(v + d) < fixed(v)`` can hold (or ``>``).
 
@@ -308,28 +264,25 @@ def _bound(
     """
     variable, ends = loop.variable, (loop.low, loop.high - 1)
     slope, own = slope_of(moving, variable), slope_of(fixed, variable)
-    anything = _Distances(None, None)
     if slope is None or own is None:
-        return anything
+        return _ANY
     gap = fixed - moving if strict_upper else moving - fixed
     if slope == own:
         # gap does not depend on v; moving grows by slope * d
         if slope == 0:
-            return None if known_non_negative(-gap, minima) else anything
+            return None if known_non_negative(-gap, minima) else _ANY
         if not isinstance(gap, Num):
-            return anything
+            return _ANY
         # strict_upper: slope * d < gap; else slope * d > -gap
         limit = Fraction(gap.value) / Fraction(slope)
         if not strict_upper:
             limit = -limit
-        if (slope > 0) == strict_upper:
-            return _Distances(None, ceil(limit) - 1)
-        return _Distances(floor(limit) + 1, None)
+        return (-inf, ceil(limit) - 1) if (slope > 0) == strict_upper else (floor(limit) + 1, inf)
     # regions that move at different speeds: which iterations meet depends on more than distance,
     # but all of what the one comes to may lie beyond all of the other
-    nearest = _extreme(moving, variable, ends, smallest=strict_upper)
-    reach = _extreme(fixed, variable, ends, smallest=not strict_upper)
+    nearest = extreme(moving, variable, ends, least=strict_upper)
+    reach = extreme(fixed, variable, ends, least=not strict_upper)
     if nearest is None or reach is None:
-        return anything
+        return _ANY
     beyond = nearest - reach if strict_upper else reach - nearest
-    return None if known_non_negative(beyond, minima) else anything
+    return None if known_non_negative(beyond, minima) else _ANY

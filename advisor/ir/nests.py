@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import product
 from math import gcd, inf
 
-from advisor.ir.dependence import slope_of
+from advisor.ir.dependence import extreme, slope_of
 from advisor.ir.statements import Loop, Statement, Store
 from advisor.ir.values import (
     Copy,
@@ -29,7 +29,7 @@ from advisor.ir.values import (
     operands,
     reads,
 )
-from costdb.expr import Expr, free_symbols, substitute
+from costdb.expr import Expr, free_symbols
 from costdb.expr.nodes import Num
 
 Signs = tuple[int, ...]
@@ -192,15 +192,11 @@ def _are_apart(one: Expr, other: Expr, nest: Nest) -> bool:
 
 def _extreme(subscript: Expr, nest: Nest, *, least: bool) -> Expr | None:
     """Return the least or greatest value of a subscript in a nest; None where not affine."""
+    found: Expr | None = subscript
     for loop in reversed(nest.loops):
-        slope = slope_of(subscript, loop.variable)
-        if slope is None:
-            return None
-        if slope:
-            first = (slope > 0) == least
-            end = loop.low if first else loop.high - 1
-            subscript = substitute(subscript, {loop.variable: end})
-    return subscript
+        if found is not None:
+            found = extreme(found, loop.variable, (loop.low, loop.high - 1), least=least)
+    return found
 
 
 def _solvable(slope: Mapping[str, int], gap: Fraction, wanted: Mapping[str, int]) -> bool:

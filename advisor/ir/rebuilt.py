@@ -1,4 +1,4 @@
-"""Anything made of dataclasses and tuples, with other expressions in the place of its own."""
+"""Anything made of dataclasses and tuples: its symbols, and itself with other parts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import is_not
 from typing import TypeVar, cast
 
 from advisor.source import Span
-from costdb.expr import Expr
+from costdb.expr import Expr, free_symbols
 
 Node = TypeVar("Node")
 
@@ -25,33 +25,40 @@ def rebuilt(node: Node, other: Callable[[Expr], Expr]) -> Node:
     other : callable
         Gives what stands for an expression.
     """
-    changed: object = node
-    if isinstance(node, Expr):
-        changed = other(node)
-    elif isinstance(node, tuple):
-        parts = [rebuilt(part, other) for part in node]
-        if any(map(is_not, parts, node)):
-            changed = tuple(parts)
-    elif names := _names_of(cast(type, type(node))):
-        before = [getattr(node, name) for name in names]
-        after = [rebuilt(part, other) for part in before]
-        if any(map(is_not, after, before)):
-            changed = type(node)(**dict(zip(names, after, strict=True)))
-    return changed  # type: ignore[return-value]  # every branch keeps the type it was given
+    return _mapped(node, lambda part: other(part) if isinstance(part, Expr) else None)
 
 
 def with_part(node: Node, old: object, new: object) -> Node:
     """Return a value, or a tuple of them, with another part wherever an equal one stands."""
-    changed: object = node
-    if node == old:
-        changed = new
-    elif isinstance(node, tuple):
-        changed = tuple(with_part(part, old, new) for part in node)
-    elif is_dataclass(node) and not isinstance(node, Span | type):
-        before = {field.name: getattr(node, field.name) for field in fields(node)}
-        after = {name: with_part(part, old, new) for name, part in before.items()}
-        changed = type(node)(**after)
-    return changed  # type: ignore[return-value]  # a value takes the place of a value
+    return _mapped(node, lambda part: new if part == old else None)
+
+
+def _mapped(node: Node, other: Callable[[object], object]) -> Node:
+    """Return a node with its parts replaced where `other` gives something, outermost first."""
+    changed = other(node)
+    if changed is not None:
+        return cast(Node, changed)
+    if isinstance(node, tuple):
+        parts = [_mapped(part, other) for part in node]
+        return cast(Node, tuple(parts)) if any(map(is_not, parts, node)) else node
+    names = _names_of(cast(type, type(node)))
+    before = [getattr(node, name) for name in names]
+    after = [_mapped(part, other) for part in before]
+    if any(map(is_not, after, before)):
+        return type(node)(**dict(zip(names, after, strict=True)))
+    return node
+
+
+def symbols(node: object) -> frozenset[str]:
+    """Return every symbol in the expressions of a statement, a value, a region, or several."""
+    if isinstance(node, Expr):
+        return free_symbols(node)
+    parts = (
+        node
+        if isinstance(node, tuple)
+        else [getattr(node, n) for n in _names_of(cast(type, type(node)))]
+    )
+    return frozenset().union(*map(symbols, parts))
 
 
 @lru_cache(maxsize=256)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from advisor.ir.values import Subscript, Value, reads, region_symbols, value_symbols
+from advisor.ir.values import Subscript, Value, reads
 from advisor.source import Span
-from costdb.expr import Expr, free_symbols
+from costdb.expr import Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,65 +172,49 @@ def is_total(statement: Statement) -> bool:
     return isinstance(statement, Store) and not statement.region
 
 
+def values_of(statement: Statement) -> tuple[Value, ...]:
+    """Return the values that a statement itself computes."""
+    match statement:
+        case Bind() | ScalarBind() | Store():
+            return (statement.value,)
+        case Scatter():
+            return (statement.places, statement.value)
+    return ()
+
+
+def within(statement: Statement) -> tuple[Statement, ...]:
+    """Return the statements that a statement directly holds."""
+    match statement:
+        case Loop() | Unrolled():
+            return statement.body
+        case Choice():
+            return statement.then + statement.orelse
+    return ()
+
+
 def mentioned(statement: Statement) -> frozenset[str]:
     """Return the names of all arrays that a statement reads, writes or binds."""
-    match statement:
-        case Bind() | ScalarBind():
-            return frozenset({statement.name, *(r.array for r in reads(statement.value))})
-        case Store():
-            return frozenset({statement.array, *(r.array for r in reads(statement.value))})
-        case Scatter():
-            used = (*reads(statement.places), *reads(statement.value))
-            return frozenset({statement.array, *(r.array for r in used)})
-        case Loop() | Unrolled():
-            return frozenset().union(*map(mentioned, statement.body))
-        case Choice():
-            return frozenset().union(*map(mentioned, statement.then + statement.orelse))
-        case Return() | Rename():
-            return statement.names
-        case Stated() | Unknown():
-            return statement.mentions
+    names = statement.names if isinstance(statement, Return) else _changed(statement)
+    needed = (read.array for value in values_of(statement) for read in reads(value))
+    return names.union(needed, *map(mentioned, within(statement)))
 
 
 def written(statement: Statement) -> frozenset[str]:
     """Return the names of all arrays that a statement may change or rebind."""
+    return _changed(statement).union(*map(written, within(statement)))
+
+
+def _changed(statement: Statement) -> frozenset[str]:
     match statement:
         case Bind() | ScalarBind():
             return frozenset({statement.name})
         case Store() | Scatter():
             return frozenset({statement.array})
-        case Loop() | Unrolled():
-            return frozenset().union(*map(written, statement.body))
-        case Choice():
-            return frozenset().union(*map(written, statement.then + statement.orelse))
         case Rename():
             return statement.names
-        case Return():
-            return frozenset()
         case Stated() | Unknown():
             return statement.mentions
-
-
-def symbols(statement: Statement) -> frozenset[str]:
-    """Return every size symbol that a statement's regions, shifts and bounds hold."""
-    match statement:
-        case Bind() | ScalarBind():
-            return value_symbols(statement.value)
-        case Store(_, region, value, _):
-            return value_symbols(value) | region_symbols(region)
-        case Scatter(_, places, value, _, _, _):
-            return value_symbols(places) | value_symbols(value)
-        case Loop(_, low, high, _, body, _):
-            inner = frozenset().union(*map(symbols, body))
-            return inner | free_symbols(low) | free_symbols(high)
-        case Choice(probability, then, orelse, _):
-            return free_symbols(probability).union(*map(symbols, then + orelse))
-        case Stated(microseconds, _, _):
-            return free_symbols(microseconds)
-        case Unrolled(body, _):
-            return frozenset().union(*map(symbols, body))
-        case Rename() | Return() | Unknown():
-            return frozenset()
+    return frozenset()
 
 
 def walk(statements: tuple[Statement, ...], *, rewritable: bool = False) -> Iterator[Statement]:
@@ -240,11 +224,8 @@ def walk(statements: tuple[Statement, ...], *, rewritable: bool = False) -> Iter
     """
     for statement in statements:
         yield statement
-        if isinstance(statement, Loop) or (isinstance(statement, Unrolled) and not rewritable):
-            yield from walk(statement.body, rewritable=rewritable)
-        elif isinstance(statement, Choice):
-            yield from walk(statement.then, rewritable=rewritable)
-            yield from walk(statement.orelse, rewritable=rewritable)
+        if not (rewritable and isinstance(statement, Unrolled)):
+            yield from walk(within(statement), rewritable=rewritable)
 
 
 def unrolled(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:

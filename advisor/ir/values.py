@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from advisor.ir.steps import ceil_steps
-from costdb.expr import Expr, free_symbols
+from costdb.expr import Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,30 +304,3 @@ def bounds_in(part: Subscript) -> tuple[Expr, ...]:
             return (start, stop)
         case Point(at):
             return (at,)
-
-
-def region_symbols(region: tuple[Subscript, ...]) -> frozenset[str]:
-    """Return every size symbol in the bounds of a region."""
-    found: frozenset[str] = frozenset()
-    for part in region:
-        found = found.union(*map(free_symbols, bounds_in(part)))
-    return found
-
-
-def value_symbols(value: Value) -> frozenset[str]:
-    """Return every size symbol in regions, shapes and shifts of a value."""
-    own: frozenset[str] = frozenset()
-    match value:
-        case Read(_, region):
-            own = region_symbols(region)
-        case Fill(_, shape, _):
-            own = frozenset().union(*map(free_symbols, shape))
-        case Roll(_, _, amount):
-            own = free_symbols(amount)
-        case PeriodicPad(_, _, before, after):
-            own = free_symbols(before) | free_symbols(after)
-        case Tally(_, _, extent, _):
-            own = free_symbols(extent)
-        case _:
-            pass
-    return own.union(*map(value_symbols, operands(value)))

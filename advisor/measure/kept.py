@@ -2,26 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import os
+import platform
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from advisor.between_sizes import Sizes, Times
-from advisor.measure.circumstances import circumstances
 from advisor.measure.language import Sampled
 from advisor.measure.pieces import (
     Arguments,
     NoPiece,
     Piece,
-    as_document,
-    from_document,
     key_of,
 )
 from advisor.measure.subjects import Subject
+from costdb.calibration.hardware import this_host
+from costdb.launch.processes import THREADS
 from costdb.store.database import reading, writing
 from costdb.store.place import store_path
 from costdb.store.results import PIECE, Result, add_result, stored_piece
 
 HERE = "here"
 """What this machine is called while it has no calibration."""
+
+
+def circumstances() -> tuple[str, ...]:
+    """Return what a piece depends on beside its text: libraries, processor, threads."""
+    host = this_host()
+    return (
+        f"python {platform.python_version()}",
+        *(f"{library} {_version(library)}" for library in ("numpy", "scipy")),
+        f"{host.processor}, {host.cores} cores",
+        *(f"{name}={os.environ[name]}" for name in sorted(THREADS) if name in os.environ),
+    )
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return "none"
 
 
 class Kept:
@@ -60,7 +82,7 @@ class Kept:
         if document is None:
             return None
         self.found.add(key)
-        return from_document(document)
+        return _piece(document)
 
     def at_other_sizes(self, program: Sampled) -> tuple[tuple[Sizes, Times], ...]:
         """Return what was measured of a program at any sizes."""
@@ -81,7 +103,7 @@ class Kept:
             key = key_of(program, arguments, self.where, self.ranks)
             if key in self.found:
                 continue
-            new[key] = as_document(piece)
+            new[key] = asdict(piece)
             if sizes:
                 others = [one for one in self.at_other_sizes(program) if one[0] != sizes]
                 points = [*others, (dict(sizes), piece.times_s)]
@@ -93,3 +115,10 @@ class Kept:
 
     def _grid(self, program: Sampled) -> str:
         return "sizes " + key_of(program, {}, self.where, self.ranks)
+
+
+def _piece(document: Mapping[str, Any]) -> Piece:
+    """Return the piece of a document, in which keys are texts."""
+    parts = {int(line): tuple(times) for line, times in document["parts_s"].items()}
+    skipped = {int(line): many for line, many in document["skipped"].items()}
+    return Piece(**{**document, "parts_s": parts, "skipped": skipped})

@@ -11,28 +11,35 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from advisor.frontend.syntax.guard import check_parseable
 from advisor.measure import pure
-from advisor.measure.carried import assigned_names, carried_names, stored_arrays
-from advisor.measure.names import Names, names_of
-from advisor.measure.trees import (
-    CLOCK,
-    assigned_broke,
-    clock_call,
-    handed,
+from advisor.measure.names import (
+    Names,
+    assigned_names,
+    carried_names,
     is_short,
-    kind_of,
+    names_of,
     own_nodes,
     own_statements,
-    parameters,
     root_name,
     run_by,
+    stored_arrays,
 )
 from advisor.source import ParseProblem
 
 _LONGEST_SHOWN = 60
 MPI = "mpi4py.MPI"
+
+# Expressions that are written anew by their parts.
+_PLAIN = (
+    *(ast.Constant, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
+    *(ast.Subscript, ast.Slice, ast.Starred, ast.Tuple, ast.List, ast.Set, ast.Dict),
+    *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
+    *(ast.JoinedStr, ast.FormattedValue, ast.Yield),
+)
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 class Refused(Exception):
@@ -146,15 +153,17 @@ class _Writer:
         self, body: Iterable[ast.stmt], entry: str | None, function: ast.FunctionDef | None
     ) -> Sampled:
         module = ast.fix_missing_locations(ast.Module(list(body), []))
-        given = parameters(function.args) if function is not None else []
-        bound = len(function.args.defaults) if function is not None else 0
+        arguments = ast.arguments([], [], None, [], [], None, [])
+        arguments = arguments if function is None else function.args
+        given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+        bound = len(arguments.defaults)
         lacking = given[: len(given) - bound] if bound else given
         return Sampled(
             f"{ast.unparse(module)}\n",
             tuple(sorted(self.modules)),
             entry,
             {one.arg: self.name(one.arg) for one in given},
-            {one.arg: kind_of(one.annotation) for one in lacking},
+            {one.arg: _kind(one.annotation) for one in lacking},
             tuple(self.lines),
             tuple(self.left_out),
         )
@@ -224,8 +233,8 @@ class _Writer:
                     return []
                 world = [self.of_path(f"{MPI}.COMM_WORLD")] * lacking
                 name = ast.Name(self.function("main"))
-                mark = clock_call("mark", self.place(function))
-                return [mark, ast.Expr(ast.Call(name, world, []))]
+                mark = _lines(f"clock.mark({self.place(function)})")
+                return [*mark, ast.Expr(ast.Call(name, world, []))]
             case _:
                 return []
 
@@ -309,7 +318,7 @@ class _Writer:
         made: list[ast.stmt] = []
         for node in body:
             before = len(self.lines)
-            mark = [clock_call("mark", self.place(node))] if marked else []
+            mark = _lines(f"clock.mark({self.place(node)})") if marked else []
             # what runs once in a statement that runs once is told by its own statements
             self.marking = marked and isinstance(node, ast.Expr | ast.Assign | ast.Return)
             self.once = marked
@@ -373,24 +382,16 @@ class _Writer:
                 return []
             case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit" | "Abort"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
-            case ast.Expr(value=ast.Call() | ast.Yield() as value):
-                return [ast.Expr(self.expression(value))]
             case ast.Assign(targets=[ast.Name(id=name)]) if self._is_given(name, node):
                 return [ast.Assign([ast.Name(self.name(name))], ast.Constant(self.sizes[name]))]
-            case ast.Assign(targets=targets, value=value):
-                right = self.expression(value)
-                return [ast.Assign([self.target(one) for one in targets], right)]
-            case ast.AnnAssign(target=target, value=None):
+            case ast.AnnAssign(value=None):
                 return []
             case ast.AnnAssign(target=target, value=ast.expr() as value):
-                return [ast.Assign([self.target(target)], self.expression(value))]
-            case ast.AugAssign(target=target, op=op, value=value):
-                place = self.target(target)
-                if not isinstance(place, ast.Name | ast.Subscript | ast.Attribute):
-                    raise self.refused(node, f"`{self.shown(node)}` is not known")
-                return [ast.AugAssign(place, op, self.expression(value))]
-            case ast.Return(value=value):
-                return [ast.Return(None if value is None else self.expression(value))]
+                return [self.copied(ast.Assign([target], value))]
+            case ast.Expr(value=ast.Call() | ast.Yield()):
+                return [self.copied(node)]
+            case ast.Assign() | ast.AugAssign() | ast.Return() | ast.Continue():
+                return [self.copied(node)]
             case ast.If(test=test, body=then, orelse=orelse):
                 outer, self.alone = self.alone, self.alone or self.known.differs(test)
                 made = ast.If(self.expression(test), self.inner(then), self.block(orelse))
@@ -405,20 +406,18 @@ class _Writer:
                 self.breaks.append("")
                 inside = self.inner(body)
                 self.breaks.pop()
+                repeated = ast.While(self.expression(test), inside, [])
                 if not counted:
-                    return [ast.While(self.expression(test), inside, [])]
-                inside.insert(0, clock_call("trip", number))
-                return [clock_call("enter", number), ast.While(self.expression(test), inside, [])]
+                    return [repeated]
+                inside[:0] = _lines(f"clock.trip({number})")
+                return [*_lines(f"clock.enter({number})"), repeated]
             case ast.Break():
                 name = self.breaks[-1] if self.breaks else ""
-                told = [assigned_broke(name)] if name else []
-                return [*told, ast.Break()]
-            case ast.Continue():
-                return [ast.Continue()]
+                return [*(_lines(f"{name}.broke = True") if name else ()), ast.Break()]
             case ast.Assert(test=test):
                 return [ast.Assert(self.expression(test))]
             case ast.Delete(targets=targets) if all(isinstance(t, ast.Name) for t in targets):
-                return [ast.Delete([self.target(one, ast.Del()) for one in targets])]
+                return [ast.Delete([self.target(one) for one in targets])]
             case ast.With(items=[ast.withitem(context_expr=ast.Call() as call)], body=body) if (
                 self.known.path(call.func) == "numpy.errstate"
             ):
@@ -467,49 +466,39 @@ class _Writer:
         body = self.inner(node.body)
         self.breaks.pop()
         names = sorted(self.name(n) for n in carried_names(node) if n in there)
+        handed = f"{', '.join(names)}, = {name}.%s({', '.join(names)})" if names else ""
+        stored = sorted(self.name(one) for one in stored_arrays(node.body) if one in self.names)
         ends = any(
             isinstance(one, ast.Break) for part_ in node.body for one in own_statements(part_)
         )
-        made: list[ast.stmt] = [
-            ast.Assign(
-                [ast.Name(name)],
-                ast.Call(
-                    ast.Attribute(ast.Name(CLOCK), "loop"),
-                    [ast.Constant(place), sequence, ast.Constant(kind)],
-                    [ast.keyword("talks", ast.Constant(True))] if talks else [],
-                ),
-            )
-        ]
-        within: list[ast.stmt] = [
-            *handed(name, "carry", names),
+        asked = ast.Attribute(ast.Name("clock"), "loop")
+        given = [ast.Constant(place), sequence, ast.Constant(kind)]
+        flags = [ast.keyword("talks", ast.Constant(True))] if talks else []
+        within = [
+            *_lines(handed.replace("%s", "carry")),
             ast.For(target, ast.Name(part), body, []),
+            *_lines(f"if {name}.broke: break" if ends else ""),
         ]
-        if ends:
-            broke = ast.Attribute(ast.Name(name), "broke")
-            within.append(ast.If(broke, [ast.Break()], []))
-        made.append(ast.For(ast.Name(part), ast.Name(name), within, []))
-        made += handed(name, "left", names)
-        stored = sorted(self.name(one) for one in stored_arrays(node.body) if one in self.names)
-        if stored:
-            touched = ast.Attribute(ast.Name(name), "touch")
-            made.append(ast.Expr(ast.Call(touched, [ast.Name(one) for one in stored], [])))
-        return made
+        return [
+            ast.Assign([ast.Name(name)], ast.Call(asked, given, flags)),
+            ast.For(ast.Name(part), ast.Name(name), within, []),
+            *_lines(handed.replace("%s", "left")),
+            *_lines(f"{name}.touch({', '.join(stored)})" if stored else ""),
+        ]
 
-    def target(self, node: ast.expr, context: ast.expr_context | None = None) -> ast.expr:
+    def target(self, node: ast.expr) -> ast.expr:
         match node:
-            case ast.Name(id=name):
+            case ast.Name(id=name, ctx=context):
                 self.stored.add(name)
-                return ast.Name(self.name(name), context or ast.Store())
-            case ast.Tuple(elts=parts) | ast.List(elts=parts):
-                return ast.Tuple([self.target(one) for one in parts], ast.Store())
-            case ast.Subscript(value=value, slice=index):
-                return ast.Subscript(self.expression(value), self.expression(index), ast.Store())
+                return ast.Name(self.name(name), context)
+            case ast.Tuple() | ast.List() | ast.Starred():
+                return self.copied(node)
+            case ast.Subscript():
+                return self.copied(node)
             case ast.Attribute(value=value, attr=name) if self.known.path(value) is None and (
                 name in self.known.own or name in ("shape", "flat", "real", "imag")
             ):
                 return ast.Attribute(self.expression(value), self.member(node, name), ast.Store())
-            case ast.Starred(value=value):
-                return ast.Starred(self.target(value), ast.Store())
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is assigned")
 
@@ -525,21 +514,37 @@ class _Writer:
         return found
 
     def imported(self, node: ast.expr, path: str, *, called: bool = False) -> ast.expr:
-        """Return what is imported, if it is pure."""
+        """Return what is imported, or an attribute of such a value, if it is pure."""
         base, _, last = path.rpartition(".")
         if path in pure.CALLS or path in pure.VALUES or (called and path in pure.WITH_FUNCTIONS):
             return self.of_path(path)
-        if last in pure.UFUNC_METHODS and base in pure.CALLS:
+        if base in pure.CALLS and base.startswith("numpy.") and last in pure.UFUNC_METHODS:
             return self.of_path(path)
+        if base in pure.CALLS | pure.VALUES and isinstance(node, ast.Attribute):
+            return ast.Attribute(self.of_path(base), self.member(node, last))
         raise self.refused(node, f"`{self.shown(node)}`: {path} has no row among what is sampled")
 
-    def expression(self, node: ast.expr) -> ast.expr:
-        many = self.expressions
+    def copied(self, node: _Node) -> _Node:
+        """Return a node of the same kind whose parts are written anew."""
+        return type(node)(**{name: self.part(one) for name, one in ast.iter_fields(node)})
+
+    def part(self, part: Any) -> Any:
+        match part:
+            case list():
+                return [self.part(one) for one in part]
+            case ast.expr() if isinstance(getattr(part, "ctx", None), ast.Store):
+                return self.target(part)
+            case ast.expr():
+                return self.expression(part)
+            case ast.comprehension():
+                return self.copied(part)
+            case _:
+                return part  # an operator, a context, what a constant is
+
+    def expression(self, node: ast.expr, *, called: bool = False) -> ast.expr:
         match node:
-            case ast.Constant():
-                return ast.Constant(node.value)
             case ast.Name(id=name):
-                return self.named(node, name)
+                return self.named(node, name, called=called)
             case ast.Attribute(value=value, attr=name):
                 path = self.known.path(node)
                 if path == "sys.argv":
@@ -547,77 +552,26 @@ class _Writer:
                 if isinstance(value, ast.Name) and value.id in self.known.given.results:
                     return self.option(node, name)
                 if path is not None:
-                    known = self._member_of_value(node)
-                    return known if known is not None else self.imported(node, path)
+                    return self.imported(node, path, called=called)
                 return ast.Attribute(self.expression(value), self.member(node, name))
-            case ast.Call(func=function, args=given, keywords=words):
+            case ast.Call(func=ast.Name() | ast.Attribute() | ast.Lambda() as function):
                 own = (
                     function.attr in self.known.own - pure.MEMBERS
                     if isinstance(function, ast.Attribute)
                     else isinstance(function, ast.Name) and function.id in self.known.defined
                 )
-                named = [self.keyword(one, own=own) for one in words]
-                return ast.Call(self.called(function), many(given), named)
-            case ast.BinOp(left=left, op=op, right=right):
-                return ast.BinOp(self.expression(left), op, self.expression(right))
-            case ast.UnaryOp(op=op, operand=operand):
-                return ast.UnaryOp(op, self.expression(operand))
-            case ast.BoolOp(op=op, values=values):
-                return ast.BoolOp(op, many(values))
-            case ast.Compare(left=left, ops=ops, comparators=right):
-                return ast.Compare(self.expression(left), ops, many(right))
-            case ast.IfExp(test=test, body=then, orelse=orelse):
-                return ast.IfExp(*many((test, then, orelse)))
-            case ast.Subscript(value=value, slice=index):
-                return ast.Subscript(self.expression(value), self.expression(index))
-            case ast.Slice(lower=low, upper=high, step=step):
-                bounds = (None if b is None else self.expression(b) for b in (low, high, step))
-                return ast.Slice(*bounds)
-            case ast.Tuple(elts=parts):
-                return ast.Tuple(many(parts))
-            case ast.List(elts=parts):
-                return ast.List(many(parts))
-            case ast.Set(elts=parts):
-                return ast.Set(many(parts))
-            case ast.Dict(keys=keys, values=values) if None not in keys:
-                return ast.Dict([self.expression(k) for k in keys if k], many(values))
-            case ast.Starred(value=value):
-                return ast.Starred(self.expression(value))
-            case ast.ListComp(elt=element, generators=loops):
-                return ast.ListComp(self.expression(element), self.comprehensions(loops))
-            case ast.GeneratorExp(elt=element, generators=loops):
-                return ast.GeneratorExp(self.expression(element), self.comprehensions(loops))
-            case ast.SetComp(elt=element, generators=loops):
-                return ast.SetComp(self.expression(element), self.comprehensions(loops))
-            case ast.DictComp(key=key, value=value, generators=loops):
-                made = self.comprehensions(loops)
-                return ast.DictComp(self.expression(key), self.expression(value), made)
-            case ast.Yield(value=value):
-                return ast.Yield(None if value is None else self.expression(value))
-            case ast.JoinedStr(values=parts):
-                kept = [self.formatted(one) for one in parts]
-                return ast.JoinedStr(kept)
-            case ast.Lambda(args=given, body=body):
-                return ast.Lambda(self.arguments(given), self.expression(body))
+                named = [self.keyword(one, own=own) for one in node.keywords]
+                return ast.Call(self.expression(function, called=True), self.part(node.args), named)
+            case ast.Call():
+                raise self.refused(node.func, f"`{self.shown(node.func)}` is called")
+            case ast.Lambda(args=arguments, body=body):
+                return ast.Lambda(self.arguments(arguments), self.expression(body))
+            case ast.Dict(keys=keys) if None in keys:
+                raise self.refused(node, f"`{self.shown(node)}` is not sampled")
+            case _ if isinstance(node, _PLAIN):
+                return self.copied(node)
             case _:
                 raise self.refused(node, f"`{self.shown(node)}` is not sampled")
-
-    def formatted(self, part: ast.expr) -> ast.expr:
-        if not isinstance(part, ast.FormattedValue):
-            return ast.Constant(part.value) if isinstance(part, ast.Constant) else part
-        form = None if part.format_spec is None else self.expression(part.format_spec)
-        return ast.FormattedValue(self.expression(part.value), part.conversion, form)
-
-    def expressions(self, nodes: Iterable[ast.expr]) -> list[ast.expr]:
-        return [self.expression(one) for one in nodes]
-
-    def comprehensions(self, loops: Sequence[ast.comprehension]) -> list[ast.comprehension]:
-        return [
-            ast.comprehension(
-                self.target(one.target), self.expression(one.iter), self.expressions(one.ifs), 0
-            )
-            for one in loops
-        ]
 
     def option(self, node: ast.Attribute, name: str) -> ast.expr:
         default = self.known.given.defaults.get(name)
@@ -625,9 +579,9 @@ class _Writer:
             raise self.refused(node, f"`{self.shown(node)}` has no default: pass -D {name}=...")
         return self.expression(default)
 
-    def named(self, node: ast.expr, name: str) -> ast.expr:
+    def named(self, node: ast.expr, name: str, *, called: bool = False) -> ast.expr:
         if name in self.known.paths:
-            return self.imported(node, self.known.paths[name])
+            return self.imported(node, self.known.paths[name], called=called)
         if name in self.known.functions:
             return ast.Name(self.function(name))
         if name in pure.BUILTINS and name not in self.known.assigned:
@@ -637,31 +591,6 @@ class _Writer:
         if name not in self.known.assigned:
             raise self.refused(node, f"nothing is known of `{name}`")
         return ast.Name(self.name(name))
-
-    def _member_of_value(self, node: ast.expr) -> ast.expr | None:
-        """Return an attribute of a value that a module holds, such as ``np.float64.name``."""
-        base = self.known.path(node.value) if isinstance(node, ast.Attribute) else None
-        if not isinstance(node, ast.Attribute) or base not in pure.CALLS | pure.VALUES:
-            return None
-        of_ufunc = node.attr in pure.UFUNC_METHODS and base.startswith("numpy.")
-        if of_ufunc or self.known.path(node) in pure.CALLS:
-            return None
-        return ast.Attribute(self.of_path(base), self.member(node, node.attr))
-
-    def called(self, function: ast.expr) -> ast.expr:
-        path = self.known.path(function)
-        if path is not None:
-            known = self._member_of_value(function)
-            return known if known is not None else self.imported(function, path, called=True)
-        match function:
-            case ast.Name(id=name):
-                return self.named(function, name)
-            case ast.Attribute(value=value, attr=name):
-                return ast.Attribute(self.expression(value), self.member(function, name))
-            case ast.Lambda():
-                return self.expression(function)
-            case _:
-                raise self.refused(function, f"`{self.shown(function)}` is called")
 
     def member(self, node: ast.AST, name: str) -> str:
         if name in self.known.own and name not in pure.MEMBERS:
@@ -676,3 +605,13 @@ class _Writer:
             raise self.refused(word.value, "`**` is not known before it runs")
         # parameters of functions of the file are renamed with it
         return ast.keyword(self.name(word.arg) if own else word.arg, self.expression(word.value))
+
+
+def _lines(text: str) -> list[ast.stmt]:
+    """Return statements that ask or tell the clock."""
+    return ast.parse(text).body
+
+
+def _kind(annotation: ast.expr | None) -> str:
+    """Return what kind of number an annotation means; ``float`` where it says nothing."""
+    return "int" if annotation is not None and ast.unparse(annotation) == "int" else "float"

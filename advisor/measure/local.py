@@ -17,14 +17,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from advisor.analysis.array_statements.interpreted import is_compiled
+from advisor.analysis.facts import NotPriced
 from advisor.analysis.placed.owners import place
 from advisor.analysis.placed.placement import Placement
-from advisor.analysis.sizes.facts import NotPriced
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.ir.concrete import at_sizes
 from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
-from advisor.ir.shapes import ShapeConflict
+from advisor.ir.shapes import ArrayType, ShapeConflict, describe
 from advisor.ir.statements import (
     Bind,
     Loop,
@@ -487,27 +487,10 @@ class _Writer:
 
     def rank(self, value: Value) -> int:
         """Return how many dimensions a value has."""
-        match value:
-            case Read(_, region):
-                return sum(not isinstance(one, Point) for one in region)
-            case Scalar():
-                return 0
-            case Fill(_, shape, _):
-                return len(shape)
-            case Elementwise(_, parts):
-                return max(map(self.rank, parts))
-            case Expand(operand, _):
-                return self.rank(operand) + 1
-            case Reduction(operand, axis, _, _):
-                return 0 if axis is None else self.rank(operand) - 1
-            case MatMul():
-                return 2
-            case Gather(_, places):
-                return self.rank(places)
-            case Tally():
-                return 1
-            case _:
-                return self.rank(value.operand)
+        return len(describe(value, self.typed).extents)
+
+    def typed(self, array: str) -> ArrayType:
+        return ArrayType(self.kernel.dtype(array), self.kernel.extents(array))
 
     def own(self, value: Value, axis: int) -> _Axis:
         """Return how a value's axis runs that no store says anything of."""

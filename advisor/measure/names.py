@@ -1,16 +1,93 @@
-"""What the names of a file mean: modules, functions and classes, values."""
+"""What the names of a file mean: modules, functions, values, arguments; what loops carry on."""
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from advisor.measure import pure
-from advisor.measure.carried import assigned_names
-from advisor.measure.command_line import CommandLine, read_command_line
-from advisor.measure.trees import is_main, own_members
+
+_FEW = 16
+_GROWING = frozenset({"append", "extend", "insert", "pop"})
+_PARSERS = frozenset({"argparse.ArgumentParser", "ArgumentParser"})
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """Parsers of a script, and what they give.
+
+    Attributes
+    ----------
+    parsers, results : set of str
+        Names of parsers, and of what parsing gives.
+    defaults : mapping of str to ast.expr
+        What each argument is without being given.
+    """
+
+    parsers: set[str] = field(default_factory=set)
+    results: set[str] = field(default_factory=set)
+    defaults: dict[str, ast.expr] = field(default_factory=dict)
+
+    def is_setting_up(self, node: ast.stmt) -> bool:
+        """Whether a statement only makes or fills a parser, or parses."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]):
+                return name in self.parsers or name in self.results
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name)))):
+                return name in self.parsers
+            case _:
+                return False
+
+
+def read_command_line(tree: ast.Module, sizes: Mapping[str, int | float]) -> CommandLine:
+    """Return the parsers of a file; `sizes` are given instead of defaults."""
+    found = CommandLine()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=made)) if (
+                ast.unparse(made) in _PARSERS
+            ):
+                found.parsers.add(name)
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Call(func=ast.Attribute(value=ast.Name(id=parser), attr="parse_args")),
+            ) if parser in found.parsers:
+                found.results.add(name)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=parser), attr="add_argument"),
+                args=names,
+                keywords=words,
+            ) if parser in found.parsers:
+                _add(found, names, {one.arg: one.value for one in words}, sizes)
+            case _:
+                pass
+    return found
+
+
+def _add(
+    found: CommandLine,
+    names: list[ast.expr],
+    words: Mapping[str | None, ast.expr],
+    sizes: Mapping[str, int | float],
+) -> None:
+    texts = [n.value for n in names if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    long = [text for text in texts if text.startswith("--")] or texts
+    name = long[0].lstrip("-").replace("-", "_") if long else ""
+    given = words.get("dest")
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        name = given.value
+    action = words.get("action")
+    default = words.get("default")
+    if name in sizes:
+        found.defaults[name] = ast.Constant(sizes[name])
+    elif default is not None:
+        found.defaults[name] = default
+    elif isinstance(action, ast.Constant) and action.value in ("store_true", "store_false"):
+        found.defaults[name] = ast.Constant(action.value == "store_false")
+    elif long and long[0].startswith("-"):
+        found.defaults[name] = ast.Constant(None)
 
 
 @dataclass(slots=True)
@@ -151,3 +228,163 @@ def names_of(tree: ast.Module, sizes: Mapping[str, int | float]) -> Names:
 
 def _import(found: Names, name: str, path: str) -> None:
     found.paths[name] = path if found.paths.get(name, path) == path else "?"
+
+
+# Parts of a tree.
+
+
+def is_main(test: ast.expr) -> bool:
+    """Whether a condition asks if the file is run as a script."""
+    return ast.unparse(test) in ("__name__ == '__main__'", "'__main__' == __name__")
+
+
+def own_statements(node: ast.stmt) -> Iterator[ast.stmt]:
+    """Yield a statement and those in it that belong to the same loop."""
+    yield node
+    if isinstance(node, ast.If | ast.With):
+        for part in (*node.body, *getattr(node, "orelse", ())):
+            yield from own_statements(part)
+
+
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and those in it that belong to the same function."""
+    yield node
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, ast.FunctionDef | ast.Lambda | ast.ClassDef):
+            yield from own_nodes(child)
+
+
+def run_by(function: ast.FunctionDef | ast.ClassDef) -> Iterator[ast.AST]:
+    """Yield the parts of a function that run: no annotations, no decorators."""
+    yield from function.body
+    if isinstance(function, ast.ClassDef):
+        return
+    yield from function.args.defaults
+    yield from (one for one in function.args.kw_defaults if one is not None)
+
+
+def own_members(tree: ast.Module) -> Iterator[str]:
+    """Yield what classes of a file define, and what their methods set."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for part in ast.walk(node):
+            match part:
+                case (
+                    ast.FunctionDef(name=name)
+                    | ast.Attribute(attr=name, ctx=ast.Store())
+                    | ast.Name(id=name, ctx=ast.Store())
+                ) if not name.startswith("__"):
+                    yield name
+                case _:
+                    pass
+
+
+def root_name(node: ast.expr) -> str:
+    """Return the name that a chain of calls, attributes and subscripts begins with."""
+    while isinstance(node, ast.Attribute | ast.Call | ast.Subscript):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def is_short(over: ast.expr) -> bool:
+    """Whether a loop runs a few times that the text tells: it is part of what is around it."""
+    match over:
+        case ast.Call(func=ast.Name(id="range"), args=bounds, keywords=[]):
+            values = [b.value for b in bounds if isinstance(b, ast.Constant)]
+            whole = [v for v in values if isinstance(v, int)]
+            if not whole or len(whole) != len(bounds) or whole[2:] == [0]:
+                return False
+            return len(range(*whole)) <= _FEW
+        case _:
+            return False
+
+
+# What one iteration of a loop hands to the next.
+
+
+def carried_names(loop: ast.For) -> frozenset[str]:
+    """Return names that an iteration may read as the one before left them.
+
+    What an iteration assigns before it reads it is none of them, nor is an array of which only
+    elements change. A list that grows is.
+    """
+    exposed: set[str] = set()
+    _through(loop.body, set(names_in(loop.target)), exposed)
+    assigned = {name for part in loop.body for name in assigned_names(part)}
+    grown = {
+        node.func.value.id
+        for part in loop.body
+        for node in ast.walk(part)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in _GROWING
+        and isinstance(node.func.value, ast.Name)
+    }
+    return frozenset((assigned | grown) & exposed)
+
+
+def stored_arrays(body: Sequence[ast.stmt]) -> frozenset[str]:
+    """Return names of which statements change elements."""
+    return frozenset(
+        node.value.id
+        for part in body
+        for node in ast.walk(part)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.ctx, ast.Store)
+        and isinstance(node.value, ast.Name)
+    )
+
+
+def names_in(node: ast.AST) -> Iterator[str]:
+    """Yield every name of an expression, except those that comprehensions have for themselves."""
+    inner = {one.id for one in _own_of_comprehensions(node)}
+    names = (part.id for part in ast.walk(node) if isinstance(part, ast.Name))
+    return (name for name in names if name not in inner)
+
+
+def _own_of_comprehensions(node: ast.AST) -> Iterator[ast.Name]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.comprehension):
+            yield from (one for one in ast.walk(part.target) if isinstance(one, ast.Name))
+
+
+def assigned_names(node: ast.AST) -> Iterator[str]:
+    """Yield names that a statement assigns, those of its parts included."""
+    inner = {id(one) for one in _own_of_comprehensions(node)}
+    for part in ast.walk(node):
+        if id(part) in inner:
+            continue
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store | ast.Del):
+            yield part.id
+        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
+            yield part.target.id
+
+
+def _through(body: Iterable[ast.stmt], written: set[str], exposed: set[str]) -> None:
+    """Go through statements in order: what is surely `written`, and what is read before."""
+    for statement in body:
+        match statement:
+            case ast.If(test=test, body=then, orelse=orelse):
+                exposed.update(set(names_in(test)) - written)
+                one, other = set(written), set(written)
+                _through(then, one, exposed)
+                _through(orelse, other, exposed)
+                written |= one & other
+            case ast.For(target=target, iter=over, body=inner):
+                exposed.update(set(names_in(over)) - written)
+                _through(inner, written | set(names_in(target)), exposed)
+            case ast.While(test=test, body=inner):
+                exposed.update(set(names_in(test)) - written)
+                _through(inner, set(written), exposed)
+            case ast.With(body=inner):
+                _through(inner, written, exposed)
+            case ast.Assign(targets=targets, value=value):
+                exposed.update(set(names_in(value)) - written)
+                for target in targets:
+                    if not isinstance(target, ast.Name | ast.Tuple | ast.List):
+                        exposed.update(set(names_in(target)) - written)
+                written.update(assigned_names(statement))
+            case _:
+                exposed.update(set(names_in(statement)) - written)
+                written.update(assigned_names(statement))

@@ -6,15 +6,13 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from dataclasses import dataclass, field
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from advisor.between_sizes import Times
 from advisor.measure.language import Sampled
-from costdb.launch.processes import CannotRunError, run
+from costdb.launch.processes import CannotRunError, JobFailedError, answers
 
 _OF_MEMORY: Final = 0.7
 _LONG_S: Final = 1.0
@@ -130,12 +128,11 @@ def sample(
     `told` hears the number of each program that is about to run.
     """
     turns = [_Turns(program, job_of(program, given, effort)) for program, given in programs]
-    with TemporaryDirectory() as folder:
-        for launch in range(effort.launches):
-            for number, one in enumerate(turns):
-                if one.failure is None and not (launch and _is_long(one)):
-                    told(number)
-                    _launch(one, Path(folder), effort.budget_s)
+    for launch in range(effort.launches):
+        for number, one in enumerate(turns):
+            if one.failure is None and not (launch and _is_long(one)):
+                told(number)
+                _launch(one, effort.budget_s)
     return [one.failure or _judged(one) for one in turns]
 
 
@@ -143,16 +140,15 @@ def _is_long(one: _Turns) -> bool:
     return bool(one.runs) and one.runs[-1]["real_s"] > _LONG_S
 
 
-def _launch(one: _Turns, folder: Path, budget_s: float) -> None:
-    file, output = folder / "job.json", folder / "output.json"
-    ranks = one.job["ranks"]
-    file.write_text(json.dumps({**one.job, "output": str(output)}), "utf-8")
-    lines = one.program.lines
+def _launch(one: _Turns, budget_s: float) -> None:
+    ranks, lines = one.job["ranks"], one.program.lines
+    found: list[dict[str, Any]] = []
+    said = ""
     try:
-        said = run("advisor.measure.worker", file, budget_s + _PATIENCE_S, ranks)
-    except CannotRunError as error:
+        for answer in answers("advisor.measure.worker", one.job, budget_s + _PATIENCE_S, ranks):
+            found += answer
+    except (CannotRunError, JobFailedError) as error:
         said = str(error)
-    found = _found(folder)
     failed = next((one["failure"] for one in found if "failure" in one), None)
     endless = next((one["unfinished"] for one in found if "unfinished" in one), None)
     if endless is not None:
@@ -165,7 +161,7 @@ def _launch(one: _Turns, folder: Path, budget_s: float) -> None:
     elif failed is not None and failed["skipped"] and ranks and not one.job["whole"]:
         # iterations that were left out would have made data that what follows needs
         one.job["whole"] = True
-        _launch(one, folder, budget_s)
+        _launch(one, budget_s)
     elif failed is not None:
         one.failure = NoPiece(lines[failed["place"]], failed["why"])
     elif said or len(found) < max(ranks, 1):
@@ -177,15 +173,6 @@ def _launch(one: _Turns, folder: Path, budget_s: float) -> None:
         runs = [max(ranks, key=lambda run: run["times_s"][0]) for ranks in every]
         one.runs += runs[1:] or runs
         one.spent_s += sum(run["real_s"] for run in runs)
-
-
-def _found(folder: Path) -> list[dict[str, Any]]:
-    """Return what a process, or each of several ranks, has left; none of it stays."""
-    found = []
-    for output in sorted(folder.glob("output.json*")):
-        found.append(json.loads(output.read_text("utf-8")))
-        output.unlink()
-    return found
 
 
 def _judged(one: _Turns) -> Piece:
@@ -223,15 +210,3 @@ def _spread(times: Sequence[Times], unseen: float) -> Times:
     mids, lows, highs = zip(*times, strict=True)
     mid = min(mids)
     return min(*lows, mid) * (1 - unseen), mid, max(median(highs), mid) * (1 + unseen)
-
-
-def as_document(piece: Piece) -> dict[str, Any]:
-    """Return a piece as JSON values."""
-    return asdict(piece)
-
-
-def from_document(document: Mapping[str, Any]) -> Piece:
-    """Return the piece of a document."""
-    parts = {int(line): tuple(times) for line, times in document["parts_s"].items()}
-    skipped = {int(line): many for line, many in document["skipped"].items()}
-    return Piece(**{**document, "parts_s": parts, "skipped": skipped})

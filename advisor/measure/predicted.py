@@ -25,7 +25,7 @@ from advisor.ranking.program_subject import PROGRAM, AlternativesSubject, Progra
 from advisor.ranking.subject import KernelSubject
 from advisor.report.style import duration
 from advisor.source import SourceProblem
-from advisor.verify.running import ORIGINAL, inputs_of
+from advisor.verify.cases import ORIGINAL, inputs_of
 from costdb.calibration.hardware import this_host
 from costdb.estimate import Estimate, Missing, Priced, Seconds, TermEstimate
 from costdb.evaluate import evaluate_price

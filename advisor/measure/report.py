@@ -11,8 +11,8 @@ from advisor.files import read_source
 from advisor.measure.pieces import NoPiece, Piece
 from advisor.measure.subjects import Subject
 from advisor.report.style import Style, duration, ratio, table
+from advisor.verify.cases import ORIGINAL
 from advisor.verify.keep import speed_up
-from advisor.verify.running import ORIGINAL
 
 _MOST_LINES = 12
 _SMALL = 0.01

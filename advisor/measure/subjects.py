@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 
 from advisor.measure.language import Refused, Sampled, sampled_file, sampled_function
 from advisor.measure.pieces import Arguments, Effort, NoPiece, Piece, sample
-from advisor.verify.ranks import ProgramCase
-from advisor.verify.running import ORIGINAL, Case
+from advisor.verify.cases import ORIGINAL, Case, ProgramCase
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import builtins
 import importlib
-import json
 import signal
 import sys
 import time
@@ -23,6 +22,7 @@ from typing import Any
 from advisor.made_up import array, number
 from advisor.measure import pure
 from advisor.measure.clock import Clock, Times, Unfinished
+from costdb.launch.processes import begin
 
 try:
     import resource
@@ -39,17 +39,20 @@ class OutOfTimeError(Exception):
 
 def main(arguments: list[str]) -> int:
     """Run the job in the file that the only argument names."""
-    job = json.loads(Path(arguments[0]).read_text("utf-8"))
+    job, answer = begin(arguments)
     if not job["ranks"]:
-        Path(job["output"]).write_text(json.dumps(_limited(job)), "utf-8")
+        answer([_limited(job)])
         return 0
     from mpi4py import MPI
 
     found = _limited(job)
     world = MPI.COMM_WORLD
-    Path(f"{job['output']}.{world.Get_rank()}").write_text(json.dumps(found), "utf-8")
     if "failure" in found or "unfinished" in found:
+        answer([found])
         world.Abort(1)  # the other ranks may wait for this one
+    every = world.gather(found)
+    if every is not None:
+        answer(every)
     return 0
 
 

@@ -21,9 +21,8 @@ from types import ModuleType
 from typing import Any
 
 from advisor.compiler.record import gathered, guarded, take_over
-from advisor.compiler.switch import install
 from advisor.observe import messages
-from advisor.observe.ranks import Record, document_of, together
+from advisor.observe.messages import Record, document_of, together
 from costdb.launch.space import give_way, ours
 
 # Being told when a module has been imported, without importing it.
@@ -131,6 +130,8 @@ def _finish_threads() -> None:
 
 def _observe_numba(numba: ModuleType) -> None:
     with ours():
+        from advisor.compiler.pipeline import install
+
         install()
 
 

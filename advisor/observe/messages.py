@@ -12,14 +12,14 @@ import inspect
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
 from advisor.compiler.record import guarded, is_of_interest
-from advisor.observed import Layout, Seen, SeenArray, SeenNumber
+from advisor.observed import Layout, Seen, SeenArray, SeenNumber, from_document, to_document
 
 # Arguments of a call as facts, without importing NumPy.
 
@@ -64,99 +64,28 @@ def _scalar(name: str, value: Any, dtype: str) -> SeenNumber | None:
     return SeenNumber(name, dtype, int(value) if whole else None)
 
 
-BUFFERS = frozenset(
-    [
-        "Send",
-        "Ssend",
-        "Bsend",
-        "Rsend",
-        "Isend",
-        "Issend",
-        "Ibsend",
-        "Irsend",
-        "Recv",
-        "Irecv",
-        "Sendrecv",
-        "Sendrecv_replace",
-        "Isendrecv",
-        "Isendrecv_replace",
-        "Send_init",
-        "Recv_init",
-        "Bcast",
-        "Ibcast",
-        "Reduce",
-        "Ireduce",
-        "Allreduce",
-        "Iallreduce",
-        "Scan",
-        "Iscan",
-        "Exscan",
-        "Iexscan",
-        "Gather",
-        "Gatherv",
-        "Igather",
-        "Igatherv",
-        "Allgather",
-        "Allgatherv",
-        "Iallgather",
-        "Iallgatherv",
-        "Scatter",
-        "Scatterv",
-        "Iscatter",
-        "Iscatterv",
-        "Alltoall",
-        "Alltoallv",
-        "Ialltoall",
-        "Ialltoallv",
-        "Reduce_scatter",
-        "Reduce_scatter_block",
-        "Neighbor_alltoall",
-        "Neighbor_allgather",
-    ]
-)
+_OF_BUFFERS = """
+Send Ssend Bsend Rsend Isend Issend Ibsend Irsend Recv Irecv Sendrecv Sendrecv_replace Isendrecv
+Isendrecv_replace Send_init Recv_init Bcast Ibcast Reduce Ireduce Allreduce Iallreduce Scan
+Iscan Exscan Iexscan Gather Gatherv Igather Igatherv Allgather Allgatherv Iallgather Iallgatherv
+Scatter Scatterv Iscatter Iscatterv Alltoall Alltoallv Ialltoall Ialltoallv Reduce_scatter
+Reduce_scatter_block Neighbor_alltoall Neighbor_allgather
+"""
+BUFFERS = frozenset(_OF_BUFFERS.split())
 """Methods that take buffers; the first one that is given tells the size."""
 
-OBJECTS = frozenset(
-    [
-        "send",
-        "ssend",
-        "bsend",
-        "isend",
-        "issend",
-        "ibsend",
-        "recv",
-        "irecv",
-        "sendrecv",
-        "bcast",
-        "reduce",
-        "allreduce",
-        "scan",
-        "exscan",
-        "gather",
-        "allgather",
-        "scatter",
-        "alltoall",
-    ]
-)
+_OF_OBJECTS = """
+send ssend bsend isend issend ibsend recv irecv sendrecv bcast reduce allreduce scan exscan
+gather allgather scatter alltoall
+"""
+OBJECTS = frozenset(_OF_OBJECTS.split())
 """Methods that pickle; only arrays tell their size."""
 
-_MAKERS = frozenset(
-    [
-        "Split",
-        "Split_type",
-        "Create",
-        "Create_group",
-        "Create_cart",
-        "Create_graph",
-        "Create_dist_graph",
-        "Create_dist_graph_adjacent",
-        "Dup",
-        "Dup_with_info",
-        "Clone",
-        "Sub",
-        "Create_from_group",
-    ]
-)
+_OF_MAKERS = """
+Split Split_type Create Create_group Create_cart Create_graph Create_dist_graph
+Create_dist_graph_adjacent Dup Dup_with_info Clone Sub Create_from_group
+"""
+_MAKERS = frozenset(_OF_MAKERS.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,3 +332,81 @@ class Calls:
             return tuple(
                 (file, replace(seen, calls=count)) for (file, seen), count in self._seen.items()
             )
+
+
+# One record of a run out of those of its ranks.
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What one process saw, or all of them together.
+
+    Attributes
+    ----------
+    facts : tuple of (str, Seen)
+        Functions with their files.
+    messages : tuple of (Place, Traffic)
+    ranks : int
+    """
+
+    facts: tuple[tuple[str, Seen], ...]
+    messages: tuple[tuple[Place, Traffic], ...]
+    ranks: int = 1
+
+
+def merged(records: Iterable[Record]) -> Record:
+    """Return the record of all ranks.
+
+    Calls of one function with the same sizes are those of the rank that made most of them;
+    messages are those of all ranks together.
+    """
+    records = tuple(records)
+    calls: dict[tuple[str, Seen], int] = {}
+    traffic: dict[Place, Traffic] = {}
+    for record in records:
+        for file, seen in record.facts:
+            key = file, replace(seen, calls=1, ranks=len(records))
+            calls[key] = max(calls.get(key, 0), seen.calls)
+        for place, counted in record.messages:
+            if place in traffic:
+                traffic[place].merge(counted)
+            else:
+                traffic[place] = replace(counted)
+    facts = tuple((file, replace(seen, calls=n)) for (file, seen), n in calls.items())
+    return Record(facts, tuple(traffic.items()), len(records))
+
+
+def document_of(record: Record) -> dict[str, Any]:
+    """Return a value of JSON from which :func:`record_of` makes the same again."""
+    return {
+        "facts": [[file, to_document(seen)] for file, seen in record.facts],
+        "messages": [[asdict(place), asdict(traffic)] for place, traffic in record.messages],
+        "ranks": record.ranks,
+    }
+
+
+def record_of(document: Mapping[str, Any]) -> Record:
+    """Return the record that :func:`document_of` was given."""
+    return Record(
+        tuple((file, from_document(seen)) for file, seen in document["facts"]),
+        tuple((Place(**place), Traffic(**traffic)) for place, traffic in document["messages"]),
+        document["ranks"],
+    )
+
+
+def together(mpi: Any, own: Record) -> Record | None:
+    """Return the record of all ranks on rank 0, None on the others.
+
+    Collective over the world communicator; MPI must not be finalized yet.
+
+    Parameters
+    ----------
+    mpi : module or None
+        ``mpi4py.MPI`` where the program imported it.
+    own : Record
+    """
+    if mpi is None or not mpi.Is_initialized() or mpi.Is_finalized():
+        return own
+    world = mpi.Intracomm(mpi.COMM_WORLD)
+    gathered = world.gather(own, root=0)
+    return None if gathered is None else merged(gathered)

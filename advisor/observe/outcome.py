@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any
 
 from advisor.compiler.advice import Advice, advise_on, store
-from advisor.observe.ranks import Record, record_of
+from advisor.observe.messages import Record, record_of
 from advisor.observed import messages_from
 from costdb.launch.space import command
 from costdb.store.place import StoreError

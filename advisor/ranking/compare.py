@@ -8,7 +8,7 @@ from functools import cached_property, partial
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.finding import REPORTED_FROM
-from advisor.ir.content import content_of
+from advisor.ir.concrete import content_of
 from advisor.ir.kernel import Kernel
 from advisor.source import Span
 from advisor.steps import step

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction
-from advisor.ir.spmd.sizes import with_derived
+from advisor.ir.spmd.program import MODULE, RANKS, Program, SpmdFunction, with_derived
 from advisor.observed import SeenMessages
 from advisor.ranking.findings import with_text
 from advisor.ranking.own_cores import about_cores

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.finding import NOTHING_SEEN, Alternative, Remark
-from advisor.ir.spmd.program import RANKS, Program, SizeFact
+from advisor.ir.spmd.program import RANKS, Program, SizeFact, with_derived
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
-from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Loop, Step
 from advisor.ranking.compare import Costed, compared, omits_more, time_s
 from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of

@@ -1,24 +1,137 @@
-"""How arguments become sizes: made once for each kind of arguments."""
+"""Functions to choose from as kernels with prices, and how arguments become their sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
+from advisor.analysis.lower import Unpriced
+from advisor.compiler.record import PLAIN
+from advisor.distribution import MeshSpec, NotDistributed
+from advisor.files import read_source
 from advisor.frontend.declared.seen import seen_sizes
-from advisor.ir.kernel import Kernel
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.observe.messages import seen_argument
-from advisor.observed import Seen, SeenArray, SeenNumber
-from advisor.selection.formulas import Formulas, formulas_of
-from advisor.selection.variants import NoKernel, Variant, kernel_of
-from costdb.expr import Expr, evaluate, free_symbols, sym
+from advisor.observed import Seen, SeenArray, SeenNumber, Source
+from advisor.ranking.compare import cost
+from advisor.source import SourceProblem
+from costdb.estimate import Missing, Priced
+from costdb.expr import Expr, ExprError, evaluate, free_symbols, num, substitute, sym
+from costdb.expr.evaluate import Evaluator
 from costdb.machines import Machine
 
 Sizes = Callable[..., Mapping[str, int]]
 Direct = Callable[[list[Any]], tuple[int, ...]]
+
+# Functions as kernels.
+
+
+class NoPrice(Exception):
+    """A function that cannot be read as a kernel, or has no price; one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One of the functions to choose from.
+
+    Attributes
+    ----------
+    call : callable
+        As it was given.
+    name : str
+    plain : function
+        Its Python source: itself, or what it was compiled from.
+    source : {"numba", "call"}
+        What runs it.
+    """
+
+    call: Any
+    name: str
+    plain: Any
+    source: Source
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters, those by position first."""
+        code = self.plain.__code__
+        return tuple(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+
+
+def variant_of(function: Any) -> Variant:
+    """Return a callable as a variant.
+
+    Raises
+    ------
+    TypeError
+        It has no Python source: only functions, and what numba makes of them, can be priced.
+    """
+    compiled = getattr(function, "py_func", None)
+    plain = compiled if compiled is not None else getattr(function, PLAIN, function)
+    if not callable(function) or not hasattr(plain, "__code__"):
+        raise TypeError(f"select takes functions, not {function!r}")
+    return Variant(function, plain.__name__, plain, "call" if compiled is None else "numba")
+
+
+def kernel_of(variant: Variant, facts: Sequence[SeenArray | SeenNumber], *, local: bool) -> Kernel:
+    """Return a variant as a kernel.
+
+    Parameters
+    ----------
+    variant : Variant
+    facts : sequence of SeenArray and SeenNumber
+        What its arguments are.
+    local : bool
+        Whether it works on whole arrays in this process, whatever its annotations distribute.
+
+    Raises
+    ------
+    NoPrice
+        Its source is not there, or is none that can be read.
+    """
+    plain = variant.plain
+    seen = Seen(
+        function=plain.__qualname__,
+        line=plain.__code__.co_firstlineno,
+        source=variant.source,
+        # a choice is made for calls of all shapes, of which these only tell which are the same
+        arrays=tuple(
+            replace(fact, shape=None, like=fact.like or repr(fact.shape))
+            for fact in facts
+            if isinstance(fact, SeenArray)
+        ),
+        numbers=tuple(fact for fact in facts if isinstance(fact, SeenNumber)),
+    )
+    try:
+        found = _read(plain.__code__.co_filename, seen)
+    except (SourceProblem, OSError) as problem:
+        raise NoPrice(f"`{variant.name}` cannot be read: {problem}") from problem
+    own = [k for k in found if k.name == variant.name and k.span.start_line >= seen.line]
+    if not own:
+        raise NoPrice(f"`{variant.name}`: its source is not in {plain.__code__.co_filename}")
+    kernel = min(own, key=lambda one: one.span.start_line)
+    if not local:
+        return kernel
+    # one process holds its arrays whole
+    return kernel.with_arrays({name: _whole(array) for name, array in kernel.arrays.items()})
+
+
+@lru_cache(maxsize=256)
+def _read(file: str, seen: Seen) -> tuple[Kernel, ...]:
+    return read_kernels(file, read_source(file).text, [seen])
+
+
+def _whole(array: DeclaredArray) -> DeclaredArray:
+    spec = array.spec
+    dims = tuple(NotDistributed() for _ in spec.dims)
+    halo = (0,) * len(spec.halo)
+    return replace(array, spec=replace(spec, dims=dims, mesh=MeshSpec(), halo=halo))
+
+
+# Plans.
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +168,14 @@ class Plan:
 
     Attributes
     ----------
-    formulas : Formulas
-        With `lacking` set where no choice is possible.
+    names : tuple of str
+        Sizes, in the order of :meth:`values`.
+    prices : tuple of Priced
+        With coefficients as symbols, for explanations.
+    lacking : str
+        Why a choice is not possible; empty where it is.
     taken : tuple of Taken
-        For each name of `formulas`; empty where `stated` gives them.
+        For each name; empty where `stated` gives them.
     stated : callable or None
         The caller's function from arguments to sizes.
     fixed : mapping of str to int
@@ -70,35 +187,78 @@ class Plan:
         from the numbers that `seen_in_short` finds.
     """
 
-    formulas: Formulas
+    names: tuple[str, ...] = ()
+    prices: tuple[Priced, ...] = ()
+    lacking: str = ""
     taken: tuple[Taken | None, ...] = ()
     stated: Sizes | None = None
-    fixed: Mapping[str, int] | None = None
+    fixed: Mapping[str, int] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
     direct: Direct | None = None
+    _bound: tuple[tuple[Expr, tuple[Expr, ...]], ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_bound", tuple(map(_with_coefficients, self.prices)))
 
     def values(self, arguments: Sequence[Any]) -> tuple[int | float, ...]:
-        """Return the sizes in the order of the formulas' names."""
-        names = self.formulas.names
+        """Return the sizes in the order of the names."""
         given: Mapping[str, int] = {} if self.stated is None else self.stated(*arguments)
-        fixed = self.fixed or {}
         return tuple(
             given[name]
             if name in given
             else place.value(arguments)
             if place is not None
-            else fixed[name]
-            for name, place in zip(names, self.taken, strict=True)
+            else self.fixed[name]
+            for name, place in zip(self.names, self.taken, strict=True)
         )
 
+    def times_us(self, values: Sequence[int | float]) -> tuple[float, ...]:
+        """Return the predicted time of each variant, every coefficient at its middle."""
+        # one evaluator a call: calls may come from several threads
+        found = Evaluator([time for time, _ in self._bound])
+        return tuple(map(float, found.at(dict(zip(self.names, values, strict=True)))))
 
-def communicator_in(arguments: Iterable[Any]) -> Any:
-    """Return the first argument that is a communicator of mpi4py, or None."""
-    for argument in arguments:
-        kind: Any = type(argument)
-        if _is_communicator(kind):
-            return argument
-    return None
+    def outside(self, values: Sequence[int | float]) -> tuple[int, str] | None:
+        """Return the first variant that is used where its model was not calibrated, and why."""
+        evaluator = Evaluator([amount for _, amounts in self._bound for amount in amounts])
+        found = iter(evaluator.at(dict(zip(self.names, values, strict=True))))
+        for place, price in enumerate(self.prices):
+            for domain in price.domains:
+                value = float(next(found))
+                if not domain.low <= value <= domain.high:
+                    span = f"{domain.low:.4g} to {domain.high:.4g}"
+                    return place, f"{domain.what}: {value:.4g} is not in {span}"
+        return None
+
+
+def _with_coefficients(price: Priced) -> tuple[Expr, tuple[Expr, ...]]:
+    """Return time and checked quantities over sizes alone."""
+    middles: Mapping[str, Expr] = {
+        name: num(quantity.value) for name, quantity in price.coefficients.items()
+    }
+    quantities = tuple(substitute(domain.quantity, middles) for domain in price.domains)
+    return substitute(price.microseconds, middles), quantities
+
+
+def _price(kernel: Kernel, machine: Machine) -> Priced:
+    try:
+        found = cost(kernel, machine)
+    except Unpriced as unknown:
+        why = f"{unknown.reason} (line {unknown.span.start_line})"
+        raise NoPrice(f"`{kernel.name}` has no price: {why}") from unknown
+    except ExprError as error:
+        raise NoPrice(f"`{kernel.name}` has no price: {error}") from error
+    if isinstance(found, Missing):
+        raise NoPrice(f"`{kernel.name}` has no price: {found.what}; {found.remedy}")
+    return found.priced
+
+
+def _sizes_of(price: Priced) -> frozenset[str]:
+    """Return which sizes a price, and what is checked of it, depend on."""
+    used = frozenset().union(
+        free_symbols(price.microseconds), *(free_symbols(one.quantity) for one in price.domains)
+    )
+    return used - price.coefficients.keys()
 
 
 @lru_cache(maxsize=1024)
@@ -156,7 +316,9 @@ def plan_for(
     stated : callable or None
         From arguments to sizes.
     """
-    communicator = communicator_in(arguments)
+    kinds: list[Any] = [type(one) for one in arguments]
+    found = (one for one, kind in zip(arguments, kinds, strict=True) if _is_communicator(kind))
+    communicator = next(found, None)
     shared = communicator is not None or stated is not None
     names = variants[0].parameters
     facts = [seen_argument(n, a) for n, a in zip(names, arguments, strict=False)]
@@ -164,24 +326,22 @@ def plan_for(
     known = [f for f in facts if f is not None and not (shared and isinstance(f, SeenArray))]
     try:
         kernels = [kernel_of(twin, known, local=not shared) for twin in twins]
-    except NoKernel as problem:
-        return Plan(Formulas((), (), str(problem)))
-    formulas = formulas_of(kernels, machine)
-    if formulas.lacking:
-        return Plan(formulas)
+        prices = tuple(_price(kernel, machine) for kernel in kernels)
+    except NoPrice as problem:
+        return Plan(lacking=str(problem))
+    sizes = tuple(sorted(frozenset().union(*map(_sizes_of, prices))))
     ranks = 1 if communicator is None else int(communicator.Get_size())
     places = _places(kernels, known, names)
     fixed = _fixed(kernels, known, ranks)
     given = frozenset(stated(*arguments)) if stated is not None else frozenset()
-    for name in formulas.names:
+    for name in sizes:
         if name not in given and name not in places and name not in fixed:
             why = "is not among what all ranks know alike" if shared else "cannot be told"
-            reason = f"size {name} {why}: pass sizes= to select"
-            return Plan(Formulas((), (), reason))
-    taken = tuple(places.get(name) for name in formulas.names)
+            return Plan(lacking=f"size {name} {why}: pass sizes= to select")
+    taken = tuple(places.get(name) for name in sizes)
     called = tuple(variant.name for variant in variants)
     direct = _direct(taken, arguments) if stated is None else None
-    return Plan(formulas, taken, stated, fixed, called, direct)
+    return Plan(sizes, prices, "", taken, stated, fixed, called, direct)
 
 
 def _direct(taken: Sequence[Taken | None], arguments: Sequence[Any]) -> Direct | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from pathlib import Path
+from statistics import median
 
 from advisor.analysis.lower import Unpriced
 from advisor.ir.concrete import at_sizes
@@ -13,19 +15,57 @@ from advisor.ir.proposal import Transform
 from advisor.ranking.compare import cost
 from advisor.transform_registry import transforms
 from advisor.validation.experiments import Case, Experiment, Way
-from advisor.validation.ranks import Job, Times, examples_folder, run_in_rounds
 from advisor.validation.results import CannotValidateError
+from advisor.verify.cases import alone, case_of
 from advisor.verify.keep import Compared, keep, speed_up
-from advisor.verify.running import Effort, alone, case_of, measure
+from advisor.verify.running import Effort, measure
 from costdb.documents import load_description
 from costdb.estimate import Estimate, Missing, Priced, Seconds
 from costdb.evaluate import compare, evaluate_price
+from costdb.launch.processes import ONE_THREAD, CannotRunError, JobFailedError, answers
 from costdb.machines import Machine
 from costdb.pgas.model import price_groups
 from costdb.subject import SubjectError
+from costdb.typical import typical
 
 Sizes = Mapping[str, int]
+_WORKER = "advisor.validation.worker"
+_PATIENCE_S = 240.0
+_ASIDE = 20
 _EFFORT = Effort(launches=2, repetitions=9, seconds=0.2)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Programs that do one thing in other ways, at the same sizes."""
+
+    programs: tuple[str, ...]
+    sizes: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What one way took.
+
+    Attributes
+    ----------
+    seconds : float
+        What is typical of rounds.
+    taken_s : tuple of float
+        Every repetition that counts, least first.
+    left_out : int
+        Others, in which another process had a core for a while.
+    """
+
+    seconds: float
+    taken_s: tuple[float, ...]
+    left_out: int = 0
+
+    @property
+    def usual_s(self) -> tuple[float, float]:
+        """Between these are nine in ten repetitions."""
+        aside = len(self.taken_s) // _ASIDE
+        return self.taken_s[aside], self.taken_s[-1 - aside]
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,3 +248,107 @@ def title_of(case: Case) -> str:
             if same and made.body == other.body:
                 return proposal.title
     return ""
+
+
+# Processes that run programs of the examples, and what they measured.
+
+
+def left_out(times: Iterable[Times]) -> tuple[str, ...]:
+    """Return what is to be said of repetitions that do not count."""
+    found = list(times)
+    out = sum(one.left_out for one in found)
+    if not out:
+        return ()
+    return (
+        f"Left out are {out} of {out + sum(len(one.taken_s) for one in found)} repetitions, "
+        "in which another process had a core for a while.",
+    )
+
+
+def examples_folder() -> Path:
+    """Return where the examples are: in the installed package, or beside its source.
+
+    Raises
+    ------
+    CannotValidateError
+        They are in neither place.
+    """
+    package = Path(__file__).parents[1]
+    for folder in (package / "examples", package.parent / "examples"):
+        if (folder / "studies").is_dir():
+            return folder
+    raise CannotValidateError(
+        f"the examples are missing: neither {package / 'examples'} nor "
+        f"{package.parent / 'examples'} has them; install a wheel of kernel-advisor"
+    )
+
+
+def run_in_rounds(
+    jobs: Sequence[Job],
+    ranks: int,
+    seconds: float,
+    rounds: int,
+    progress: Callable[[float], object],
+) -> list[tuple[Times, ...]]:
+    """Run jobs one after another, and all of them again; return the times of each one's programs.
+
+    What the host does for a while then falls on all alike, and on none of them alone.
+
+    Parameters
+    ----------
+    seconds : float
+        For each job, all rounds together.
+    progress : callable
+        Takes the share that is done, above 0 to 1.
+
+    Raises
+    ------
+    CannotValidateError
+        MPI is missing, or the ranks ended before they were done.
+    """
+    every = []
+    for times in run_jobs([*jobs] * rounds, ranks, seconds / rounds):
+        every.append(times)
+        progress(len(every) / (rounds * len(jobs)))
+    return [
+        tuple(_all_rounds(of_one) for of_one in zip(*every[number :: len(jobs)], strict=True))
+        for number in range(len(jobs))
+    ]
+
+
+def _all_rounds(rounds: Sequence[Times]) -> Times:
+    return Times(
+        typical([one.seconds] for one in rounds),
+        tuple(sorted(taken for one in rounds for taken in one.taken_s)),
+        sum(one.left_out for one in rounds),
+    )
+
+
+def run_jobs(jobs: Sequence[Job], ranks: int, seconds: float) -> Iterator[tuple[Times, ...]]:
+    """Run jobs on ranks; yield the times of each one's programs as they come.
+
+    Raises
+    ------
+    CannotValidateError
+        MPI is missing, or the ranks ended before they were done.
+    """
+    stated = {
+        "examples": str(examples_folder()),
+        "ranks": ranks,
+        "seconds": seconds,
+        "jobs": [{"programs": job.programs, "sizes": dict(job.sizes)} for job in jobs],
+    }
+    mpi, done = ranks if ranks > 1 else 0, 0
+    try:
+        for kept, out in answers(_WORKER, stated, _PATIENCE_S, mpi, ONE_THREAD):
+            done += 1
+            pairs = zip(kept, out, strict=True)
+            yield tuple(Times(median(taken), tuple(sorted(taken)), n) for taken, n in pairs)
+    except CannotRunError as error:
+        raise CannotValidateError(str(error)) from error
+    except JobFailedError as error:
+        # the last one may fail on its way out, with nothing left to do
+        if done < len(jobs):
+            raise CannotValidateError(
+                f"the ranks ended after {done} of {len(jobs)} jobs: {error}"
+            ) from error

@@ -10,15 +10,14 @@ and its rule's rewrite of it. Figures hold both beside each other and beside wha
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, dataclass, field, fields
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from advisor.validation.results import CannotValidateError
-from costdb.expr import Expr, num
 from costdb.phases.application import ApplicationError
 from costdb.phases.document import Node, read_content
 from costdb.work import Pattern, RemoteGroup
@@ -50,7 +49,7 @@ class Way:
     """
 
     name: str
-    changes: tuple[tuple[str, str], ...] = ()
+    changes: tuple[tuple[str, ...], ...] = ()
     rewritten: bool = False
     choose: Mapping[str, str] = field(default_factory=dict)
     references: tuple[RemoteGroup, ...] = ()
@@ -120,8 +119,8 @@ class Samples:
 
     sections: tuple[str, ...]
     models: tuple[str, ...]
-    paper: str
-    at_most: float
+    paper: str = ""
+    at_most: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,11 +142,11 @@ class Experiment:
     model: str
     source: str
     notes: tuple[str, ...]
-    cores: int
-    rounds: int
-    seconds: float
-    cases: tuple[Case, ...]
-    samples: Samples | None
+    cores: int = 1
+    rounds: int = 1
+    seconds: float = 0.4
+    cases: tuple[Case, ...] = ()
+    samples: Samples | None = None
 
 
 def load_experiment(name: str) -> Experiment:
@@ -171,104 +170,80 @@ def load_experiment(name: str) -> Experiment:
 
 
 def _experiment(top: Node) -> Experiment:
-    keys = top.known(
-        ("title", "model", "source", "notes"), ("cores", "rounds", "seconds", "cases", "samples")
-    )
-    cases, samples = keys.get("cases"), keys.get("samples")
-    return Experiment(
-        Path(top.origin).stem,
-        keys["title"].text(),
-        keys["model"].text(),
-        keys["source"].text(),
-        tuple(node.text() for node in keys["notes"].items()),
-        _or(keys, "cores", Node.whole, 1),
-        _or(keys, "rounds", Node.whole, 1),
-        _or(keys, "seconds", _real, 0.4),
-        () if cases is None else tuple(map(_case, cases.items())),
-        None if samples is None else _samples(samples),
-    )
+    readers = {
+        **{"title": Node.text, "model": Node.text, "source": Node.text, "notes": _many(Node.text)},
+        **{"cores": Node.whole, "rounds": Node.whole, "seconds": _real},
+        **{"cases": _many(_case), "samples": _samples},
+    }
+    return _record(Experiment, top, readers, name=Path(top.origin).stem)
 
 
 def _samples(node: Node) -> Samples:
-    keys = node.known(("sections", "models"), ("paper", "at_most"))
-    return Samples(
-        tuple(one.text() for one in keys["sections"].items()),
-        tuple(one.text() for one in keys["models"].items()),
-        _or(keys, "paper", Node.text, ""),
-        _or(keys, "at_most", _real, 0.0),
-    )
+    texts = _many(Node.text)
+    readers = {"sections": texts, "models": texts, "paper": Node.text, "at_most": _real}
+    return _record(Samples, node, readers)
 
 
 def _case(node: Node) -> Case:
-    keys = node.known(("operation", "sizes", "ways", "figures"), ("subject", "rule", "ranks"))
-    sizes = {
-        name: [one.whole() for one in values.items()]
-        for name, values in keys["sizes"].table().items()
+    readers = {
+        **{"operation": Node.text, "sizes": _sizes, "ways": _many(_way)},
+        **{"figures": _many(_figure), "subject": Node.text, "rule": Node.text, "ranks": Node.whole},
     }
-    return Case(
-        keys["operation"].text(),
-        tuple(dict(zip(sizes, chosen, strict=True)) for chosen in product(*sizes.values())),
-        tuple(_way(one) for one in keys["ways"].items()),
-        tuple(_figure(one) for one in keys["figures"].items()),
-        _or(keys, "subject", Node.text, ""),
-        _or(keys, "rule", Node.text, ""),
-        _or(keys, "ranks", Node.whole, 1),
-    )
+    return _record(Case, node, readers)
+
+
+def _sizes(node: Node) -> tuple[Mapping[str, int], ...]:
+    sizes = {name: _many(Node.whole)(values) for name, values in node.table().items()}
+    return tuple(dict(zip(sizes, chosen, strict=True)) for chosen in product(*sizes.values()))
 
 
 def _way(node: Node) -> Way:
-    keys = node.known(
-        ("name",), ("changes", "rewritten", "choose", "references", "program", "private")
-    )
-    choose = keys["choose"].table() if "choose" in keys else {}
-    return Way(
-        keys["name"].text(),
-        tuple(_change(one) for one in _items(keys, "changes")),
-        _or(keys, "rewritten", Node.flag, False),
-        {name: one.text() for name, one in choose.items()},
-        tuple(_group(one) for one in _items(keys, "references")),
-        _or(keys, "program", Node.text, ""),
-        _or(keys, "private", Node.text, ""),
-    )
-
-
-def _change(node: Node) -> tuple[str, str]:
-    old, new = (one.text() for one in node.items())
-    return old, new
+    readers = {
+        **{"name": Node.text, "changes": _many(_many(Node.text)), "rewritten": Node.flag},
+        "choose": lambda one: {name: value.text() for name, value in one.table().items()},
+        **{"references": _many(_group), "program": Node.text, "private": Node.text},
+    }
+    return _record(Way, node, readers)
 
 
 def _group(node: Node) -> RemoteGroup:
-    keys = node.known(("count", "threads", "pattern"), ("store", "calls"))
-    nothing: Expr = num(0)
-    return RemoteGroup(
-        keys["count"].expression(),
-        keys["threads"].expression(),
-        Pattern(keys["pattern"].text()),
-        store=_or(keys, "store", Node.flag, False),
-        calls=_or(keys, "calls", Node.expression, nothing),
-    )
+    count = Node.expression
+    readers = {
+        **{"count": count, "threads": count, "pattern": lambda one: Pattern(one.text())},
+        **{"store": Node.flag, "calls": count},
+    }
+    return _record(RemoteGroup, node, readers)
 
 
 def _figure(node: Node) -> Figure:
-    keys = node.known(("kind",), ("paper", "at_most", "over"))
-    kind = keys["kind"].text()
-    if kind not in FIGURES:
-        raise keys["kind"].refuse(f"{kind} is not one of {', '.join(FIGURES)}")
-    return Figure(
-        kind,
-        _or(keys, "paper", Node.text, ""),
-        _or(keys, "at_most", _real, 0.0),
-        _or(keys, "over", Node.text, ""),
-    )
+    readers = {"kind": _kind, "paper": Node.text, "at_most": _real, "over": Node.text}
+    return _record(Figure, node, readers)
+
+
+def _kind(node: Node) -> str:
+    if node.text() not in FIGURES:
+        raise node.refuse(f"{node.text()} is not one of {', '.join(FIGURES)}")
+    return node.text()
 
 
 def _real(node: Node) -> float:
     return float(node.number())
 
 
-def _or(keys: Mapping[str, Node], key: str, read: Callable[[Node], _T], default: _T) -> _T:
-    return read(keys[key]) if key in keys else default
+def _many(read: Callable[[Node], _T]) -> Callable[[Node], tuple[_T, ...]]:
+    return lambda node: tuple(map(read, node.items()))
 
 
-def _items(keys: Mapping[str, Node], key: str) -> Iterator[Node]:
-    yield from keys[key].items() if key in keys else ()
+def _record(
+    kind: Callable[..., _T], node: Node, readers: Mapping[str, Callable[[Node], Any]], **more: str
+) -> _T:
+    """Return a dataclass of what a table says; fields without a default must be there."""
+    needed = {
+        one.name
+        for one in fields(kind)  # type: ignore[arg-type]
+        if one.default is MISSING and one.default_factory is MISSING
+    }
+    required = tuple(name for name in readers if name in needed)
+    optional = tuple(name for name in readers if name not in needed)
+    keys = node.known(required, optional)
+    return kind(**more, **{name: readers[name](one) for name, one in keys.items()})

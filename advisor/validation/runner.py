@@ -71,14 +71,13 @@ def do(name: str, context: Context) -> Section:
     skipped: list[str] = []
     context.progress(experiment.name, 0.0)
     if experiment.samples is not None:
-        from advisor.validation.samples import rows_of_samples
+        from advisor.validation.figures import rows_of_samples
 
         machine = context.machine
         rows += rows_of_samples(experiment, experiment.samples, machine, skipped.append)
     if experiment.cases:
-        from advisor.validation.cases import outcomes
+        from advisor.validation.cases import left_out, outcomes
         from advisor.validation.figures import rows_of
-        from advisor.validation.ranks import left_out
 
         def progress(share: float) -> None:
             context.progress(experiment.name, share)

@@ -1,11 +1,11 @@
-"""The processes that an experiment runs: ``mpiexec -n 2 python -m advisor.validation.worker JOBS``.
+"""The processes that an experiment runs, alone or as ranks: ``advisor.validation.worker JOBS``.
 
-JOBS is a file with the programs to time, ``FILE:FUNCTION`` each. The function takes a communicator
+JOBS names the programs to time, ``FILE:FUNCTION`` each. The function takes a communicator
 and sizes and returns an object with ``run``, which does it once, and where they are needed
 ``reset``, ``close`` and ``result``. A program is repeated with nothing of another between, so that
 it finds in the caches what it left there, as predictions take it to. A time is the slowest rank's,
 from a barrier on, or what ``run`` returns: seconds, and whether nobody took a core meanwhile. Rank
-0 writes a line of JSON for each job.
+0 answers each job.
 
 Ranks keep their cores busy while they wait for each other. One that did not run all the time lost
 its core to another process, and all that waited for it lost time with it: such a repetition was
@@ -14,14 +14,14 @@ disturbed. It is made again, and left out unless there are too few others.
 
 from __future__ import annotations
 
-import json
 import runpy
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from costdb.launch.processes import begin
 
 WARM_UPS, FEWEST, MOST = 2, 5, 40
 RAN = 0.97
@@ -52,7 +52,7 @@ class Alone:
 
 def main(arguments: list[str]) -> int:
     """Time the jobs of the file that the only argument names."""
-    stated = json.loads(Path(arguments[0]).read_text("utf-8"))
+    stated, answer = begin(arguments)
     communicator = _communicator(stated["ranks"])
     for job in stated["jobs"]:
         folder, sizes = Path(stated["examples"]), job["sizes"]
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
             _do(one, "close")
         if communicator.Get_rank() == 0:
             out = [len(all_of) - len(some) for all_of, some in zip(taken, kept, strict=True)]
-            print(json.dumps({"seconds": kept, "left_out": out}), flush=True)
+            answer([kept, out])
     return 0
 
 
@@ -121,7 +121,3 @@ def undisturbed(samples: Sequence[Sample]) -> list[float]:
     """Return the seconds of the repetitions that count: the calm ones, or all."""
     calm = [sample.seconds for sample in samples if sample.calm]
     return calm if len(calm) >= FEWEST else [sample.seconds for sample in samples]
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -9,7 +9,6 @@ say. A rank's time goes from a barrier to its own end; the slowest one counts.
 from __future__ import annotations
 
 import inspect
-import json
 import runpy
 import sys
 import time
@@ -20,6 +19,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from costdb.launch.processes import begin
 from costdb.launch.space import give_way
 
 _TOLERANCE = 1e-6
@@ -33,7 +33,7 @@ def main(arguments: list[str]) -> int:
     from mpi4py import MPI
 
     comm = MPI.COMM_WORLD
-    job = json.loads(Path(arguments[0]).read_text("utf-8"))
+    job, answer = begin(arguments)
     give_way(job["folder"])
     try:
         found = _in_turn(comm, [_run_of(Path(file), comm) for file in job["files"]], job)
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
         comm.Abort(1)  # the other ranks may wait for this one
         raise
     if comm.Get_rank() == 0:
-        Path(job["output"]).write_text(json.dumps(found), "utf-8")
+        answer(found)
     return 0
 
 

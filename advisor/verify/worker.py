@@ -1,14 +1,13 @@
 """The process that runs a user's kernel: ``advisor.verify.worker JOB``.
 
 It imports the file that the job names, makes arguments of the stated shapes, calls the kernel,
-and writes what it took and what came of it.
+and answers with what it took; what came of it is in a file.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
-import json
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from advisor import made_up
+from costdb.launch.processes import begin
 from costdb.launch.space import give_way, ours
 
 _SEED = 20_261_121
@@ -26,8 +26,9 @@ _PIECE_BYTES = 2**14
 
 def main(arguments: list[str]) -> int:
     """Run the job in the file that the only argument names."""
-    job = json.loads(Path(arguments[0]).read_text("utf-8"))
     import numpy as np
+
+    job, answer = begin(arguments)
 
     give_way(job["folder"])
     function = getattr(_load(Path(job["file"])), job["kernel"])
@@ -36,8 +37,7 @@ def main(arguments: list[str]) -> int:
         with ours():
             np.savez(job["results"], *results)
 
-    found = {"samples_s": run(function, job, keep)}
-    Path(job["output"]).write_text(json.dumps(found), "utf-8")
+    answer(run(function, job, keep))
     return 0
 
 

@@ -9,20 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from costdb.arrays.amounts import CALL, FAULT, LINES, amounts, rate_key, residual_key
 from costdb.arrays.memory import Hierarchy
+from costdb.calibration.fitting import Vector, judged
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
 from costdb.machines.documents import Json, measured
 from costdb.work import ArrayCall
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Vector = NDArray[Any]
 
 Place = tuple[str, ...]
 
@@ -84,21 +81,17 @@ def fit_classes(
     rates: dict[str, Json] = {}
     qualities: list[Quality] = []
     for (key, dtype), group in sorted(groups.items()):
-        document, judged = _fitted(f"{key} {dtype}", group, memory)
+        document, qualities_of = _fitted(f"{key} {dtype}", group, memory)
         by_type = rates.setdefault(key, {})
         assert isinstance(by_type, dict)
         by_type[dtype] = document
-        qualities += judged
+        qualities += qualities_of
     return rates, qualities
 
 
 def _fitted(
     name: str, group: Sequence[tuple[ArrayCall, Timing]], memory: Hierarchy
 ) -> tuple[dict[str, Json], list[Quality]]:
-    import numpy as np
-
-    from costdb.calibration.fitting import judged
-
     rows = [_row(call, memory) for call, _ in group]
     timings = [timing for _, timing in group]
     times = np.array([timing.typical_us for timing in timings])
@@ -148,8 +141,6 @@ def _row(call: ArrayCall, memory: Hierarchy) -> dict[Place, float]:
 
 def _growing(places: Sequence[Place], memory: Hierarchy) -> Vector:
     """Return the matrix that makes coefficients of steps from level to level."""
-    import numpy as np
-
     order = {key: number for number, key in enumerate(memory.keys)}
     steps = np.eye(len(places))
     for row, place in enumerate(places):
@@ -161,7 +152,6 @@ def _growing(places: Sequence[Place], memory: Hierarchy) -> Vector:
 
 def _solved(matrix: Vector, times_us: Vector, growing: Vector) -> Vector:
     """Return the coefficients that fit best, shape (places,)."""
-    import numpy as np
     from scipy.optimize import nnls
 
     scaled = matrix @ growing / times_us[:, None]
@@ -186,8 +176,6 @@ def _left_out(
     The least and the greatest stay in, as does what alone determines a coefficient: the others say
     nothing of what lies beyond them, and a prediction there says so itself.
     """
-    import numpy as np
-
     elements = np.array([float(evaluate(call.elements, {})) for call in calls])
     support = (matrix > 0).sum(axis=0)
     tested = [
@@ -220,7 +208,5 @@ def ends_of(timing: Timing) -> tuple[float, float, float]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float]:
-    import numpy as np
-
     low, high = (float(np.quantile(values, q)) for q in _QUANTILES)
     return low, high

@@ -185,17 +185,14 @@ def _others_s() -> float | None:
 _NAMES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def numpy_on_one_thread() -> Any:
-    """Return NumPy, whose library counts its threads once, when it is loaded.
+def blas_on_one_thread() -> None:
+    """Have NumPy's library start no threads; it counts them once, when it is loaded.
 
     Who set the number of threads in the environment, or loaded NumPy already, is left alone.
     """
     if "numpy" not in sys.modules:
         for name in _NAMES:
             os.environ.setdefault(name, "1")
-    import numpy
-
-    return numpy
 
 
 # What the C library does with freed memory: kept for good, or as in a program of some size.

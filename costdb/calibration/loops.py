@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from costdb.calibration.array_fit import (
     caches,
@@ -13,7 +16,8 @@ from costdb.calibration.array_fit import (
     fit_classes,
     quantity_of_ratios,
 )
-from costdb.calibration.hardware import Host, numpy_on_one_thread
+from costdb.calibration.fitting import fit_above, predict
+from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,
     Effort,
@@ -30,10 +34,7 @@ from costdb.expr import ONE, num
 from costdb.machines.documents import Json
 from costdb.work import ArrayCall, ArrayOperation, Interpretation, Region, Visit
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Array = NDArray[Any]
+Array = NDArray[Any]
 
 INTERPRETED = "interpreted"
 _ROWS, _COLUMNS = 12, 40
@@ -111,7 +112,6 @@ def interpreted_points() -> list[Point]:
 
 def interpreted_action(point: Point) -> Action:
     """Return one loop; its repetitions are its iterations."""
-    np = numpy_on_one_thread()
     loop = _LOOPS[str(point.features[INTERPRETED])]
     shape, dtype = (_ROWS, _COLUMNS), str(point.features["dtype"])
     a, b, c = (np.full(shape, value).astype(dtype) for value in (2.0, 0.5, 0.0))
@@ -123,11 +123,6 @@ def interpreted_action(point: Point) -> Action:
 
 def fit_steps(timings: Sequence[Timing]) -> dict[str, Json]:
     """Return what each step takes in loops; nothing where too few were timed to tell."""
-    # the process that measures decides how many threads NumPy may have, before it is imported
-    import numpy as np
-
-    from costdb.calibration.fitting import fit_above, predict
-
     known = [timing for timing in timings if timing.launches_us]
     if len({timing.point.features[INTERPRETED] for timing in known}) <= len(STEPS):
         return {}
@@ -171,8 +166,6 @@ def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:
 
 def _action(point: Point, world: World) -> Action:
     """Return one nest of a triad, ``c[i, j] = a[i, j] + s * b[i, j]``, compiled by Numba."""
-    import numpy as np
-
     shape = int(point.features["rows"]), int(point.features["columns"])
     a, b, c = (np.full(shape, value) for value in (1.0, 2.0, 0.0))
     triad = _compiled(str(point.features["by"]))

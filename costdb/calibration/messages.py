@@ -25,12 +25,11 @@ from costdb.calibration.fitting import (
     TOO_FEW,
     Columns,
     Mask,
-    Samples,
     Vector,
-    fit,
     fit_above,
     held_out,
     judged,
+    monomials,
     part,
     predict,
     repetition,
@@ -312,8 +311,8 @@ def _regressions(
         "lines": _lines(regions, line),
     }
     for name, model in MESSAGE_MODELS.items():
-        samples = Samples(part(columns, given), times[given])
-        yield name, fit(samples, model, nonnegative=True, relative=True).predict(columns)
+        terms = monomials(columns, model)
+        yield name, predict(terms, fit_above(part(terms, given), times[given]))
 
 
 def _bytes(regions: Sequence[Region]) -> Vector:

@@ -12,7 +12,7 @@ from itertools import repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from costdb.calibration.hardware import Host
+from costdb.calibration.hardware import Host, blas_on_one_thread
 from costdb.machines.documents import Json
 from costdb.typical import typical, typical_of_launches
 
@@ -250,7 +250,7 @@ def communicator_of(world: World) -> Any:
 # The sections of the calibration, by name; each is imported only when it is measured or fitted.
 
 # In the order of measuring. The module has the section as SECTION, and imports what the section
-# needs only inside functions.
+# needs, but for NumPy, only inside functions.
 SECTIONS: Mapping[str, str] = MappingProxyType(
     {
         "messages": "costdb.calibration.messages",
@@ -290,6 +290,7 @@ def find_section(name: str) -> Section:
     if ":" not in name:
         check_names((name,))
     module, _, attribute = SECTIONS.get(name, name).partition(":")
+    blas_on_one_thread()
     try:
         found = getattr(import_module(module), attribute or "SECTION")
     except (ImportError, AttributeError) as error:

@@ -11,7 +11,7 @@ Predictions use a form that is continuous: the published ``HrHwM``, or one of tw
 One of these leaves ``M`` out: with two processors, one of them busy, suite 1 makes ``M = 2 h`` in
 every plan, so that a fit to it cannot tell the accesses of all from those of the busiest, and the
 other suites pay for what it guesses. The published Good form with a step at the cache's capacity
-is fitted and judged beside them.
+is fitted and judged beside them, and not stated.
 """
 
 from __future__ import annotations
@@ -125,14 +125,10 @@ class _FamilyFit:
 
     Attributes
     ----------
-    published : mapping of str to coefficients
-        By piece: ``R0`` and ``R1`` for Good, one piece without a name for Bad.
     levels : mapping of str to float
         Coefficients of the chosen form by cache level.
     limits : tuple of int
         Accesses of one processor up to which each level but the last reaches.
-    capacity : int
-        Where R0 ends.
     predicted_us : array, shape (n,)
         Of the chosen form, for the points that were kept from the fit.
     qualities : tuple of Quality
@@ -140,10 +136,8 @@ class _FamilyFit:
         Mean relative errors on the suites that were kept from the fit, by form.
     """
 
-    published: Mapping[str, Coefficients]
     levels: Coefficients
     limits: tuple[int, ...]
-    capacity: int
     predicted_us: Vector
     qualities: tuple[Quality, ...]
     errors: Mapping[str, float]
@@ -170,26 +164,21 @@ def _fit_family(
     }.items():
         fits[form] = fit_above(part(columns, ~kept), times[~kept])
         forms[form] = predict(columns, fits[form])
-    published: dict[str, Coefficients] = {"": fits[PLAIN]}
     # a form without levels has the same coefficients at each
     fits[PLAIN] = {
         name: fits[PLAIN].get(name, fits[PLAIN].get(name.rstrip("0123456789"), 0.0))
         for name in by_level
     }
-    capacity = int(max(given["ghr"].max(), given["ghw"].max()))
     if good:
-        used = [limit for limit in limits if min(heights) < limit < max(heights)] or [capacity]
-        pieces = [_with_capacity(given, times, kept, limit) for limit in used]
-        errors = [_mean_error(times[~kept], values[~kept]) for _, values in pieces]
-        capacity = used[errors.index(min(errors))]
-        published, forms[CACHED] = pieces[errors.index(min(errors))]
+        used = [limit for limit in limits if min(heights) < limit < max(heights)]
+        forms[CACHED] = min(
+            (_with_capacity(given, times, kept, limit) for limit in used or [max(heights)]),
+            key=lambda values: _mean_error(times[~kept], values[~kept]),
+        )
     missed = {form: _mean_error(times[kept], values[kept]) for form, values in forms.items()}
     chosen = min(fits, key=missed.__getitem__)
     qualities = tuple(judged(operation, times, kept, forms, chosen))
-    predicted = forms[chosen][kept]
-    return _FamilyFit(
-        published, fits[chosen], tuple(reached), capacity, predicted, qualities, missed
-    )
+    return _FamilyFit(fits[chosen], tuple(reached), forms[chosen][kept], qualities, missed)
 
 
 def _counts(timings: Sequence[Timing]) -> Columns:
@@ -213,23 +202,20 @@ def _by_level(given: Columns, limits: Sequence[int]) -> Columns:
     return {"L": given["L"], "gM": given["gM"], **levels}
 
 
-def _with_capacity(
-    given: Columns, times: Vector, kept: Mask, capacity: int
-) -> tuple[dict[str, Coefficients], Vector]:
-    """Fit R0 and R1 of the published Good form."""
+def _with_capacity(given: Columns, times: Vector, kept: Mask, capacity: int) -> Vector:
+    """Return what the published Good form predicts, fitted with a cache of this capacity."""
     columns = {"L": given["L"], "gM": given["gM"]}
     for key in ("ghr", "ghw"):
         columns[f"{key}c"] = np.minimum(given[key], capacity)
         columns[f"{key}m"] = np.maximum(given[key] - capacity, 0.0)
     beyond = np.maximum(given["ghr"], given["ghw"]) > capacity
-    pieces: dict[str, Coefficients] = {}
     predicted = np.zeros_like(times)
-    for name, inside in (("R0", ~beyond), ("R1", beyond)):
-        # A piece that was hardly measured is like the whole; the range says how far it goes.
+    for inside in (~beyond, beyond):
+        # a piece that was hardly measured is like the whole; the range says how far it goes
         fitted = inside & ~kept if (inside & ~kept).sum() >= _LEAST_SAMPLES else ~kept
-        pieces[name] = fit_above(part(columns, fitted), times[fitted])
-        predicted[inside] = predict(columns, pieces[name])[inside]
-    return pieces, predicted
+        piece = fit_above(part(columns, fitted), times[fitted])
+        predicted[inside] = predict(columns, piece)[inside]
+    return predicted
 
 
 def _mean_error(times: Vector, predicted: Vector) -> float:
@@ -266,28 +252,15 @@ def _fitted(timings: Sequence[Timing], host: Host) -> Fitted:
     predicted = np.concatenate([fit.predicted_us for fit in fits.values()])
     heights = [int(timing.point.features["h"]) for timing in timings]
 
-    def by_count(family: str, stated: str) -> dict[str, Json]:
-        found: dict[str, Json] = {}
-        for count in counts:
-            fit = fits[family, count]
-            if stated == "levels":
-                found[f"p{count}"] = _coefficients(fit.levels)
-            elif family == BAD:
-                found[f"p{count}"] = _coefficients(fit.published[""])
-            else:
-                pieces = fit.published.items()
-                found[f"p{count}"] = {piece: _coefficients(one) for piece, one in pieces}
-        return found
-
     stated: dict[str, Json] = {
         "element_bytes": measured(ELEMENT_BYTES, "byte"),
-        "cache_capacity_elements": measured(fits[GOOD, counts[0]].capacity, "element"),
         "residual": residual_of(kept, predicted),
         "range": {"h": [min(heights), max(heights)]},
-        "good": {"HrHwM_c": by_count(GOOD, "published")},
-        "bad": {"HrHwM": by_count(BAD, "published")},
         "levels": {
-            family: {"limits": [*fits[family, counts[0]].limits], **by_count(family, "levels")}
+            family: {
+                "limits": [*fits[family, counts[0]].limits],
+                **{f"p{count}": _coefficients(fits[family, count].levels) for count in counts},
+            }
             for family in (GOOD, BAD)
         },
         "validation": {

@@ -1,15 +1,22 @@
-"""Simplification: closed forms of reductions, and what the given facts decide."""
+"""Simplification: closed forms of reductions, and what is known of the names decides.
+
+Sizes are whole numbers of at least 1, and inside a reduction its index lies in its range. With
+``N = 1 + n`` a polynomial whose coefficients are then all of one sign has that sign. Proofs are
+one-sided: True is certain, False means not proved.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from costdb.expr.facts import Facts
 from costdb.expr.functions import (
+    Comparison,
     Conditional,
     Equal,
+    Extreme,
+    Gcd,
     Less,
     LessEqual,
     Log2,
@@ -19,13 +26,17 @@ from costdb.expr.functions import (
     Sum,
     conditional,
     less_equal,
+    maximum,
     maximum_over,
+    minimum,
     summation,
 )
-from costdb.expr.names import check_name, free_symbols, fresh_name
+from costdb.expr.names import check_name, free_symbols, fresh_name, substitute
 from costdb.expr.nodes import (
     ONE,
     ZERO,
+    Add,
+    CeilDiv,
     Division,
     Expr,
     FloorDiv,
@@ -40,9 +51,152 @@ from costdb.expr.nodes import (
     modulo,
     multiply,
     num,
+    split_coefficient,
 )
-from costdb.expr.numbers import ExprError
+from costdb.expr.numbers import ExprError, Rational
 from costdb.expr.polynomials import affine_in, at, coefficients_in, expand, sum_below, terms_of
+
+_MAX_PROVED_SIZE = 150
+_MAX_COMPARED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inside a reduction its index lies in ``low..high``, which is then not empty."""
+
+    index: str
+    low: Expr
+    high: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Assumptions about names.
+
+    Attributes
+    ----------
+    positive : frozenset of str
+        Whole numbers that are at least 1.
+    nonnegative : frozenset of str
+        Real numbers that are at least 0.
+    ranges : tuple of Range
+        Indices of the enclosing reductions, the outermost first.
+    """
+
+    positive: frozenset[str] = frozenset()
+    nonnegative: frozenset[str] = frozenset()
+    ranges: tuple[Range, ...] = ()
+
+    def inside(self, index: str, low: Expr, high: Expr) -> Facts:
+        """Return the facts that hold for one step of a reduction."""
+        return replace(self, ranges=(*self.ranges, Range(index, low, high)))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every name that something is known about."""
+        found = self.positive | self.nonnegative
+        for known in self.ranges:
+            found |= {known.index} | free_symbols(known.low) | free_symbols(known.high)
+        return found
+
+    @property
+    def whole(self) -> frozenset[str]:
+        """Names that are certainly whole numbers."""
+        return self.positive | {known.index for known in self.ranges}
+
+    def proves_at_least(self, left: Expr, right: Expr) -> bool:
+        """Tell whether ``left >= right`` is certain."""
+        return _is_nonnegative(left - right, self)
+
+    def largest(self, args: Iterable[Expr]) -> Expr:
+        """Return the maximum of `args` without those that another one certainly covers."""
+        return maximum(*self._undominated(list(args), 1))
+
+    def smallest(self, args: Iterable[Expr]) -> Expr:
+        """Return the minimum of `args` without those that another one certainly covers."""
+        return minimum(*self._undominated(list(args), -1))
+
+    def _undominated(self, args: list[Expr], sign: int) -> list[Expr]:
+        if len(args) > _MAX_COMPARED:
+            return args
+        kept: list[Expr] = []
+        for arg in args:
+            if not any(self.proves_at_least(sign * other, sign * arg) for other in kept):
+                kept = [o for o in kept if not self.proves_at_least(sign * arg, sign * o)] + [arg]
+        return kept
+
+
+@lru_cache(maxsize=4096)
+def _is_nonnegative(expr: Expr, facts: Facts) -> bool:
+    # the terms of one price ask the same of the same sizes over and over
+    if isinstance(expr, Num):
+        return expr.value >= 0
+    if expr.size > _MAX_PROVED_SIZE:
+        return False
+    for number, known in reversed(list(enumerate(facts.ranges))):
+        line = affine_in(expr, known.index) if known.index in free_symbols(expr) else None
+        if line is not None:
+            outside = replace(facts, ranges=facts.ranges[:number])
+            if _is_nonnegative(line[0], outside):
+                expr = at(expr, known.index, known.low)
+            elif _is_nonnegative(-line[0], outside):
+                expr = at(expr, known.index, known.high)
+            else:
+                return False
+    # With N = 1 + n, whole numbers N >= 1 become n >= 0, and signs of coefficients decide.
+    shift = {name: Sym(name) + 1 for name in facts.positive & free_symbols(expr)}
+    ranges = facts.ranges
+    if shift:
+        ranges = tuple(
+            Range(r.index, substitute(r.low, shift), substitute(r.high, shift)) for r in ranges
+        )
+    shifted = Facts(frozenset(), facts.nonnegative | facts.positive, ranges)
+    return all(
+        coefficient >= 0 and all(_is_term_nonnegative(factor, shifted) for factor in factors)
+        for coefficient, factors in map(_parts, terms_of(expand(substitute(expr, shift))))
+    )
+
+
+def _parts(term: Expr) -> tuple[Rational, tuple[Expr, ...]]:
+    if isinstance(term, Num):
+        return term.value, ()
+    coefficient, rest = split_coefficient(term)
+    return coefficient, rest.factors if isinstance(rest, Mul) else (rest,)
+
+
+def _is_term_nonnegative(factor: Expr, facts: Facts) -> bool:
+    """Tell whether a factor that is no constant is certainly not negative."""
+
+    def nonnegative(part: Expr) -> bool:
+        return _is_nonnegative(part, facts)
+
+    match factor:
+        case Sym():
+            if factor.name in facts.nonnegative:
+                return True
+            return any(r.index == factor.name and nonnegative(r.low) for r in facts.ranges)
+        case Comparison() | Gcd():
+            return True
+        case Add():
+            return nonnegative(factor)
+        case Pow():
+            if isinstance(factor.exponent, Num) and factor.exponent.value % 2 == 0:
+                return True
+            return nonnegative(factor.base)
+        case FloorDiv() | CeilDiv():
+            return nonnegative(factor.dividend) and nonnegative(factor.divisor)
+        case Mod():
+            return nonnegative(factor.divisor)
+        case Max():
+            return any(map(nonnegative, factor.args))
+        case Extreme():
+            return all(map(nonnegative, factor.args))
+        case Conditional():
+            return nonnegative(factor.then) and nonnegative(factor.orelse)
+        case Reduction() if factor.index not in facts.names:
+            return _is_nonnegative(factor.body, facts.inside(factor.index, factor.low, factor.high))
+        case _:
+            return False
 
 
 def simplify(expr: Expr, positive: Iterable[str] = (), nonnegative: Iterable[str] = ()) -> Expr:
@@ -67,11 +221,8 @@ def simplify(expr: Expr, positive: Iterable[str] = (), nonnegative: Iterable[str
 @lru_cache(maxsize=4096)
 def _simplified(expr: Expr, positive: frozenset[str], nonnegative: frozenset[str]) -> Expr:
     # variants of one kernel share most of their sums
-    return _Simplifier(_facts(positive, nonnegative), {}).simplify(expr)
-
-
-def _facts(positive: Iterable[str], nonnegative: Iterable[str]) -> Facts:
-    return Facts(frozenset(map(check_name, positive)), frozenset(map(check_name, nonnegative)))
+    facts = Facts(frozenset(map(check_name, positive)), frozenset(map(check_name, nonnegative)))
+    return _Simplifier(facts, {}).simplify(expr)
 
 
 MAX_CLOSED_SIZE = 4000
@@ -261,8 +412,9 @@ def _largest(body: Expr, index: str, facts: Facts) -> Expr | None:
 
     None where the body is no line whose slope has a known sign.
     """
-    line = affine_in(body, index)
-    way = None if line is None else facts.sign(line[0])
-    if way is None:
+    line, inner = affine_in(body, index), facts.ranges[-1]
+    if line is None:
         return None
-    return at(body, index, facts.ranges[-1].high if way > 0 else facts.ranges[-1].low)
+    if facts.proves_at_least(line[0], ZERO):
+        return at(body, index, inner.high)
+    return at(body, index, inner.low) if facts.proves_at_least(-line[0], ZERO) else None

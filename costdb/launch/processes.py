@@ -1,17 +1,25 @@
-"""Processes of this tool that do one job: started, alone or as ranks, and ended in time."""
+"""Processes of this tool that do one job: started, alone or as ranks, heard, and ended in time.
+
+A job is a value of JSON, and so is each answer to it: a line of the pipe that was standard output
+when the process began. What else it prints there is lost; of standard error the last line says
+why it failed.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from tempfile import NamedTemporaryFile, TemporaryFile
+from threading import Event, Timer
+from typing import Any, Final
 
 from costdb.launch.space import command
 
@@ -22,6 +30,10 @@ _LAUNCHERS_VARIABLES = ("PMI_", "PMIX_", "OMPI_", "HYDI_", "MPIR_")
 
 class CannotRunError(Exception):
     """There are no ranks to be had here; the message says why in one line."""
+
+
+class JobFailedError(Exception):
+    """A process that ended before its job was done; the message says why in one line."""
 
 
 def mpiexec() -> str | None:
@@ -52,51 +64,88 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, **more}
 
 
-def run(
-    module: str, job: Path, limit_s: float, ranks: int = 0, more: Mapping[str, str] | None = None
-) -> str:
-    """Have ``module.main([job])`` of ours done by a process of its own, or by that many ranks.
+def answers(
+    module: str,
+    job: Mapping[str, Any],
+    limit_s: float,
+    ranks: int = 0,
+    more: Mapping[str, str] | None = None,
+) -> Iterator[Any]:
+    """Have ``module.main`` of ours do a job in a process of its own, and yield what it answers.
 
     Parameters
     ----------
     ranks : int
-        0 for a process without MPI.
+        How many such processes under MPI do it together; 0 for one without MPI.
     more : mapping of str to str, optional
         What its environment has beside this one's.
-
-    Returns
-    -------
-    str
-        Why it failed, in a line; empty where it did not.
 
     Raises
     ------
     CannotRunError
         There are no ranks to be had here.
+    JobFailedError
+        It failed, or took more than `limit_s`; what it answered until then was yielded.
     """
     launch = [find_launcher(), "-n", str(ranks)] if ranks else []
-    process = subprocess.Popen(
-        [*launch, *command(module, str(job))],
-        env=environment(**(more or {})),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
-    try:
-        _, complaints = process.communicate(timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        return f"took more than {limit_s:g} s"
-    finally:
-        # ranks that wait for one that is gone must not outlive this
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    if process.returncode == 0:
-        return ""
-    said = [line.strip() for line in complaints.splitlines() if line.strip()]
-    # a launcher adds a banner to the last line of the traceback
-    told = next((one for one in reversed(said) if ranks and "Error" in one), " ".join(said[-1:]))
-    return told or f"ended with {process.returncode}"
+    with (
+        NamedTemporaryFile("w", encoding="utf-8", suffix=".json") as stated,
+        TemporaryFile("w+", encoding="utf-8", errors="replace") as complaints,
+    ):
+        json.dump(job, stated)
+        stated.flush()
+        process = subprocess.Popen(
+            [*launch, *command(module, stated.name)],
+            env=environment(**(more or {})),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaints,
+            text=True,
+            encoding="utf-8",
+            start_new_session=True,
+        )
+        late = Event()
+        timer = Timer(limit_s, _end, (process, late))
+        timer.daemon = True
+        timer.start()
+        assert process.stdout is not None
+        try:
+            for line in process.stdout:
+                if line.endswith("\n"):  # and was not cut off with its process
+                    yield json.loads(line)
+            code = process.wait()
+        finally:
+            timer.cancel()
+            # ranks that wait for one that is gone must not outlive this
+            _end(process)
+            process.wait()
+            process.stdout.close()
+        if late.is_set():
+            raise JobFailedError(f"took more than {limit_s:g} s")
+        if code != 0:
+            complaints.seek(0)
+            said = [line.strip() for line in complaints if line.strip()]
+            # a launcher adds a banner to the last line of the traceback
+            last = next((one for one in reversed(said) if ranks and "Error" in one), "")
+            raise JobFailedError(last or " ".join(said[-1:]) or f"ended with {code}")
+
+
+def _end(process: subprocess.Popen[str], late: Event | None = None) -> None:
+    if late is not None:
+        late.set()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def begin(arguments: list[str]) -> tuple[dict[str, Any], Callable[[object], None]]:
+    """Return the job of a process started by :func:`answers`, and what sends an answer."""
+    stream = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+
+    def answer(found: object) -> None:
+        stream.write(f"{json.dumps(found)}\n")
+        stream.flush()
+
+    return json.loads(Path(arguments[0]).read_text("utf-8")), answer

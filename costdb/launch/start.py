@@ -29,7 +29,7 @@ def init_numba() -> None:
         from costdb.launch.space import ours
 
         with ours():
-            import_module("advisor.compiler.switch").init()
+            import_module("advisor.compiler.pipeline").init()
 
 
 if __name__ == "__main__":

@@ -77,7 +77,8 @@ def marshalling_of(region: Region, line_bytes: int, way_bytes: int) -> Marshalli
     single = less_equal(run, region.itemsize_bytes)
     inner = outer[0][0] if outer else ONE
     lower, upper = region_line_bounds(region, line_bytes)
-    lines_each = ceil_div(run, line_bytes) * line_bytes
+    # an empty message has no lines, and none that crowd
+    lines_each = maximum(1, ceil_div(run, line_bytes)) * line_bytes
     shared = gcd(outer[0][1], way_bytes) if outer else ONE
     return Marshalling(
         staged=less(1, runs),

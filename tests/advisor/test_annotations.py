@@ -236,7 +236,6 @@ def test_importing_the_annotations_imports_nothing_else() -> None:
         "__future__",
         "advisor",
         "advisor.annotations",
-        "advisor.contradictions",
     ]
 
 

@@ -1,7 +1,6 @@
 """Ownership: what `MPI.Datatype.Create_darray` says, and what owning everything once means."""
 
-from collections.abc import Callable
-from itertools import pairwise, product
+from itertools import product
 from math import prod
 
 import pytest
@@ -9,14 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
-from advisor.ownership import (
-    coordinates,
-    largest_local_extent,
-    local_extent,
+from tests.advisor.ownership import (
     local_index,
     local_indices,
     local_part,
-    owned_ranges,
     owner,
     owners,
     rank_at,
@@ -189,41 +184,6 @@ def test_every_element_has_one_owner_and_one_place(dimension: tuple[int, int, Ax
         assert parts[holder][place] == index
 
 
-@given(dimensions())
-def test_extents_count_the_elements(dimension: tuple[int, int, AxisMap]) -> None:
-    extent, ranks, dist = dimension
-    counted = [len(local_indices(rank, extent, ranks, dist)) for rank in range(ranks)]
-    assert [local_extent(rank, extent, ranks, dist) for rank in range(ranks)] == counted
-    assert largest_local_extent(extent, ranks, dist) == max(counted)
-
-
-@given(dimensions())
-def test_ranges_are_ascending_runs_without_gaps_between_ranks(
-    dimension: tuple[int, int, AxisMap],
-) -> None:
-    extent, ranks, dist = dimension
-    for rank in range(ranks):
-        runs = owned_ranges(rank, extent, ranks, dist)
-        assert all(run.step == 1 and len(run) > 0 for run in runs)
-        assert all(a.stop <= b.start for a, b in pairwise(runs))
-        if not isinstance(dist, CyclicDim):
-            assert len(runs) <= 1
-
-
-def test_the_last_block_may_be_short_or_empty() -> None:
-    block = BlockDim(("row",))
-    assert [local_extent(rank, 10, 4, block) for rank in range(4)] == [3, 3, 3, 1]
-    assert [local_extent(rank, 9, 4, block) for rank in range(4)] == [3, 3, 3, 0]
-    assert [local_extent(rank, 5, 4, block) for rank in range(4)] == [2, 2, 1, 0]
-    assert owned_ranges(3, 5, 4, block) == ()
-
-
-def test_large_extents_take_no_longer() -> None:
-    rounds = 10**14  # of 3 pieces of 4; the 11 elements left fill two pieces and 3 of the third
-    assert local_extent(2, 12 * rounds + 11, 3, CyclicDim(("row",), 4)) == 4 * rounds + 3
-    assert largest_local_extent(10**18, 1000, BlockDim(("row",))) == 10**15
-
-
 def test_axes_without_a_dimension_hold_copies() -> None:
     mesh = {"row": 2, "col": 3}
     dims = (BlockDim(("col",)), NotDistributed())
@@ -249,35 +209,3 @@ def test_owners_and_parts_agree(
         )
         assert owners(index, shape, dims, mesh) == holding
         assert len(holding) == prod(mesh.values()) // prod(ranks_along(d, mesh) for d in dims)
-
-
-@given(st.lists(st.integers(1, 4), max_size=4))
-def test_ranks_are_numbered_with_the_last_axis_fastest(extents: list[int]) -> None:
-    places = list(product(*map(range, extents)))
-    assert [coordinates(rank, extents) for rank in range(len(places))] == places
-    assert [rank_at(place, extents) for place in places] == list(range(len(places)))
-
-
-BLOCK = BlockDim(("row",))
-
-
-@pytest.mark.parametrize(
-    ("call", "says"),
-    [
-        (lambda: owner(5, 5, 2, BLOCK), "index 5 is outside an extent of 5"),
-        (lambda: owner(-1, 5, 2, BLOCK), "index -1 is outside"),
-        (lambda: owner(0, 0, 2, BLOCK), "index 0 is outside an extent of 0"),
-        (lambda: owner(0, 5, 0, BLOCK), "at least 1 rank, not 0"),
-        (lambda: local_extent(2, 5, 2, BLOCK), "rank 2 is not one of 0 to 1"),
-        (lambda: owned_ranges(-1, 5, 2, BLOCK), "rank -1 is not one of"),
-        (lambda: local_extent(0, -1, 2, BLOCK), "must not be negative"),
-        (lambda: owner(0, 5, 2, NotDistributed()), "not distributed has 1 rank, not 2"),
-        (lambda: coordinates(6, (2, 3)), "rank 6 is outside a grid of 2 x 3"),
-        (lambda: coordinates(-1, (2, 3)), "rank -1 is outside"),
-        (lambda: rank_at((0, 3), (2, 3)), "rank 3 is not one of 0 to 2"),
-    ],
-)
-def test_nonsense_is_refused_in_one_line(call: Callable[[], object], says: str) -> None:
-    with pytest.raises(ValueError, match=says) as caught:
-        call()
-    assert "\n" not in str(caught.value)

@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 from advisor.validation import cases
-from advisor.validation.cases import kernel_of, outcomes, title_of
+from advisor.validation.cases import examples_folder, kernel_of, outcomes, title_of
 from advisor.validation.experiments import SECTIONS, Case, load_experiment
-from advisor.validation.ranks import examples_folder
 from advisor.validation.results import CannotValidateError, Verdict, percent
 from advisor.validation.runner import Context, do
 from advisor.verify import running

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from advisor.frontend.spmd.reader import read_program
+from advisor.ir.spmd.memory import View
+from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Communicate, Loop, walk
+from costdb.expr import evaluate
 
 HEAD = """\
 import numpy as np
@@ -35,6 +38,25 @@ def the_operation(text: str, head: str = HEAD) -> Communicate:
     """Return the only communication operation of a program."""
     (found,) = operations(program(text, head))
     return found
+
+
+def sent(text: str, head: str = HEAD) -> Payload:
+    """Return what the last communication operation of a program sends."""
+    payload = operations(program(text, head))[-1].send
+    assert payload is not None
+    return payload
+
+
+def view_of(payload: Payload | None) -> View:
+    """Return the array that a payload is."""
+    assert payload is not None and payload.view is not None
+    return payload.view
+
+
+def count(payload: Payload | None, **values: int) -> float:
+    """Return how many elements a payload carries."""
+    assert payload is not None and payload.count is not None
+    return float(evaluate(payload.count, values))
 
 
 def loops(read: Program) -> list[Loop]:

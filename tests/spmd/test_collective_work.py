@@ -6,7 +6,7 @@ import pytest
 from reading import the_operation
 
 from advisor.analysis.spmd.operations import of_communication
-from advisor.analysis.spmd.problems import NoWork
+from advisor.analysis.spmd.regions import NoWork
 from advisor.ir.spmd.program import RANKS
 from costdb.expr import Expr, evaluate
 from costdb.lines.regions import bytes_of

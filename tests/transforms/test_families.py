@@ -1,4 +1,4 @@
-"""Every family of generated programs, in short; ``benchmarks.many_programs`` is the long run."""
+"""Every family of drawn programs, in short; ``benchmarks.many_programs`` is the long run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from advisor.transform_registry import program_transforms, transforms
-from tests.transforms.generated.families import FAMILIES, check_exchanges
+from tests.transforms.generated.families import FAMILIES, Family, check_exchanges, check_loops
+from tests.transforms.generated.loop_programs import nests
 from tests.transforms.generated.message_programs import IDIOMS, Exchanging, exchanging
 
 SHOWN_ONLY = {"ADV203", "ADV605", "ADV606", "ADV609"}
@@ -22,17 +23,23 @@ OF_FAMILIES = {
     *("ADV301", "ADV401", "ADV402", "ADV403", "ADV501", "ADV502"),
 }
 
-EXAMPLES = {"accumulating loops": 12, "nests of floats": 12, "distributions": 8}
-"""Programs by family; the other families have tests of their own."""
+EXAMPLES = {"sums over windows": 50, "nests of whole numbers": 40, "distributions": 8, "sweeps": 12}
+"""Programs by family, where that is not what it is for most."""
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_rewrites_of_a_family_hold(name: str) -> None:
-    family = next(one for one in FAMILIES if one.name == name)
-    rewrites = Counter[str]()
+CHOOSING = Family(
+    "nests that choose",
+    st.integers(2, 3).flatmap(lambda depth: nests(depth, statements=2, choices=True)),
+    check_loops(("ADV501",)),
+)
+
+
+@pytest.mark.parametrize("family", (*FAMILIES, CHOOSING), ids=lambda family: family.name)
+def test_rewrites_of_a_family_hold(family: Family) -> None:
+    rewrites, examples = Counter[str](), EXAMPLES.get(family.name, 25)
 
     @settings(
-        max_examples=EXAMPLES[name],
+        max_examples=examples,
         deadline=None,
         derandomize=True,
         suppress_health_check=list(HealthCheck),
@@ -42,7 +49,7 @@ def test_rewrites_of_a_family_hold(name: str) -> None:
         rewrites.update(family.check(made, seed))
 
     run()
-    assert sum(rewrites.values()) >= EXAMPLES[name]
+    assert sum(rewrites.values()) >= examples
 
 
 def test_exchanges_give_equal_results_on_two_ranks(tmp_path: Path) -> None:

@@ -50,10 +50,9 @@ from advisor.ir.spmd.memory import (
     View,
     Whole,
 )
-from advisor.ir.spmd.program import RANKS, Program, SpmdFunction
+from advisor.ir.spmd.program import RANKS, Program, SpmdFunction, with_derived
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
-from advisor.ir.spmd.sizes import with_derived
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step, Visit
 from advisor.source import Span
 from costdb.expr import ExprError, evaluate, num

@@ -36,9 +36,9 @@ from advisor.ir.spmd.steps import (
 )
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, num, substitute, sym
-from costdb.expr.facts import Facts
 from costdb.expr.nodes import FloorDiv, Num
 from costdb.expr.polynomials import expand
+from costdb.expr.simplify import Facts
 from transforms.kit.ranks import own_block
 
 INTEGERS = frozenset(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
-from io import StringIO
-from textwrap import dedent
-from tokenize import NAME, NEWLINE, OP, TokenError, generate_tokens
 
 from advisor.ir.kernel import lines_of
 from advisor.ir.spmd.memory import View
@@ -18,47 +17,12 @@ from advisor.source import Span
 from costdb.expr import Expr, free_symbols
 from costdb.wording import IDENTIFIER, NAME_PART
 from transforms.kit.ranks import root_arms
-from transforms.kit.rewrite import python_text, stands_alone
+from transforms.kit.rewrite import python_text, span_of, stands_alone
 
 _WORD = re.compile(rf"(?<![{NAME_PART}.]){IDENTIFIER}")
-
-
-_BINDERS = frozenset({"for", "as", "def", "class", "import", "del", "global", "nonlocal"})
-
-
-_HEADERS = frozenset(
-    {"for", "while", "if", "elif", "else", "with", "try", "except", "finally", "def", "class"}
-)
-
-
-_BRACKETS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
-
-
-_COMPARISONS = frozenset({"==", "!=", "<=", ">="})
-
-_COMMENT_OR_STRING = re.compile(
-    r"""(\"{3}|'{3})(?:\\.|(?!\1).)*\1|"(?:\\.|[^"\\\r\n])*"|'(?:\\.|[^'\\\r\n])*'|\#[^\r\n]*""",
-    re.DOTALL,
-)
-
-
-_FORMATTED = re.compile(r"""\b[rR]?[fFtT][rR]?["']""")
-
-
 _LIKE = re.compile(r"\b(?:(?:empty|zeros|ones|full)_like|len)\(\s*$")
-
-
 _MEASURE = re.compile(r"\.(?:shape|size|dtype|ndim|nbytes|itemsize)\b(?!\s*=(?!=))")
-
-
-_TARGETS_BEFORE = re.compile(rf"\s*({IDENTIFIER}\s*,\s*)*")
-
-
-_TARGETS_BEHIND = re.compile(rf"\s*(,\s*{IDENTIFIER}\s*)*(:[^=]*)?=(?!=)")
-
 _KEYWORD = re.compile(r"\A\s*\w+\s*=(?!=)\s*")
-
-
 _NAME = re.compile(IDENTIFIER)
 BASE = re.compile(r"([\w.]+)\s*\[.*\]", re.DOTALL)
 """A subscript of a name."""
@@ -118,16 +82,11 @@ def is_uniform(program: Program, sizes: Iterable[Expr]) -> bool:
 
 def shape_text(view: View, function: SpmdFunction, program: Program, place: Span) -> str | None:
     """Return the shape of a view as Python that means it at a place; None where nothing does."""
-    shape = view.shape
-    if shape is None:
+    if view.shape is None:
         return None
-    texts = {
-        name: name
-        for size in shape
-        for name in free_symbols(size)
-        if _has_value_at(name, function, program, place)
-    }
-    parts = [python_text(size, texts) for size in shape]
+    symbols = {name for size in view.shape for name in free_symbols(size)}
+    texts = {name: name for name in symbols if _has_value_at(name, function, program, place)}
+    parts = [python_text(size, texts) for size in view.shape]
     known = [part for part in parts if part is not None]
     if len(known) < len(parts):
         return None
@@ -152,52 +111,106 @@ def _has_value_at(name: str, function: SpmdFunction, program: Program, place: Sp
     between = program.context.lines[fact.span.start_line - 1 : place.start_line]
     if column > 0:
         return all(_indent(line) >= column for line in between if line.strip())
-    return program.context.lines[fact.span.start_line - 1].startswith(name)
+    return between[0].startswith(name)
 
 
 def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-# --- where names stand
+# --- where names stand, and what binds them
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The names of a source.
+
+    Attributes
+    ----------
+    places : dict of str to list of Span
+        Where each stands, strings included, which may be evaluated.
+    given : set of Span
+        Those at which an assignment gives a name its value.
+    bound : list of (int, str)
+        By line, every name that a statement may bind or change.
+    """
+
+    places: dict[str, list[Span]] = field(default_factory=dict)
+    given: set[Span] = field(default_factory=set)
+    bound: list[tuple[int, str]] = field(default_factory=list)
+
+
+@lru_cache(maxsize=4)
+def _index(source: str) -> _Index:
+    found, lines = _Index(), lines_of(source)
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        # newer than the Python that runs this: any word may be a use, and may be bound
+        for number, line in enumerate(lines, 1):
+            for word in _NAME.finditer(line):
+                place = Span(number, word.start(), number, word.end())
+                found.places.setdefault(word[0], []).append(place)
+                found.bound.append((number, word[0]))
+        return found
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name) | ast.arg(arg=name):
+                _add(found, [name], node, lines)
+            case ast.Constant(value=str(text)):
+                _add(found, words(text), node, lines)
+            case ast.Global(names=names) | ast.Nonlocal(names=names):
+                _add(found, names, node, lines)
+            case ast.Assign(targets=targets):
+                found.given.update(span_of(part, lines) for t in targets for part in _names(t))
+            case ast.AnnAssign(target=ast.Name() as target, value=ast.expr()):
+                found.given.add(span_of(target, lines))
+        found.bound.extend((getattr(node, "lineno", 1), name) for name in _bound(node))
+    return found
+
+
+def _add(
+    found: _Index, names: Iterable[str], node: ast.expr | ast.stmt | ast.arg, lines: list[str]
+) -> None:
+    for name in names:
+        found.places.setdefault(name, []).append(span_of(node, lines))
+
+
+def _names(target: ast.expr) -> Iterator[ast.Name]:
+    """Yield the names that an assignment to a target binds."""
+    for part in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+        if isinstance(part, ast.Name):
+            yield part
+
+
+def _bound(node: ast.AST) -> Iterable[str]:
+    """Return the names that a part of a program binds, or to whose elements it assigns."""
+    match node:
+        case ast.Name(ctx=ast.Load()) | ast.keyword():
+            return ()
+        case (
+            ast.Attribute(ctx=ast.Store() | ast.Del()) | ast.Subscript(ctx=ast.Store() | ast.Del())
+        ):
+            while isinstance(node, ast.Attribute | ast.Subscript):
+                node = node.value
+            return words(ast.unparse(node))
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return names
+    # of definitions, imports, parameters, handlers and patterns
+    given = (getattr(node, part, None) for part in ("id", "name", "asname", "arg", "rest"))
+    return [name for text in given if isinstance(text, str) for name in words(text)]
 
 
 def occurrences(name: str, function: SpmdFunction, program: Program) -> list[Span]:
     """Return every place of a name in a function, strings included, which may be evaluated."""
-    pattern = re.compile(rf"(?<![{NAME_PART}.]){re.escape(name)}(?![{NAME_PART}])")
-    whole, found = function.whole, []
-    lines = without_comments(program.context.source)
-    for number, line in enumerate(lines[whole.start_line - 1 : whole.end_line], whole.start_line):
-        found += [
-            Span(number, match.start(), number, match.end()) for match in pattern.finditer(line)
-        ]
-    return found
-
-
-@lru_cache(maxsize=4)
-def without_comments(source: str) -> tuple[str, ...]:
-    """Return the lines of a source with blanks in the place of its comments.
-
-    On lines with formatted strings they are left: those may hold anything between their quotes.
-    """
-    lines = lines_of(_COMMENT_OR_STRING.sub(_blanked, source))
-    if not _FORMATTED.search(source):
-        return tuple(lines)
-    pairs = zip(lines, lines_of(source), strict=True)
-    return tuple(whole if _FORMATTED.search(whole) else line for line, whole in pairs)
-
-
-def _blanked(found: re.Match[str]) -> str:
-    return " " * len(found[0]) if found[0].startswith("#") else found[0]
+    places = _index(program.context.source).places.get(name, ())
+    whole = function.whole
+    return sorted(p for p in places if whole.start_line <= p.start_line <= whole.end_line)
 
 
 def is_binding(place: Span, program: Program) -> bool:
     """Return whether a name at a place is what a statement gives a value to."""
-    line = program.context.lines[place.start_line - 1]
-    return bool(
-        _TARGETS_BEFORE.fullmatch(line[: place.start_column])
-        and _TARGETS_BEHIND.match(line[place.end_column :])
-    )
+    return place in _index(program.context.source).given
 
 
 def is_measured(place: Span, program: Program) -> bool:
@@ -231,18 +244,14 @@ def root_lines(
 def suite_of(header: Span, program: Program) -> Span:
     """Return the lines that belong to the header of an ``if``, by their indentation."""
     lines = program.context.lines
-    indent = header.start_column
     last = header.end_line
     for number in range(header.end_line + 1, len(lines) + 1):
         line = lines[number - 1]
-        if line.strip() and len(line) - len(line.lstrip()) <= indent:
+        if line.strip() and _indent(line) <= header.start_column:
             break
         if line.strip():
             last = number
     return Span(header.start_line, header.start_column, last, len(lines[last - 1]))
-
-
-# --- what binds them
 
 
 def words(text: str) -> frozenset[str]:
@@ -251,39 +260,12 @@ def words(text: str) -> frozenset[str]:
 
 
 def bound_in(program: Program, loop: Loop) -> frozenset[str]:
-    """Return every name that a loop may bind, and some that it only indexes with."""
+    """Return every name that a loop may bind, or to whose elements it may assign."""
     suite = suite_of(loop.span, program)
     return bound_in_lines(program, suite.start_line, suite.end_line)
 
 
 def bound_in_lines(program: Program, first: int, last: int) -> frozenset[str]:
-    """Return every name that whole lines of one block may bind, and some more; in doubt, all."""
-    lines = program.context.lines[first - 1 : last]
-    text = dedent("\n".join(line.rstrip("\n") for line in lines)) + "\n"
-    try:
-        tokens = [
-            t for t in generate_tokens(StringIO(text).readline) if t.type in (NAME, OP, NEWLINE)
-        ]
-    except (TokenError, SyntaxError):
-        return words(text)
-    found: set[str] = set()
-    statement: list[str] = []
-    depth, binds = 0, False
-    for token in tokens:
-        word = token.string
-        if token.type == NEWLINE or (word == ";" and not depth):
-            statement, binds = [], False
-        elif token.type == NAME:
-            binds = word in _BINDERS or (binds and word != "in")
-            if binds:
-                found.add(word)
-            statement.append(word)
-        elif word in _BRACKETS:
-            depth += _BRACKETS[word]
-        elif word == ":=":
-            found.add(statement[-1])
-        elif word.endswith("=") and word not in _COMPARISONS and not depth:
-            found.update(statement)
-        elif word == ":" and not depth and statement and statement[0] in _HEADERS:
-            statement, binds = [], False
-    return frozenset(found)
+    """Return every name that whole lines may bind, or to whose elements they may assign."""
+    bound = _index(program.context.source).bound
+    return frozenset(name for line, name in bound if first <= line <= last)

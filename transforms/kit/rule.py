@@ -6,14 +6,15 @@ The page is the docstring of the rule's module, in Markdown.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Loop, Step, Visit
+from advisor.ir.spmd.steps import Communicate, Loop, Op, Step, Visit
 from advisor.source import Span
 from transforms.kit.rewrite import Edits
 
@@ -93,4 +94,21 @@ def offer(
         place.loops if isinstance(place, Visit) else place,
         edits or tuple,
         conditions,
+    )
+
+
+def collective(
+    step: Communicate, op: Op, send: Payload | None, receive: Payload | None
+) -> Communicate:
+    """Return the call of a collective on a step's communicator, in place where nothing is sent."""
+    return replace(
+        step,
+        op=op,
+        method=op.value.capitalize(),
+        send=send,
+        receive=receive,
+        in_place=send is None,
+        dest=None,
+        source=None,
+        tag=None,
     )

@@ -47,21 +47,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from advisor.finding import Applicability
 from advisor.ir.proposal import Legality
-from advisor.ir.spmd.dealing import follows, is_dealt_in_turn
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
-from advisor.ir.spmd.steps import Compute, Copy, Loop, LoopKind, Visit, walk
+from advisor.ir.spmd.steps import (
+    Compute,
+    Copy,
+    Loop,
+    LoopKind,
+    Visit,
+    follows,
+    is_dealt_in_turn,
+    walk,
+)
 from advisor.source import Edit
 from costdb.expr import ceil_div, maximum, minimum, sym
 from transforms.kit.rewrite import before, fresh_name, indent_at, span_of
 from transforms.kit.rule import ProgramRule, offer
-
-_MAKERS = frozenset({"empty", "zeros", "ones", "full"})
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
@@ -115,6 +121,26 @@ def _written(inner: Loop) -> list[str]:
     return list(names)
 
 
+def _edits(program: Program, outer: ast.For, inner: ast.For) -> tuple[Edit, ...]:
+    over, header = inner.iter, span_of(inner, program.context.lines)
+    assert isinstance(over, ast.Call) and isinstance(outer.target, ast.Name)
+    _, count, threads = over.args
+    name, chunk = outer.target.id, fresh_name("chunk", program.context.identifiers)
+    end, width = ast.unparse(count), ast.unparse(threads)
+    summed = end if isinstance(count, ast.Name | ast.Constant | ast.Attribute) else f"({end})"
+    indent = indent_at(header, program.context)
+    if indent.strip():
+        return ()
+    dealt = f"range({name} * {chunk}, min(({name} + 1) * {chunk}, {end}))"
+    return (
+        Edit(before(header), f"{chunk} = ({summed} + {width} - 1) // {width}\n{indent}"),
+        Edit(span_of(over, program.context.lines), dealt),
+    )
+
+
+# --- whether iterations give the same in any order, by the source ---------------------------------
+
+
 def _source_of(
     program: Program, outer: Loop, inner: Loop
 ) -> tuple[ast.For, ast.For, Legality] | None:
@@ -133,140 +159,142 @@ def _source_of(
 def _legality(
     tree: ast.Module, function: ast.FunctionDef, outer: ast.For, inner: ast.For
 ) -> Legality | None:
+    """Return why iterations may run in any order; None where one may see what another one made.
+
+    Arrays of different names are taken to be different memory, which is told where it matters.
+    """
     match outer, inner:
         case (
             ast.For(target=ast.Name(id=thread), iter=ast.Call(args=[threads], keywords=[])),
             ast.For(
-                target=ast.Name(),
-                iter=ast.Call(func=ast.Name(id="range"), args=[ast.Name(id=first), _, step]),
+                target=ast.Name(id=index),
+                iter=ast.Call(func=ast.Name(id="range"), args=[ast.Name(id=first), end, step]),
+                orelse=[],
             ),
         ) if first == thread and ast.dump(threads) == ast.dump(step):
             pass
         case _:
             return None
+    nodes = [node for statement in inner.body for node in ast.walk(statement)]
+    assigned = _bound(*inner.body)
+    places = [node for node in nodes if isinstance(node, ast.Subscript)]
+    written = {_owner(place) for place in places if not isinstance(place.ctx, ast.Load)}
     if not isinstance(threads, ast.Name | ast.Constant) or _rebinds_builtins(tree):
         return None
-    body = _order_free(inner, _modules(tree))
-    if body is None or thread in _loaded(*inner.body) or thread in body.assigned:
+    if not written or written & {*assigned, ""} or {index, thread} & assigned:
         return None
-    fixed = _loaded(*inner.iter.args) if isinstance(inner.iter, ast.Call) else set()
-    changed = set(_bound(*outer.body))
-    if (fixed - {thread}) & body.assigned or (_loaded(threads) | {thread}) & changed:
+    if not all(_is_understood(node, _modules(tree)) for node in nodes):
         return None
-    if _used_behind(function, inner, body.assigned):
+    if not all(_is_of_iteration(name, inner.body) for name in assigned):
         return None
-    return _by_memory(function, body)
-
-
-def _by_memory(function: ast.FunctionDef, body: _Body) -> Legality:
-    made = _made(function)
-    bound = set(_bound(function))
-    others = body.arrays - body.written
-    apart = body.written <= made and not (others & bound) - made
-    if len(body.arrays) == 1 or apart:
+    # what is written has elements of its own in each iteration
+    if not all(_has_own_elements(name, index, nodes) for name in written):
+        return None
+    if thread in _loaded(*inner.body) or _loaded(end) & assigned:
+        return None
+    if (_loaded(threads) | {thread}) & _bound(*outer.body):
+        return None
+    if _is_used_behind(function, inner, {*assigned, index}):
+        return None
+    arrays = {_owner(place) for place in places}
+    made, bound = _made(function), _bound(function)
+    if len(arrays) == 1 or (written <= made and not ((arrays - written) & bound) - made):
         return Legality(
             Applicability.SAFE,
             "each iteration has elements of its own and reads nothing that another one makes",
         )
-    names = ", ".join(f"`{name}`" for name in sorted(body.arrays))
+    names = ", ".join(f"`{name}`" for name in sorted(arrays))
     return Legality(
         Applicability.UNSAFE,
         f"each iteration has elements of its own, unless some of {names} share memory",
     )
 
 
-def _made(function: ast.FunctionDef) -> frozenset[str]:
+def _owner(place: ast.Subscript) -> str:
+    """Return the name of the array whose elements a subscript takes; an empty one for others."""
+    return place.value.id if isinstance(place.value, ast.Name) else ""
+
+
+def _has_own_elements(name: str, index: str, nodes: Sequence[ast.AST]) -> bool:
+    """Return whether all uses of an array have the index in one and the same place."""
+    own = [n for n in nodes if isinstance(n, ast.Subscript) and _owner(n) == name]
+    parts = [n.slice.elts if isinstance(n.slice, ast.Tuple) else [n.slice] for n in own]
+    alike = (
+        all(isinstance(part, ast.Name) and part.id == index for part in at)
+        for at in zip(*parts, strict=False)
+    )
+    return any(alike) and len(own) == sum(
+        isinstance(node, ast.Name) and node.id == name for node in nodes
+    )
+
+
+def _is_of_iteration(name: str, block: Sequence[ast.stmt]) -> bool:
+    """Return whether a block gives a name a value before anything else uses it."""
+    for one in block:
+        if name not in _loaded(one) | _bound(one):
+            continue
+        match one:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                return name not in _loaded(value)
+            case ast.For(target=ast.Name(id=target), iter=over, body=body):
+                own = name not in _loaded(over)
+                own = own and (target == name or _is_of_iteration(name, body))
+            case ast.If(test=test, body=body, orelse=orelse):
+                own = name not in _loaded(test)
+                own = own and all(_is_of_iteration(name, arm) for arm in (body, orelse))
+            case _:
+                return False
+        if not own:
+            return False
+    return True
+
+
+def _made(function: ast.FunctionDef) -> set[str]:
     """Return names that the function binds once, to an array that it makes."""
     made: set[str] = set()
+    stores = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
+    bound = [n.id for n in stores if not isinstance(n.ctx, ast.Load)]
     for node in ast.walk(function):
         match node:
             case ast.Assign(
                 targets=[ast.Name(id=name)], value=ast.Call(func=ast.Attribute(attr=maker))
-            ) if maker.removesuffix("_like") in _MAKERS:
+            ) if maker.removesuffix("_like") in _MAKERS and bound.count(name) == 1:
                 made.add(name)
-    bound = _bound(function)
-    return frozenset(name for name in made if bound.count(name) == 1)
+    return made
 
 
-def _bound(*nodes: ast.AST) -> list[str]:
-    """Return the names that some code binds, each as often as it does."""
+def _bound(*nodes: ast.AST) -> set[str]:
+    """Return the names that some code binds."""
     found = (inner for node in nodes for inner in ast.walk(node))
-    return [n.id for n in found if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)]
+    return {n.id for n in found if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
 
 
 def _loaded(*nodes: ast.AST) -> set[str]:
-    found = (n for node in nodes for n in ast.walk(node))
+    found = (inner for node in nodes for inner in ast.walk(node))
     return {n.id for n in found if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
-def _used_behind(function: ast.FunctionDef, loop: ast.For, names: frozenset[str]) -> bool:
+def _is_used_behind(function: ast.FunctionDef, loop: ast.For, names: set[str]) -> bool:
     """Return whether something else of a function reads what a loop leaves in names."""
     inside = {id(node) for node in ast.walk(loop)}
     for other in ast.walk(function):
-        if not isinstance(other, ast.For) or not isinstance(other.target, ast.Name):
+        if not isinstance(other, ast.For) or loop in ast.walk(other):
             continue
-        if loop not in ast.walk(other):
-            # in its body, the index of another loop is that loop's
-            nodes = (node for statement in other.body for node in ast.walk(statement))
-            index = other.target.id
-            inside |= {id(n) for n in nodes if isinstance(n, ast.Name) and n.id == index}
+        # in its body, the index of another loop is that loop's
+        nodes = (node for statement in other.body for node in ast.walk(statement))
+        own = _bound(other.target)
+        inside |= {id(n) for n in nodes if isinstance(n, ast.Name) and n.id in own}
+    others = (node for node in ast.walk(function) if id(node) not in inside)
     return any(
-        isinstance(node, ast.Name)
-        and isinstance(node.ctx, ast.Load)
-        and node.id in names
-        and id(node) not in inside
-        for node in ast.walk(function)
+        isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in names
+        for node in others
     )
 
 
-def _modules(tree: ast.Module) -> frozenset[str]:
-    """Return what NumPy and ``math`` are imported as."""
-    return frozenset(
-        alias.asname or alias.name
-        for node in tree.body
-        if isinstance(node, ast.Import)
-        for alias in node.names
-        if alias.name in ("numpy", "math")
-    )
+# --- what surely does the same whenever it runs ---------------------------------------------------
 
 
-def _rebinds_builtins(tree: ast.Module) -> bool:
-    """Return whether a file may give a builtin function another meaning."""
-    if _PURE_BUILTINS & set(_bound(tree)):
-        return True
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
-                other = name
-            case ast.alias(name=name, asname=alias):
-                other = alias or name
-            case _:
-                continue
-        if name == "*" or other in _PURE_BUILTINS:
-            return True
-    return False
-
-
-def _edits(program: Program, outer: ast.For, inner: ast.For) -> tuple[Edit, ...]:
-    over, header = inner.iter, span_of(inner, program.context.lines)
-    assert isinstance(over, ast.Call) and isinstance(outer.target, ast.Name)
-    _, count, threads = over.args
-    name, chunk = outer.target.id, fresh_name("chunk", program.context.identifiers)
-    end, width = ast.unparse(count), ast.unparse(threads)
-    summed = end if isinstance(count, ast.Name | ast.Constant | ast.Attribute) else f"({end})"
-    indent = indent_at(header, program.context)
-    if indent.strip():
-        return ()
-    dealt = f"range({name} * {chunk}, min(({name} + 1) * {chunk}, {end}))"
-    return (
-        Edit(before(header), f"{chunk} = ({summed} + {width} - 1) // {width}\n{indent}"),
-        Edit(span_of(over, program.context.lines), dealt),
-    )
-
-
-# --- bodies whose iterations give the same in any order -------------------------------------------
-
-
+_MAKERS = frozenset({"empty", "zeros", "ones", "full"})
 _PURE_BUILTINS = frozenset({"abs", "min", "max", "int", "float", "len", "range"})
 # fmt: off
 _PURE_FUNCTIONS = frozenset(
@@ -279,180 +307,50 @@ _PURE_FUNCTIONS = frozenset(
 )
 # fmt: on
 _CONSTANTS = frozenset({"pi", "e", "inf", "nan", "shape", "size", "ndim"})
+_PLAIN = (
+    *(ast.If, ast.Pass, ast.Name, ast.Constant, ast.Subscript, ast.Slice, ast.Tuple),
+    *(ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp),
+    *(ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop),
+)
 
 
-@dataclass(frozen=True, slots=True)
-class _Body:
-    """What a loop's body writes and uses.
-
-    Attributes
-    ----------
-    arrays : frozenset of str
-        Every name that has a subscript.
-    written : frozenset of str
-        Those whose elements are assigned to; each iteration has elements of its own.
-    assigned : frozenset of str
-        Plain names that it binds, the index of the loop included.
-    """
-
-    arrays: frozenset[str]
-    written: frozenset[str]
-    assigned: frozenset[str]
+def _is_understood(node: ast.AST, modules: set[str]) -> bool:
+    """Return whether a part of the code computes from what it names, and does nothing else."""
+    match node:
+        case ast.Assign(targets=[target]) | ast.AugAssign(target=target):
+            return isinstance(target, ast.Name | ast.Subscript)
+        case ast.For(target=ast.Name(), iter=ast.Call(func=ast.Name(id="range")), orelse=[]):
+            return True
+        case ast.Call(func=ast.Name(id=name), keywords=[]):
+            return name in _PURE_BUILTINS
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=module), attr=name), keywords=[]):
+            return module in modules and name in _PURE_FUNCTIONS
+        case ast.Attribute(value=ast.Name(id=owner), attr=name):
+            return name in _CONSTANTS or (owner in modules and name in _PURE_FUNCTIONS)
+    return isinstance(node, _PLAIN)
 
 
-def _order_free(loop: ast.For, modules: frozenset[str]) -> _Body | None:
-    """Return what a loop's body does if its iterations give the same in any order.
-
-    Parameters
-    ----------
-    loop : ast.For
-        Its target is a name.
-    modules : frozenset of str
-        What ``numpy`` and ``math`` are imported as.
-
-    Returns
-    -------
-    _Body or None
-        None where an iteration may see what another one made, or anything else happens that is
-        not understood. Arrays of different names are taken to be different memory.
-    """
-    assert isinstance(loop.target, ast.Name)
-    nodes = [node for statement in loop.body for node in ast.walk(statement)]
-    bound = {node.id for node in nodes if isinstance(node, ast.Name) and _is_bound(node)}
-    places = [node for node in nodes if isinstance(node, ast.Subscript)]
-    if not all(isinstance(place.value, ast.Name) for place in places):
-        return None
-    arrays = frozenset(_owner(place) for place in places)
-    written = frozenset(_owner(place) for place in places if _is_bound(place))
-    if not written or written & bound or loop.target.id in bound or loop.orelse:
-        return None
-    if not _has_elements_of_its_own(loop.target.id, written, nodes, places):
-        return None
-    if not _Reading(frozenset(bound), modules).block(loop.body, frozenset()):
-        return None
-    return _Body(arrays, written, frozenset(bound) | {loop.target.id})
+def _modules(tree: ast.Module) -> set[str]:
+    """Return what NumPy and ``math`` are imported as."""
+    return {
+        alias.asname or alias.name
+        for node in tree.body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name in ("numpy", "math")
+    }
 
 
-def _owner(place: ast.Subscript) -> str:
-    assert isinstance(place.value, ast.Name)
-    return place.value.id
-
-
-def _is_bound(node: ast.Name | ast.Subscript) -> bool:
-    return not isinstance(node.ctx, ast.Load)
-
-
-def _has_elements_of_its_own(
-    index: str, written: frozenset[str], nodes: Sequence[ast.AST], places: Sequence[ast.Subscript]
-) -> bool:
-    """Return whether all uses of each written array have the index in one and the same place."""
-    for name in written:
-        own = [_parts(place) for place in places if _owner(place) == name]
-        mentions = sum(1 for node in nodes if isinstance(node, ast.Name) and node.id == name)
-        at = {
-            position
-            for position in range(min(len(parts) for parts in own))
-            if all(_is_name(parts[position], index) for parts in own)
-        }
-        if mentions != len(own) or not at:
-            return False
-    return True
-
-
-def _parts(place: ast.Subscript) -> list[ast.expr]:
-    return place.slice.elts if isinstance(place.slice, ast.Tuple) else [place.slice]
-
-
-def _is_name(node: ast.expr, name: str) -> bool:
-    return isinstance(node, ast.Name) and node.id == name
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Follows statements in order: names that the body binds are read only after that.
-
-    Attributes
-    ----------
-    bound : frozenset of str
-        Every name that the body binds somewhere.
-    modules : frozenset of str
-    """
-
-    bound: frozenset[str]
-    modules: frozenset[str]
-
-    def block(self, statements: Sequence[ast.stmt], known: frozenset[str]) -> bool:
-        for statement in statements:
-            after = self._statement(statement, known)
-            if after is None:
-                return False
-            known = after
-        return True
-
-    def _statement(self, node: ast.stmt, known: frozenset[str]) -> frozenset[str] | None:
-        """Return the names that are bound after a statement; None where it is not understood."""
+def _rebinds_builtins(tree: ast.Module) -> bool:
+    """Return whether a file may give a builtin function another meaning."""
+    others = _bound(tree)
+    for node in ast.walk(tree):
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                return known | {name} if self._expression(value, known) else None
-            case ast.Assign(targets=[ast.Subscript(slice=place)], value=value):
-                fine = self._expression(value, known) and self._expression(place, known)
-                return known if fine else None
-            case ast.AugAssign(target=ast.Name(id=name), value=value):
-                return known if name in known and self._expression(value, known) else None
-            case ast.AugAssign(target=ast.Subscript(slice=place), value=value):
-                fine = self._expression(value, known) and self._expression(place, known)
-                return known if fine else None
-            case ast.For(target=ast.Name(id=name), iter=over, body=body, orelse=[]):
-                fine = _is_range(over) and self._expression(over, known)
-                return known if fine and self.block(body, known | {name}) else None
-            case ast.If(test=test, body=body, orelse=orelse):
-                fine = self._expression(test, known)
-                fine = fine and self.block(body, known) and self.block(orelse, known)
-                return known if fine else None
-            case ast.Pass():
-                return known
-        return None
-
-    def _expression(self, node: ast.expr, known: frozenset[str]) -> bool:
-        match node:
-            case ast.Name(id=name):
-                return name in known or name not in self.bound
-            case ast.Call(func=function, args=args, keywords=[]):
-                return self._is_pure(function) and all(self._expression(a, known) for a in args)
-            case ast.Attribute(value=ast.Name() as owner, attr=attribute):
-                return attribute in _CONSTANTS and self._expression(owner, known)
-            case ast.Constant():
-                return True
-            case (
-                ast.BinOp()
-                | ast.UnaryOp()
-                | ast.BoolOp()
-                | ast.Compare()
-                | ast.IfExp()
-                | ast.Subscript()
-                | ast.Tuple()
-                | ast.Slice()
-            ):
-                return all(self._expression(part, known) for part in _operands(node))
-        return False
-
-    def _is_pure(self, function: ast.expr) -> bool:
-        match function:
-            case ast.Name(id=name):
-                return name in _PURE_BUILTINS and name not in self.bound
-            case ast.Attribute(value=ast.Name(id=module), attr=name):
-                return module in self.modules and name in _PURE_FUNCTIONS
-        return False
-
-
-def _is_range(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and _is_name(node.func, "range")
-
-
-def _operands(node: ast.expr) -> Iterator[ast.expr]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
-            yield child
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                others.add(name)
+            case ast.alias(name=name, asname=other):
+                others.add(other or name)
+    return bool(others & (_PURE_BUILTINS | {"*"}))
 
 
 TRANSFORM = ProgramRule("ADV301", "interleaved-writes", __doc__, propose)

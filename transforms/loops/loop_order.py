@@ -71,12 +71,12 @@ from advisor.ir.nests import (
     renamed_index,
 )
 from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.rebuilt import rebuilt, symbols
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Statement, Store, Threads
-from advisor.ir.substitute import in_store
-from advisor.ir.values import Elementwise, Read, reads, region_symbols
+from advisor.ir.values import Elementwise, Read, reads
 from advisor.source import Edit, Span
-from costdb.expr import sym
+from costdb.expr import substitute, sym
 from transforms.kit.kernels import (
     compiled,
     is_all_of,
@@ -168,7 +168,7 @@ def _waits(nest: Nest, order: tuple[int, ...]) -> bool:
     return any(
         first.store
         and not then.store
-        and variable in region_symbols(first.region)
+        and variable in symbols(first.region)
         and may_meet(first, then, nest, signs)
         for first, then in conflicts(nest)
     )
@@ -241,7 +241,7 @@ def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
         for where, which in enumerate(order)
     }
     bindings = {old: sym(new) for old, new in renamed.items()}
-    body: tuple[Statement, ...] = tuple(in_store(store, bindings) for store in nest.body)
+    body: tuple[Statement, ...] = rebuilt(nest.body, lambda expr: substitute(expr, bindings))
     for where, which in reversed(list(enumerate(order))):
         header, place = nest.loops[which], nest.loops[where]
         made = replace(header, variable=renamed[header.variable], body=body, span=place.span)

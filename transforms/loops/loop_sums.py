@@ -134,8 +134,10 @@ def _combined(store: Store) -> tuple[str, Value] | None:
 
 def _over_slices(sliced: Sliced, store: Store, operation: str, term: Value) -> Summed | None:
     kept = sliced.axes(store.region)
+    if kept is None or len(kept) == len(sliced.inner):
+        return None
     region = () if is_total(store) else sliced.region(store.array, store.region)
-    if kept is None or region is None or len(kept) == len(sliced.inner):
+    if region is None:
         return None
     if not is_total(store) and operation not in ("add", "subtract"):
         # of no terms there is no greatest one

@@ -49,6 +49,7 @@ from advisor.ir.dependence import carried
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
 from advisor.ir.proposal import Legality, Proposal
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ShapeConflict, kind_of_or_none
 from advisor.ir.statements import Loop, Statement, Store, Threads, walk
 from advisor.ir.values import (
@@ -66,9 +67,8 @@ from advisor.ir.values import (
     Value,
     parts_of,
     reads,
-    region_symbols,
-    value_symbols,
 )
+from advisor.numpy_table import PYTHON_INTEGER
 from advisor.source import Edit
 from costdb.expr import Expr, free_symbols, maximum, sym
 from transforms.kit.kernels import compiled, is_compiled_alone, type_of, with_statement
@@ -166,7 +166,7 @@ class _Lift:
 
     def is_free(self, value: Value) -> bool:
         """Return whether a value is the same in all iterations."""
-        return self.variable not in value_symbols(value) and not any(
+        return self.variable not in symbols(value) and not any(
             isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
         )
 
@@ -178,7 +178,7 @@ class _Lift:
         """Return a region with the index as a slice, and which axis of it that is."""
         made, axis = list(region), -1
         for number, part in enumerate(region):
-            if self.variable not in region_symbols((part,)):
+            if self.variable not in symbols(part):
                 continue
             if not isinstance(part, Point) or axis >= 0:
                 raise _NotRaised
@@ -454,11 +454,8 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
     match value:
         case Read():
             return _read(value, (), kernel)
-        case Scalar(text, _):
-            # a call stands there by the name of what it computes
-            if re.search(r"\w\(", text):
-                return None
-            return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
+        case Scalar(text, dtype):
+            return _number(text, dtype, kernel)
         case Expand(Read() as read, axis):
             return _read(read, (axis,), kernel)
         case Expand(Expand(Read() as read, first), second):
@@ -490,6 +487,20 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             whole = len(known) == len(parts)
             return f"{module}.{operation}({', '.join(known)})" if whole else None
     return None
+
+
+def _number(text: str, dtype: str, kernel: Kernel) -> str | None:
+    """Return a number as source: a literal, or a name that the source has for it.
+
+    What is computed stands there by the name of the function, and what modules hold by theirs.
+    """
+    if text.isidentifier():
+        known = kernel.context.scalar_texts.get(text) if dtype == PYTHON_INTEGER else None
+        return known or (text if text in kernel.context.identifiers else None)
+    try:
+        return text if float(text) >= 0 else f"({text})"
+    except ValueError:
+        return None
 
 
 def _joined(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from advisor.ir.spmd.memory import Origin
@@ -30,7 +30,14 @@ from advisor.ir.spmd.steps import (
 from advisor.source import Edit, Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
-from transforms.kit.memory import INTEGERS, is_stretch, may_share, same_memory, written
+from transforms.kit.memory import (
+    INTEGERS,
+    is_stretch,
+    may_share,
+    plain_array,
+    same_memory,
+    written,
+)
 from transforms.kit.names import (
     argument,
     bound_in_lines,
@@ -44,127 +51,98 @@ from transforms.kit.names import (
     words,
 )
 from transforms.kit.ranks import root_only
-from transforms.kit.rewrite import fresh_name, in_place_of, line_of, together
+from transforms.kit.rewrite import fresh_name, in_place_of, indent_at, line_of, together
 from transforms.kit.rule import offer
 
 _OPERATIONS = {"sum": "SUM", "max": "MAX", "amax": "MAX", "min": "MIN", "amin": "MIN"}
-_KINDS = frozenset({LoopKind.COUNTED, LoopKind.ELEMENTS, LoopKind.WHILE})
-
-
-@dataclass(frozen=True, slots=True)
-class _Statistic:
-    """A number that is made of a whole field.
-
-    Attributes
-    ----------
-    step : Compute
-    function : str
-        NumPy's name: ``"max"``.
-    place : Span
-        Of the expression.
-    """
-
-    step: Compute
-    function: str
-    place: Span
 
 
 def gathered_fields(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield what a gathered field is for: a number, or the root alone."""
+    """Yield what a gathered field is for: a number, the root alone, or what is behind a loop."""
     for visit, step in function.operations():
-        if step.op not in (Op.GATHER, Op.ALLGATHER) or step.pickled or step.varying:
+        if step.op not in (Op.GATHER, Op.ALLGATHER) or not step.blocking:
             continue
-        if function.weight(visit) == 0 or not step.blocking or not _is_field(step):
+        if visit.loops:
+            yield from _once_behind(program, function, visit, step)
+        if step.pickled or step.varying or function.weight(visit) == 0 or not _is_field(step):
             continue
-        uses = _uses(program, function, step)
-        if not uses:
-            continue
-        statistic = _statistic(program, function, step, uses)
+        assert step.receive is not None and step.receive.view is not None
+        name, made = step.receive.text, step.receive.view.buffer.allocation.span
+        if name in function.returned or not function.whole.contains(made):
+            continue  # somebody else may use it
+        uses = [
+            place
+            for place in occurrences(name, function, program)
+            if not step.statement.contains(place) and not is_binding(place, program)
+        ]
+        statistic = _statistic(program, function, step, *uses) if len(uses) == 1 else None
         if statistic is not None:
-            yield _reduced(program, function, visit, step, statistic)
-        elif step.op is Op.ALLGATHER:
+            yield _reduced(program, function, visit, step, *statistic)
+        elif uses and step.op is Op.ALLGATHER:
             yield from _for_the_root(program, function, visit, step, uses)
 
 
 def _is_field(step: Communicate) -> bool:
-    sent, got = step.send, step.receive
+    sent, got = plain_array(step.send), plain_array(step.receive)
+    if sent is None or got is None or sent.count is None or step.receive is None:
+        return False
     return (
-        sent is not None
-        and got is not None
-        and sent.view is not None
-        and got.view is not None
-        and not (sent.described or got.described)
-        and sent.dtype is not None
-        and sent.dtype == got.dtype
-        and sent.count is not None
-        and got.view.is_whole
+        sent.dtype == got.dtype
+        and got.is_whole
         and got.count == sent.count * step.communicator.size
-        and got.view.buffer.allocation.origin is Origin.NEW
-        and is_name(got.text)
-        and is_stretch(sent.view)
+        and got.buffer.allocation.origin is Origin.NEW
+        and is_name(step.receive.text)
+        and is_stretch(sent)
     )
-
-
-def _uses(program: Program, function: SpmdFunction, step: Communicate) -> list[Span]:
-    """Return where the field is used, besides where it is made and gathered, if nobody else can."""
-    assert step.receive is not None and step.receive.view is not None
-    name, made = step.receive.text, step.receive.view.buffer.allocation.span
-    if name in function.returned or not function.whole.contains(made):
-        return []
-    return [
-        place
-        for place in occurrences(name, function, program)
-        if not step.statement.contains(place) and not is_binding(place, program)
-    ]
 
 
 # --- a number -----------------------------------------------------------------------------------
 
 
 def _statistic(
-    program: Program, function: SpmdFunction, step: Communicate, uses: list[Span]
-) -> _Statistic | None:
-    """Return the one number that a field is gathered for."""
-    if len(uses) != 1 or step.receive is None:
-        return None
-    (place,) = uses
-    line = program.context.lines[place.start_line - 1]
-    name, numpy = re.escape(step.receive.text), re.escape(program.context.array_module or "-")
-    functions = "|".join(_OPERATIONS)
-    pattern = rf"\b{numpy}\.({functions})\(\s*{name}\s*\)|(?<![\w.]){name}\.(sum|max|min)\(\)"
-    for match in re.finditer(pattern, line):
-        if match.start() <= place.start_column < match.end():
-            made = _computed(function, step, place)
-            span = Span(place.start_line, match.start(), place.start_line, match.end())
-            return None if made is None else _Statistic(made, match[1] or match[2], span)
-    return None
+    program: Program, function: SpmdFunction, step: Communicate, place: Span
+) -> tuple[Compute, str, Span] | None:
+    """Return the number that a field is gathered for, NumPy's name of it, and its expression.
 
-
-def _computed(function: SpmdFunction, step: Communicate, place: Span) -> Compute | None:
-    """Return the step of a reduction to a number, if the ranks get to it that got the field."""
+    None where the ranks do not get to it that got the field.
+    """
     assert step.receive is not None and step.receive.view is not None
+    line, numpy = program.context.lines[place.start_line - 1], program.context.array_module
+    name, functions = re.escape(step.receive.text), "|".join(_OPERATIONS)
+    pattern = rf"\b{re.escape(numpy or '-')}\.({functions})\(\s*{name}\s*\)"
+    pattern += rf"|(?<![\w.]){name}\.(sum|max|min)\(\)"
+    found = re.finditer(pattern, line)
+    here = next((m for m in found if m.start() <= place.start_column < m.end()), None)
+    if here is None:
+        return None
+    expression = Span(place.start_line, here.start(), place.start_line, here.end())
     for visit in function.visits():
         made = visit.step
         if not isinstance(made, Compute) or made.what != "reduction" or made.target is not None:
             continue
-        if not any(same_memory(one, step.receive.view) for one in made.reads):
+        if not made.span.start_line <= place.start_line <= made.span.end_line:
             continue
-        if made.span.start_line <= place.start_line <= made.span.end_line:
-            everywhere = step.op is Op.ALLGATHER
-            assert everywhere or step.root is not None
+        if any(same_memory(one, step.receive.view) for one in made.reads):
             at_root = step.root is not None and root_only(visit, step.communicator, step.root)
-            return made if everywhere or at_root else None
+            there = step.op is Op.ALLGATHER or at_root
+            return (made, here[1] or here[2], expression) if there else None
     return None
 
 
 def _reduced(
-    program: Program, function: SpmdFunction, visit: Visit, step: Communicate, found: _Statistic
+    program: Program,
+    function: SpmdFunction,
+    visit: Visit,
+    step: Communicate,
+    made: Compute,
+    statistic: str,
+    place: Span,
 ) -> ProgramProposal:
     sent = step.send
     assert sent is not None and sent.view is not None
-    operation, context = _OPERATIONS[found.function], program.context
+    operation, context = _OPERATIONS[statistic], program.context
     op = Op.REDUCE if step.op is Op.GATHER else Op.ALLREDUCE
-    own = replace(found.step, reads=(sent.view,), operations=sent.count, length=sent.count)
+    own = replace(made, reads=(sent.view,), operations=sent.count, length=sent.count)
     number = Payload(PayloadKind.SCALAR, "number", step.span, dtype=sent.dtype, count=num(1))
     combine = replace(
         step,
@@ -177,16 +155,14 @@ def _reduced(
     )
     edits = None
     if is_simple(step, program) and program.mpi_module is not None:
-        name = fresh_name(f"{found.function}_of_all", context.identifiers)
-        given = [f"{context.array_module}.{found.function}({sent.text})"]
+        name = fresh_name(f"{statistic}_of_all", context.identifiers)
+        given = [f"{context.array_module}.{statistic}({sent.text})"]
         given.append(f"op={program.mpi_module}.{operation}")
         root = argument(step, "root", program)
         if op is Op.REDUCE and root is not None:
             given.append(f"root={root}")
         call = f"{name} = {step.receiver}.{op.value}({', '.join(given)})"
-        edits = together(
-            in_place_of(step.statement, [call], context), lambda: (Edit(found.place, name),)
-        )
+        edits = together(in_place_of(step.statement, [call], context), lambda: (Edit(place, name),))
     if operation == "SUM" and sent.dtype not in INTEGERS:
         argued = "the sum of the ranks' sums agrees with the sum of all to rounding"
     else:
@@ -196,10 +172,10 @@ def _reduced(
         function,
         visit,
         step.span,
-        f"reduce each rank's part, do not gather the field for `{context.text(found.place)}`",
+        f"reduce each rank's part, do not gather the field for `{context.text(place)}`",
         "the whole field goes to one place for a single number, which each rank can make of its"
         " own part",
-        (step, found.step),
+        (step, made),
         (own, combine),
         argued,
         edits,
@@ -242,33 +218,38 @@ def _for_the_root(
 # --- once, behind a loop ------------------------------------------------------------------------
 
 
-def gathered_too_often(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
-    """Yield gathers that could stand behind the loop that they stand in."""
-    for visit, step in function.operations():
-        if step.op not in (Op.GATHER, Op.ALLGATHER) or not step.blocking or not visit.loops:
-            continue
-        loop = visit.loops[-1]
-        # a gather that only some iterations do is not that of the last one
-        if loop.kind not in _KINDS or loop.timing or visit.block is not loop.body:
-            continue
-        name, suite = _result(function, step), suite_of(loop.span, program)
-        if name is None or not _is_last_word(program, visit, loop, step, suite):
-            continue
-        if not _is_used_behind(program, function, step, name, suite):
-            continue
-        writable = is_simple(step, program) and _is_free(program, loop, suite)
-        yield offer(
-            function,
-            visit.loops[:-1],
-            step.span,
-            f"gather `{name}` once, behind the loop",
-            "every iteration gathers the whole field, and nothing looks at it before the loop has"
-            " ended",
-            (replace(loop, body=(step,)),),
-            (step,),
-            "what is gathered last is the same; a loop without any iteration gathered nothing",
-            partial(_behind, program, step, suite) if writable else None,
-        )
+def _once_behind(
+    program: Program, function: SpmdFunction, visit: Visit, step: Communicate
+) -> Iterator[ProgramProposal]:
+    """Yield a gather behind the loop that it stands in, if nothing in there uses the field."""
+    loop = visit.loops[-1]
+    # a gather that only some iterations do is not that of the last one
+    if loop.kind is LoopKind.THREADS or loop.timing or visit.block is not loop.body:
+        return
+    name, suite = _result(function, step), suite_of(loop.span, program)
+    if name is None or not _is_last_word(program, visit, loop, step, suite):
+        return
+    places = [
+        place
+        for place in occurrences(name, function, program)
+        if not step.statement.contains(place)
+    ]
+    before = [place for place in places if place.start_line <= suite.end_line]
+    inside = [place for place in before if place.start_line >= suite.start_line]
+    if inside or len(before) == len(places) or not all(is_binding(p, program) for p in before):
+        return
+    yield offer(
+        function,
+        visit.loops[:-1],
+        step.span,
+        f"gather `{name}` once, behind the loop",
+        "every iteration gathers the whole field, and nothing looks at it before the loop has"
+        " ended",
+        (replace(loop, body=(step,)),),
+        (step,),
+        "what is gathered last is the same; a loop without any iteration gathered nothing",
+        partial(_behind, program, step, suite) if _is_movable(program, loop, step, suite) else None,
+    )
 
 
 def _result(function: SpmdFunction, step: Communicate) -> str | None:
@@ -309,37 +290,23 @@ def _is_last_word(
     return not words(program.context.text(step.span)) & behind
 
 
-def _is_used_behind(
-    program: Program, function: SpmdFunction, step: Communicate, name: str, suite: Span
-) -> bool:
-    """Return whether a name is used behind a loop, and neither in it nor before."""
-    used = False
-    for place in occurrences(name, function, program):
-        if step.statement.contains(place):
-            continue
-        if place.start_line > suite.end_line:
-            used = True
-        elif place.start_line >= suite.start_line or not is_binding(place, program):
-            return False
-    return used
-
-
-def _is_free(program: Program, loop: Loop, suite: Span) -> bool:
+def _is_movable(program: Program, loop: Loop, step: Communicate, suite: Span) -> bool:
     """Return whether a statement can be put behind a loop: it stands alone and has no ``else``."""
     lines = program.context.lines
-    header = lines[loop.span.start_line - 1]
-    if not header.lstrip().startswith(("for ", "while ")) or len(loop.body) < 2:
-        return False
-    if suite.start_line == suite.end_line or not program.context.source.endswith("\n"):
-        return False
     behind = next((line for line in lines[suite.end_line :] if line.strip()), "")
-    return not behind.lstrip().startswith(("else", "#"))
+    return (
+        is_simple(step, program)
+        and lines[loop.span.start_line - 1].lstrip().startswith(("for ", "while "))
+        and len(loop.body) > 1
+        and suite.start_line < suite.end_line
+        and program.context.source.endswith("\n")
+        and not behind.lstrip().startswith(("else", "#"))
+    )
 
 
 def _behind(program: Program, step: Communicate, suite: Span) -> tuple[Edit, ...]:
-    header, place = program.context.lines[suite.start_line - 1], step.statement
-    indent = header[: len(header) - len(header.lstrip())]
-    moved = f"{indent}{program.context.text(place)}\n"
+    place = step.statement
+    moved = f"{indent_at(suite, program.context)}{program.context.text(place)}\n"
     gone = line_of(place.start_line, place.end_line)
     if place.end_line == suite.end_line:
         return (Edit(gone, moved),)

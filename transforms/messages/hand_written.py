@@ -58,13 +58,20 @@ from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program, SpmdFunction
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Visit
-from advisor.source import Span
 from costdb.expr import Expr, num, substitute, sym
 from transforms.kit.memory import by_rank, is_counted, may_share, plain_array, same_memory
-from transforms.kit.names import BASE, is_simple
+from transforms.kit.names import BASE, bound_in_lines, is_simple, occurrences
 from transforms.kit.ranks import Move, modulo, move_of, named_rank
-from transforms.kit.rewrite import Edits, comments_within, in_place_of, starts_line, stretch
-from transforms.kit.rule import ProgramRule, offer
+from transforms.kit.rewrite import (
+    Edits,
+    comments_within,
+    in_place_of,
+    stands_alone,
+    starts_line,
+    statement_at,
+    stretch,
+)
+from transforms.kit.rule import ProgramRule, collective, offer
 from transforms.messages.rank_chains import chains
 from transforms.messages.root_loops import root_loops
 
@@ -82,12 +89,12 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
 
 def rank_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
     """Yield the collective that a loop of exchanges with all ranks, or round all, stands for."""
-    for collective in (_all_to_all, _all_gather):
+    for wanted in (_all_to_all, _all_gather):
         for visit, step in function.operations():
             if not visit.loops or step.op is not Op.SENDRECV or step.pickled or step.replaces:
                 continue
             if "status" not in step.places and is_counted(visit.loops[-1]):
-                found = collective(program, function, visit, step)
+                found = wanted(program, function, visit, step)
                 if found is not None:
                     yield found
 
@@ -121,17 +128,11 @@ def _all_to_all(
         "in a loop each exchange waits for its partner to come to it; a collective has all"
         " messages under way, and costs one call from Python",
         (loop,),
-        (_collective(step, Op.ALLTOALL, sent, received),),
+        (collective(step, Op.ALLTOALL, sent, received),),
         "the same pieces come to the same places; a collective has to come in the same order on"
         " all ranks",
         in_place_of(place, [method], program.context) if writable else None,
     )
-
-
-def _collective(step: Communicate, op: Op, send: Payload | None, receive: Payload) -> Communicate:
-    method = op.value.capitalize()
-    call = replace(step, op=op, method=method, send=send, receive=receive, dest=None, source=None)
-    return replace(call, in_place=send is None)
 
 
 def _view(payload: Payload) -> View:
@@ -188,10 +189,10 @@ def _all_gather(
         "the library knows algorithms of fewer steps for small pieces, has several messages under"
         " way for large ones, and costs one call from Python",
         (loop,),
-        (_collective(step, Op.ALLGATHER, None, received),),
+        (collective(step, Op.ALLGATHER, None, received),),
         "every rank ends with each row as the rank of that number had it; a collective has to come"
         " in the same order on all ranks",
-        _instead(loop, step, program, call) if name != given.text else None,
+        _instead(loop, step, function, program, call) if name != given.text else None,
     )
 
 
@@ -240,40 +241,28 @@ def _gathers(loop: Loop, step: Communicate, sent: Expr, taken: Expr) -> bool:
     )
 
 
-def _instead(loop: Loop, step: Communicate, program: Program, call: str) -> Edits | None:
+def _instead(
+    loop: Loop, step: Communicate, function: SpmdFunction, program: Program, call: str
+) -> Edits | None:
     """Return what puts a call in the place of a loop; None where something else needs the loop."""
-    context = program.context
-    if program.mpi_module is None:
-        return None
-    try:
-        tree = ast.parse(context.source)
-    except SyntaxError:
-        return None
-    starts = (
-        n for n in ast.walk(tree) if isinstance(n, ast.For) and n.lineno == loop.span.start_line
-    )
-    node = next(starts, None)
-    if node is None:
+    context, place = program.context, stretch(loop.span, step.statement)
+    node = statement_at(loop.span, context)
+    if program.mpi_module is None or not isinstance(node, ast.For) or node.orelse:
         return None
     *before, last = node.body
-    named = [part for part in before if isinstance(part, ast.Assign)]
-    if len(named) < len(before) or node.orelse or last.lineno != step.statement.start_line:
+    if not all(isinstance(one, ast.Assign) for one in before):
         return None
-    targets = [node.target, *(target for part in named for target in part.targets)]
-    names = {target.id for target in targets if isinstance(target, ast.Name)}
-    inside = range(node.lineno, step.statement.end_line + 1)
+    lines = range(place.start_line, place.end_line + 1)
     used_elsewhere = any(
-        isinstance(one, ast.Name) and one.id in names and one.lineno not in inside
-        for one in ast.walk(tree)
+        other.start_line not in lines
+        for name in bound_in_lines(program, lines[0], lines[-1])
+        for other in occurrences(name, function, program)
     )
-    line = context.lines[node.lineno - 1]
-    if len(names) < len(targets) or used_elsewhere or not line.isascii():
+    if used_elsewhere or last.lineno != step.statement.start_line:
         return None
-    place = Span(node.lineno, node.col_offset, step.statement.end_line, step.statement.end_column)
-    rest = context.lines[place.end_line - 1][place.end_column :].strip()
-    if comments_within(place, context.source) or (rest and not rest.startswith("#")):
+    if comments_within(place, context.source) or not stands_alone(context, place):
         return None
-    return in_place_of(place, [call], context) if starts_line(place, context) else None
+    return in_place_of(place, [call], context)
 
 
 TRANSFORM = ProgramRule("ADV607", "hand-written-collective", __doc__, propose)

@@ -38,7 +38,7 @@ from transforms.kit.memory import (
 from transforms.kit.names import BASE, is_name, is_simple, is_uniform, words
 from transforms.kit.ranks import named_rank, only_communication, root_arms, same_communicator
 from transforms.kit.rewrite import in_place_of, starts_line, stretch, together
-from transforms.kit.rule import offer
+from transforms.kit.rule import collective, offer
 
 ROOT = num(0)
 _COLLECTED = (
@@ -192,18 +192,8 @@ def _collective(program: Program, ends: _Ends) -> _Found | None:
 
 
 def _call(ends: _Ends, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
-    return replace(
-        ends.root,
-        op=op,
-        method=op.value.capitalize(),
-        send=send,
-        receive=receive,
-        dest=None,
-        source=None,
-        root=ROOT,
-        tag=None,
-        operation="SUM" if op is Op.REDUCE else None,
-    )
+    call = collective(ends.root, op, send, receive)
+    return replace(call, root=ROOT, operation="SUM" if op is Op.REDUCE else None)
 
 
 def _pieces(

@@ -46,32 +46,41 @@ programs on the Cray T3E, IBM SP-2 and Sun Enterprise 5000.
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel, LocalArray
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none, whole
-from advisor.ir.statements import Bind, Statement, Store, mentioned
+from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, PeriodicPad, Range, Read, Scan, Value
 from advisor.numpy_table import promote
-from costdb.expr import num
-from transforms.kit.kernels import along, replaced
-from transforms.kit.rewrite import first_line, fresh_name
+from advisor.source import Edit
+from costdb.expr import Expr, maximum, minimum, num, sym
+from transforms.kit.kernels import along, compiled, replaced
+from transforms.kit.rewrite import (
+    first_line,
+    fresh_name,
+    python_text,
+    replace_statement,
+    span_of,
+    stands_alone,
+    statement_at,
+)
 from transforms.kit.rule import KernelRule
-from transforms.sweeps.window_source import ahead_of, lag_of, window_edits
 from transforms.sweeps.windows import Window, may_share, windows
 
-ZERO = num(0)
-ONE = num(1)
+_EXTENT = "axis.extent"
+_LAG = "window.lag"
+_BUILTINS = frozenset({"max", "min"})
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
-    """Yield all windows by scans together, each alone, and two windows as one table."""
+    """Yield all windows by scans together, and each alone."""
     found = tuple(w for w in windows(kernel) if _types_allow(w, kernel))
     if not found:
         return
@@ -80,7 +89,6 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
         for window in found:
             title = f"scan only along axis {window.axis} (line {window.loop.span.start_line})"
             yield _proposal(kernel, (window,), title)
-    yield from _tables(kernel, found)
 
 
 def _types_allow(window: Window, kernel: Kernel) -> bool:
@@ -93,11 +101,9 @@ def _types_allow(window: Window, kernel: Kernel) -> bool:
 def _legality(found: tuple[Window, ...], kernel: Kernel) -> Legality:
     temporaries = sorted({w.moving.name for w in found if isinstance(w.moving, Bind)})
     unused = f"; `{'`, `'.join(temporaries)}` is not used afterwards" if temporaries else ""
-    if kernel.context.decorators:
-        return Legality(
-            Applicability.DISPLAY,
-            f"what `{kernel.context.decorators[0]}` makes of the new text is not known",
-        )
+    left_alone = compiled(kernel)
+    if left_alone is not None:
+        return left_alone
     kinds = {kind_of_or_none(kernel.dtype(window.target)) for window in found}
     overlapping = [w for w in found if _may_overlap(w, kernel)]
     if overlapping and not kinds - {Kind.INTEGER}:
@@ -143,7 +149,7 @@ def _proposal(kernel: Kernel, found: tuple[Window, ...], title: str) -> Proposal
         span=first_line(found[0].loop.span, kernel.context),
         variant=variant,
         legality=_legality(found, kernel),
-        edits=partial(window_edits, tuple((new.window, new.running) for new in rewritten), kernel),
+        edits=partial(_edits, tuple((new.window, new.running) for new in rewritten), kernel),
     )
 
 
@@ -161,17 +167,17 @@ def _rewrite(window: Window, kernel: Kernel, taken: set[str]) -> _Rewritten:
     axis, extents = window.axis, kernel.extents(window.target)
     dtype = kernel.dtype(window.target)
     running = fresh_name("running", taken)
-    lag = lag_of(window, extents[axis])
+    lag = _lag_of(window, extents[axis])
     source: Value = Read(window.source, whole(extents))
     scanned = extents
     if window.periodic:
-        ahead = ahead_of(window, lag)
+        ahead = _ahead_of(window, lag)
         before, after = (lag - ahead, ahead) if window.side < 0 else (ahead, lag - ahead)
         source = PeriodicPad(source, axis, before, after)
         scanned = (*extents[:axis], extents[axis] + lag, *extents[axis + 1 :])
     scan = Scan(source, axis, "add", dtype, reverse=window.side > 0)
     start = window.start.span
-    low = along(axis, Range(ZERO, scanned[axis] - lag), scanned)
+    low = along(axis, Range(num(0), scanned[axis] - lag), scanned)
     high = along(axis, Range(lag, scanned[axis]), scanned)
     more, less = (high, low) if window.side < 0 else (low, high)
     at_loop: tuple[Statement, ...] = ()
@@ -205,68 +211,134 @@ def _variant(kernel: Kernel, rewritten: list[_Rewritten]) -> Kernel:
     return variant.with_locals({new.running: new.running_array for new in rewritten})
 
 
-def _tables(kernel: Kernel, found: tuple[Window, ...]) -> Iterator[Proposal]:
-    """Yield two windows along two axes as one summed-area table, the published formulation."""
-    for first, second in pairwise(found):
-        if not _makes_table(first, second, kernel):
-            continue
-        yield Proposal(
-            title="sum both axes first and combine four corners of one table",
-            reason="two scans and three shifts by the width of the window serve both axes",
-            span=first_line(first.loop.span, kernel.context),
-            variant=_table_variant(kernel, first, second),
-            legality=_legality((first, second), kernel),
-            edits=tuple,
-        )
+# --- the source ---------------------------------------------------------------------------------
 
 
-def _makes_table(first: Window, second: Window, kernel: Kernel) -> bool:
-    if second.source != first.target or first.axis == second.axis:
-        return False
-    if kernel.dtype(first.target) != kernel.dtype(second.target):
-        return False
-    if first.periodic or second.periodic or (first.side, second.side) != (-1, -1):
-        return False
-    own = {id(s) for w in (first, second) for s in (w.start, w.moving, w.loop)}
-    return first.target in kernel.locals and not any(
-        first.target in mentioned(statement)
-        for statement in kernel.body
-        if id(statement) not in own
-    )
+def _lag_of(window: Window, extent: Expr) -> Expr:
+    """Return the distance between the two prefix sums whose difference is a window.
+
+    It is right for any whole number of terms, and for arrays of any extent, none included.
+    """
+    terms = maximum(window.terms, num(window.least))
+    if window.periodic:
+        # nothing can be wrapped around an empty axis, nor need it be
+        return terms * minimum(extent, num(1))
+    # windows of no term at all and windows beyond the edge both come out right
+    return terms if window.least else minimum(terms, extent)
 
 
-def _table_variant(kernel: Kernel, first: Window, second: Window) -> Kernel:
-    extents, dtype = kernel.extents(second.target), kernel.dtype(second.target)
-    table = fresh_name("running", kernel.context.identifiers)
-    lags = {window.axis: lag_of(window, extents[window.axis]) for window in (first, second)}
-    scan = Scan(Read(first.source, whole(extents)), first.axis, "add", dtype)
-    span = second.loop.span
+def _ahead_of(window: Window, lag: Expr) -> Expr:
+    """Return by how much a periodic window is moved to its other side, none if it has no term."""
+    return num(0) if window.ahead == num(0) else minimum(maximum(window.ahead, num(0)), lag)
 
-    def corner(axes: tuple[int, ...], operation: str) -> Store:
-        place, taken = list(whole(extents)), list(whole(extents))
-        for axis in axes:
-            place[axis] = Range(lags[axis], extents[axis])
-            taken[axis] = Range(ZERO, extents[axis] - lags[axis])
-        target = Read(second.target, tuple(place))
-        value = Elementwise(operation, (target, Read(table, tuple(taken))))
-        return Store(second.target, tuple(place), value, span, in_place=True)
 
-    made: tuple[Statement, ...] = (
-        Bind(table, Scan(scan, second.axis, "add", dtype), first.start.span),
-        Bind(second.target, Copy(Read(table, whole(extents)), dtype), second.start.span),
-        corner((first.axis,), "subtract"),
-        corner((second.axis,), "subtract"),
-        corner((first.axis, second.axis), "add"),
-    )
-    changes: dict[int, tuple[Statement, ...]] = {
-        id(statement): ()
-        for window in (first, second)
-        for statement in (window.start, window.moving, window.loop)
-        if statement is not None
-    }
-    changes[id(second.loop)] = made
-    variant = kernel.with_body(replaced(kernel.body, changes))
-    return variant.with_locals({table: LocalArray(dtype, extents)})
+def _edits(found: tuple[tuple[Window, str], ...], kernel: Kernel) -> tuple[Edit, ...]:
+    """Return the edits that write windows as scans.
+
+    Parameters
+    ----------
+    found : tuple of (Window, str)
+        Each window, and the name of the array that is to hold its prefix sums.
+    kernel : Kernel
+
+    Returns
+    -------
+    tuple of Edit
+        In order of their places; empty where the source does not allow a mechanical edit:
+        several statements on a line, no name for the array module, a size that has no name
+        inside the function, or a builtin that means something else there.
+    """
+    context = kernel.context
+    if context.array_module is None or context.not_builtins & _BUILTINS or context.decorators:
+        return ()
+    taken = set(context.identifiers) | {running for _, running in found}
+    lags: dict[str, str] = {}
+    edits: list[Edit] = []
+    for window, running in found:
+        touched = [s for s in (window.start, window.moving, window.loop) if s is not None]
+        texts = {**context.scalar_texts, _EXTENT: f"{window.source}.shape[{window.axis}]"}
+        width = python_text(_lag_of(window, sym(_EXTENT)), texts)
+        if width is None or not all(stands_alone(context, s.span) for s in touched):
+            return ()
+        # equal widths may share a name; others may not, for windows may be interleaved
+        lag = lags.get(width) or fresh_name("lag", taken)
+        lags[width] = lag
+        ahead = fresh_name("ahead", taken)
+        reach = python_text(_ahead_of(window, sym(_LAG)), {**texts, _LAG: lag})
+        if reach is None:
+            return ()
+        taken |= {lag, ahead} if reach != "0" else {lag}
+        at_start, at_loop = _lines(window, kernel, running, (lag, width), (ahead, reach))
+        edits.append(replace_statement(window.start.span, at_start, context))
+        edits.append(replace_statement(window.loop.span, at_loop, context))
+        if window.moving is not None:
+            edits.append(replace_statement(window.moving.span, [], context))
+    return tuple(sorted(edits, key=lambda edit: edit.span))
+
+
+def _lines(
+    window: Window,
+    kernel: Kernel,
+    running: str,
+    lagging: tuple[str, str],
+    reaching: tuple[str, str],
+) -> tuple[list[str], list[str]]:
+    """Return the lines at the start and at the loop.
+
+    Parameters
+    ----------
+    window : Window
+    kernel : Kernel
+    running : str
+        The name of the prefix sums.
+    lagging, reaching : tuple of (str, str)
+        The name and the value of the width, and of what lies on the other side.
+    """
+    module, dtype = kernel.context.array_module, kernel.dtype(window.target)
+    (lag, width), (ahead, reach) = lagging, reaching
+    extent = f"{window.source}.shape[{window.axis}]"
+    dimensions = range(len(kernel.extents(window.target)))
+
+    def at(text: str) -> str:
+        return ", ".join(text if d == window.axis else ":" for d in dimensions)
+
+    before, source = [], window.source
+    low, high = f": {extent} - {lag}", f"{lag}:"
+    if window.periodic:
+        # the array is extended by its other end
+        before, far, near = [f"{lag} = {width}"], lag, "0"
+        if reach != "0":
+            before, far, near = [*before, f"{ahead} = {reach}"], f"{lag} - {ahead}", ahead
+        around = f"({far}, {near})" if window.side < 0 else f"({near}, {far})"
+        widths = ", ".join(around if d == window.axis else "(0, 0)" for d in dimensions)
+        comma = "," if len(dimensions) == 1 else ""
+        source = f'{module}.pad({source}, ({widths}{comma}), mode="wrap")'
+        low = f": {extent}"
+    elif window.least:
+        low = f":-{lag}"
+    more, less = map(at, (high, low) if window.side < 0 else (low, high))
+    if window.periodic:
+        stored = made = f"{running}[{more}] - {running}[{less}]"
+        behind = []
+    else:
+        stored, made = running, f"{running}.copy()"
+        behind = [f"{lag} = {width}", f"{window.target}[{more}] -= {running}[{less}]"]
+    kind = f"{window.source}.dtype" if dtype == kernel.dtype(window.source) else f"{module}.{dtype}"
+    back = "" if window.side < 0 else f"[{at('::-1')}]"
+    scan = f"{module}.cumsum({source}{back}, axis={window.axis}, dtype={kind}){back}"
+    first = f"{window.target}[...] = {stored}"
+    if isinstance(window.start, Bind):
+        first = f"{window.target}{_annotation(window.start, kernel)} = {made}"
+    return [*before, f"{running} = {scan}", first], behind
+
+
+def _annotation(start: Bind, kernel: Kernel) -> str:
+    """Return what a statement says of the name that it binds."""
+    match statement_at(start.span, kernel.context):
+        case ast.AnnAssign(annotation=annotation):
+            text = kernel.context.text(span_of(annotation, kernel.context.lines))
+            return f": {ast.unparse(annotation) if chr(10) in text else text}"
+    return ""
 
 
 TRANSFORM = KernelRule("ADV201", "repeated-shifts", __doc__, propose)

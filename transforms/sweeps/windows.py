@@ -3,6 +3,10 @@
 A window is a loop that adds shifted versions of an array up, the statement that gives the sums
 their first value, and the one that makes the copy that is moved. Nothing else may come between
 them, or see what they leave behind. Everything that is not surely such a sum is left alone.
+
+The *running* way moves a copy by one element and adds it, again and again; the *indexed* way
+adds the array shifted by the loop's index. Elements from beyond the edge count as zero, or wrap
+around.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from dataclasses import dataclass
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import is_whole
 from advisor.ir.statements import (
     Bind,
@@ -26,10 +31,25 @@ from advisor.ir.statements import (
     walk,
     written,
 )
-from advisor.ir.values import Fill, Scalar, Value
-from costdb.expr import Expr, num
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Fill,
+    Point,
+    Range,
+    Read,
+    Roll,
+    Scalar,
+    Value,
+    reads,
+)
+from costdb.expr import Expr, num, sym
 from costdb.expr.nodes import Num
-from transforms.sweeps.window_loops import ZEROS, Addition, addition_of, copied, reads_array
+from transforms.kit.kernels import along
+
+ZERO = num(0)
+ONE = num(1)
+ZEROS = frozenset({"0", "0.0", "0."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +78,6 @@ class Window:
     moving : Statement or None
         Makes the copy that is moved, where one is.
     loop : Loop
-    addition : Statement
-        The statement that adds, where the finding is shown.
     """
 
     source: str
@@ -73,7 +91,6 @@ class Window:
     start: Statement
     moving: Statement | None
     loop: Loop
-    addition: Statement
 
 
 def windows(kernel: Kernel) -> tuple[Window, ...]:
@@ -128,7 +145,7 @@ def _window(loop: Loop, place: _Place, around: tuple[_Place, ...], kernel: Kerne
     index = index_name(loop.variable)
     if loop.step != 1 or loop.stated or index in kernel.observed:
         return None
-    body = addition_of(loop, kernel)
+    body = _running(loop, kernel) or _indexed(loop, kernel)
     if body is None or body.target == body.shifted:
         return None
     origin = _origin(block[:position], body, kernel)
@@ -152,11 +169,11 @@ def _window(loop: Loop, place: _Place, around: tuple[_Place, ...], kernel: Kerne
     if isinstance(terms, Num) and terms.value < 2:
         # there is nothing to add up
         return None
-    moving = None if origin.moving_at is None else block[origin.moving_at]
-    if moving is not None:
-        name = body.shifted
-        if not _fresh(moving, name, kernel) or not _dead_after(name, place, around):
-            return None
+    name, moving = body.shifted, None if origin.moving_at is None else block[origin.moving_at]
+    if moving is not None and not (
+        _fresh(moving, name, kernel) and _dead_after(name, place, around)
+    ):
+        return None
     return Window(
         source=origin.source,
         target=body.target,
@@ -169,11 +186,10 @@ def _window(loop: Loop, place: _Place, around: tuple[_Place, ...], kernel: Kerne
         start=block[origin.start_at],
         moving=moving,
         loop=loop,
-        addition=body.statement,
     )
 
 
-def _ahead(loop: Loop, body: Addition, least: int) -> Expr | None:
+def _ahead(loop: Loop, body: _Addition, least: int) -> Expr | None:
     """Return how far windows reach to their other side; None where their terms are others."""
     if body.first == num(least):
         return num(0)
@@ -193,7 +209,7 @@ def _holds_zero(low: Expr, high: Expr) -> bool:
     return isinstance(total, Num) and -1 <= total.value <= 2
 
 
-def _origin(before: tuple[Statement, ...], body: Addition, kernel: Kernel) -> _Origin | None:
+def _origin(before: tuple[Statement, ...], body: _Addition, kernel: Kernel) -> _Origin | None:
     start = _last_definition(before, body.target, kernel)
     if start is None:
         return None
@@ -202,17 +218,17 @@ def _origin(before: tuple[Statement, ...], body: Addition, kernel: Kernel) -> _O
     made = _last_definition(before, body.shifted, kernel)
     if made is None or body.shifted not in kernel.locals:
         return None
-    source = copied(made[1], kernel)
+    source = _copied(made[1], kernel)
     if source == body.target and start[0] < made[0]:
         # the moving copy was taken from the sums when they still were the first term
-        source = copied(start[1], kernel)
+        source = _copied(start[1], kernel)
     if source is None or kernel.dtype(body.shifted) != kernel.dtype(source):
         return None
     return _Origin(source, *start, made[0])
 
 
 def _disturbed(
-    block: tuple[Statement, ...], position: int, body: Addition, origin: _Origin, kernel: Kernel
+    block: tuple[Statement, ...], position: int, body: _Addition, origin: _Origin, kernel: Kernel
 ) -> bool:
     """Return whether something before the loop may change or see what belongs to the window."""
     places = {origin.start_at: body.target}
@@ -241,12 +257,11 @@ def may_share(one: str, other: str, kernel: Kernel) -> bool:
 
 def _least(value: Value, source: str, kernel: Kernel) -> int | None:
     """Return how many terms the sums hold before the loop."""
-    if copied(value, kernel) == source:
+    if _copied(value, kernel) == source:
         return 1
-    if isinstance(value, Fill) and value.value in ZEROS:
-        return 0
-    if isinstance(value, Scalar) and value.text in ZEROS:
-        return 0
+    match value:
+        case Fill(value=text) | Scalar(text=text) if text in ZEROS:
+            return 0
     return None
 
 
@@ -256,20 +271,12 @@ def _last_definition(
     """Return the last statement before the loop that mentions a name, if it gives it a value."""
     for position in range(len(block) - 1, -1, -1):
         statement = block[position]
-        if name not in mentioned(statement):
-            continue
-        if isinstance(statement, Bind) and statement.name == name:
-            return position, statement.value
-        if (
-            isinstance(statement, Store)
-            and statement.array == name
-            and is_whole(statement.region, kernel.extents(name))
-        ):
-            return position, statement.value
-        if name not in written(statement):
-            # only read: `moving = target.copy()` between the start and the loop
-            continue
-        return None
+        target, value = _given(statement, kernel)
+        if target == name and value is not None:
+            return position, value
+        # or it is only read: `moving = target.copy()` between the start and the loop
+        if name in written(statement):
+            return None
     return None
 
 
@@ -310,6 +317,166 @@ def _uses(name: str, statements: tuple[Statement, ...]) -> bool | None:
     for statement in statements:
         if name in mentioned(statement):
             if isinstance(statement, Bind) and statement.name == name:
-                return reads_array(statement.value, name)
+                return _reads(statement.value, name)
             return True
+    return None
+
+
+# --- what the body of one loop does ---------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Shift:
+    """A move by one element along an axis.
+
+    Attributes
+    ----------
+    axis : int
+    side : int
+        -1 where what is added comes from lower indices, +1 where from higher ones.
+    periodic : bool
+        What leaves at the one end comes in at the other, else zeros do.
+    """
+
+    axis: int
+    side: int
+    periodic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Addition:
+    """What a loop does: adds shifted versions of an array to another.
+
+    Attributes
+    ----------
+    target, shifted : str
+    shift : Shift
+    first : Expr
+        By how many elements what is added first is shifted.
+    moves : bool
+        The loop shifts the array itself, and each addition is of the whole of it.
+    statement : Statement
+        The one that adds.
+    """
+
+    target: str
+    shifted: str
+    shift: _Shift
+    first: Expr
+    moves: bool
+    statement: Statement
+
+
+def _reads(value: Value, name: str) -> bool:
+    """Return whether a value needs elements of an array."""
+    return any(read.array == name for read in reads(value))
+
+
+def _copied(value: Value, kernel: Kernel) -> str | None:
+    """Return the array that a value is an element-by-element copy of."""
+    operand = value.operand if isinstance(value, Copy) else value
+    if isinstance(operand, Read) and is_whole(operand.region, kernel.extents(operand.array)):
+        return operand.array
+    return None
+
+
+def _running(loop: Loop, kernel: Kernel) -> _Addition | None:
+    """Match a loop that moves a copy by one element and adds it."""
+    if not loop.body or any(loop.variable in symbols(statement) for statement in loop.body):
+        return None
+    ways = ((0, loop.body[0], loop.body[1:]), (1, loop.body[-1], loop.body[:-1]))
+    for first, addition, rest in ways:
+        target, value = _added(addition, kernel)
+        moved = _copied(value, kernel) if isinstance(value, Read) else None
+        shift = None if moved is None else _move(rest, moved, kernel)
+        if target is not None and moved is not None and shift is not None:
+            return _Addition(target, moved, shift, num(first), moves=True, statement=addition)
+    return None
+
+
+def _given(statement: Statement, kernel: Kernel) -> tuple[str | None, Value | None]:
+    """Return the array all of which a statement gives a value, and that value."""
+    match statement:
+        case Bind(name=name, value=value):
+            return name, value
+        case Store(array=name, region=region, value=value) if is_whole(
+            region, kernel.extents(name)
+        ):
+            return name, value
+    return None, None
+
+
+def _added(statement: Statement, kernel: Kernel) -> tuple[str | None, Value | None]:
+    """Match ``target += value`` over the whole target; return both."""
+    name, value = _given(statement, kernel)
+    match value:
+        case Elementwise("add", (one, other)):
+            for own, added in ((one, other), (other, one)):
+                is_own = isinstance(own, Read) and _copied(own, kernel) == name
+                if is_own and name is not None and not _reads(added, name):
+                    return name, added
+    return None, None
+
+
+def _move(statements: tuple[Statement, ...], name: str, kernel: Kernel) -> _Shift | None:
+    """Match the statements that move an array by one element."""
+    if len(statements) == 1:
+        match _given(statements[0], kernel):
+            case (target, Roll(operand, axis, amount)) if (
+                target == _copied(operand, kernel) == name
+            ):
+                if amount in (ONE, -ONE):
+                    return _Shift(axis, -1 if amount == ONE else 1, periodic=True)
+        return None
+    match statements:
+        case (Store() as head, Store(array=other, region=rest, value=Scalar(text=text))) if (
+            text in ZEROS and other == name
+        ):
+            pass
+        case _:
+            return None
+    extents = kernel.extents(name)
+    for axis, extent in enumerate(extents):
+        lower, upper, last = Range(ZERO, extent - 1), Range(ONE, extent), extent - 1
+        for side, place, taken, edge in ((-1, upper, lower, ZERO), (1, lower, upper, last)):
+            ends = [along(axis, end, extents) for end in (Point(edge), Range(edge, edge + 1))]
+            moved = Read(name, along(axis, taken, extents))
+            stored = (head.array, head.region, head.value)
+            if stored == (name, along(axis, place, extents), moved) and rest in ends:
+                return _Shift(axis, side, periodic=False)
+    return None
+
+
+def _indexed(loop: Loop, kernel: Kernel) -> _Addition | None:
+    """Match a loop that adds an array shifted by the loop's index."""
+    if len(loop.body) != 1:
+        return None
+    (statement,), index = loop.body, sym(loop.variable)
+    target, value = _added(statement, kernel)
+    if target is not None:
+        match value:
+            case Roll(operand, axis, amount) if amount in (index, -index):
+                name, shift = _copied(operand, kernel), _Shift(axis, -1, periodic=True)
+                if amount != index:
+                    shift = _Shift(axis, 1, periodic=True)
+                if name is not None:
+                    return _Addition(target, name, shift, loop.low, False, statement)
+        return None
+    match statement:
+        case Store(array=target, region=region, value=Elementwise("add", (one, two))):
+            taken = two if one == Read(target, region) else one
+        case _:
+            return None
+    if not isinstance(taken, Read) or Read(target, region) not in (one, two):
+        return None
+    extents = kernel.extents(target)
+    if taken.array == target or kernel.extents(taken.array) != extents:
+        return None
+    for axis, extent in enumerate(extents):
+        here, there = Range(index, extent), Range(ZERO, extent - index)
+        for side, place, part in ((-1, here, there), (1, there, here)):
+            regions = (along(axis, place, extents), along(axis, part, extents))
+            if (region, taken.region) == regions:
+                shift = _Shift(axis, side, periodic=False)
+                return _Addition(target, taken.array, shift, loop.low, False, statement)
     return None

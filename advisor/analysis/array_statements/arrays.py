@@ -10,6 +10,7 @@ from advisor.analysis.array_statements import calls, operations
 from advisor.analysis.array_statements.interpreted import is_compiled, single
 from advisor.analysis.array_statements.operations import PRODUCTS, STATEMENTS
 from advisor.analysis.array_statements.traversals import advance, traversed
+from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.operands import (
     Operand,
     Pairs,
@@ -27,9 +28,9 @@ from advisor.analysis.placed.placement import (
     pitches_bytes,
     region_placement,
 )
-from advisor.analysis.sizes.facts import Facts, NotPriced
-from advisor.analysis.transfers.fetches import fetched
 from advisor.analysis.transfers.halos import Halos
+from advisor.analysis.transfers.messages import fetch
+from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.kernel import Kernel
@@ -398,7 +399,7 @@ class Arrays:
             case Roll(_, axis, amount):
                 if placement.is_spread(axis):
                     reach = operations.rolled(source, axis, amount)
-                    made += self.halos.fetch(source.name, reach, self.facts)
+                    made += fetch(source.name, reach, self.facts, self.halos)
                 made.append(self._copied(source, found, placement, ArrayOperation.ROLL))
             case PeriodicPad(_, axis, before, after):
                 made += operations.wrapped(source, axis, before, after, self.facts)

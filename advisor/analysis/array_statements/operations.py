@@ -5,19 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from advisor.analysis.array_statements.calls import dense, product, view
+from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.operands import Operand, held, local_region
 from advisor.analysis.placed.placement import Placement, local_extents, pitches_bytes
-from advisor.analysis.sizes.facts import Facts, NotPriced
-from advisor.analysis.transfers.requests import OneRead, Reach
-from advisor.analysis.transfers.shifts import butterflies
+from advisor.analysis.transfers.halos import OneRead, Reach
 from advisor.distribution import CyclicDim, NotDistributed
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType, whole
 from advisor.ir.signs import largest
 from advisor.ir.values import Fourier, Range, Reduction
 from advisor.numpy_table import strong
-from costdb.expr import ONE, ZERO, Expr, ceil_div, log2, minimum, num
-from costdb.process.terms import NOTHING, Branch, Leaf, Process
+from costdb.expr import ONE, ZERO, Expr, ceil, ceil_div, log2, minimum, num
+from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.work import (
     Access,
     ArrayCall,
@@ -248,7 +247,14 @@ def fourier(
     if not placement.is_spread(axis):
         return [work]
     if value.butterflies:
-        return [butterflies(axis, found, placement, facts), work]
+        if isinstance(placement.dims[axis], CyclicDim):
+            raise NotPriced("butterflies along a cyclically distributed dimension")
+        # in each of the last log2 P butterfly steps, a rank exchanges its whole part with another;
+        # where P is no power of two, the next one bounds it
+        part = local_region(found, placement, local_extents(placement, found.extents, facts), facts)
+        exchange = Leaf(Message(part, f"butterfly exchanges, axis {axis}"))
+        steps = ceil(log2(placement.ranks(axis)))
+        return [SeqLoop(f"butterfly.axis{axis}", ONE, steps, exchange), work]
     counts = list(local_extents(placement, found.extents, facts))
     others = [d for d in range(len(counts)) if d != axis and not placement.is_spread(d)]
     if not others:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from advisor.analysis.facts import Facts
 from advisor.analysis.placed.operands import Operand, pairs_of
 from advisor.analysis.placed.placement import (
     Placement,
@@ -10,7 +11,6 @@ from advisor.analysis.placed.placement import (
     low_of,
     pitches_bytes,
 )
-from advisor.analysis.sizes.facts import Facts
 from advisor.dtypes import itemsize_of
 from advisor.ir.dependence import slope_of
 from advisor.ir.shapes import ArrayType, length_of

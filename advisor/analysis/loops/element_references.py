@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from advisor.analysis.array_statements.arrays import Arrays
+from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.placement import NOWHERE, Placement
-from advisor.analysis.sizes.facts import Facts, NotPriced
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.nests import Nest, Reference, directions, element_reads, gathers, may_meet, slopes

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.array_statements.interpreted import interpretations, is_compiled
 from advisor.analysis.array_statements.traversals import length_of_step
+from advisor.analysis.facts import NotPriced
 from advisor.analysis.loops.element_references import Shares, remote_elements
 from advisor.analysis.placed.placement import local_extents, pitches_bytes
-from advisor.analysis.sizes.facts import NotPriced
 from advisor.dtypes import itemsize_of
 from advisor.ir.nests import Nest, slopes
 from advisor.ir.signs import least_index

@@ -8,17 +8,17 @@ loop takes as long as the owner with most to do; where one waits for another, th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 
 from advisor.analysis.array_statements.arrays import Arrays
-from advisor.analysis.placed.along import Along
+from advisor.analysis.facts import Facts
+from advisor.analysis.placed.along import Along, owners
 from advisor.analysis.placed.operands import Operand, pairs_of
-from advisor.analysis.placed.participants import owners
-from advisor.analysis.sizes.facts import Facts
-from advisor.analysis.transfers.fetches import fetched
+from advisor.analysis.processes import meets, symbols_in, works
+from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried
-from advisor.ir.rebuilt import rebuilt
+from advisor.ir.rebuilt import rebuilt, symbols
 from advisor.ir.statements import Choice, Loop, Statement, Store, walk
 from advisor.ir.values import (
     Copy,
@@ -29,7 +29,6 @@ from advisor.ir.values import (
     Subscript,
     Value,
     reads,
-    region_symbols,
 )
 from costdb.expr import (
     ONE,
@@ -48,16 +47,12 @@ from costdb.expr import (
 from costdb.process.terms import (
     NOTHING,
     Branch,
-    Delay,
-    Leaf,
     Parallel,
     ParLoop,
     Process,
     SeqLoop,
-    Sequential,
-    Use,
 )
-from costdb.work import Collective, Message, PrefixScan
+from costdb.work import Message
 
 # Loops that do the same with another index: in steps of 1, or cut where a shift turns round.
 
@@ -224,7 +219,7 @@ def _place(store: Store, loop: Loop, arrays: Arrays) -> _Place:
 
 def _fixed(read: Read, place: _Place, loop: Loop, arrays: Arrays) -> int | None:
     """Return the dimension along which one index is read that is the same in all iterations."""
-    moving = region_symbols(read.region) | region_symbols(place.others)
+    moving = symbols(read.region) | symbols(place.others)
     if loop.variable in moving:
         # what an iteration needs, or does, is another part of it each time
         return None
@@ -291,9 +286,9 @@ def pipelined(chunks: Loop, inner: Loop, body: Process, arrays: Arrays) -> Proce
     arrays : Arrays
     """
     owned = owned_by(inner, arrays)
-    if owned is None or meets(body) or chunks.variable in process_symbols(body):
+    if owned is None or meets(body) or chunks.variable in symbols_in(body):
         return None
-    if inner.variable in process_symbols(tuple(_statements(body))):
+    if inner.variable in symbols_in(tuple(_statements(body))):
         return None
     stages = chunks.high - chunks.low + owners(owned.low, owned.high, owned) - 1
     # the first rank receives nothing, the second one is like all that follow, if not more
@@ -322,7 +317,7 @@ def side_by_side(loop: Loop, body: Process, arrays: Arrays) -> Process | None:
     owned = owned_by(loop, arrays)
     if owned is None or meets(body) or carried(loop, arrays.facts.minima):
         return None
-    if loop.variable not in process_symbols(body):
+    if loop.variable not in symbols_in(body):
         return SeqLoop(loop.variable, ONE, owned.count(arrays.facts), body)
     rank = f"{loop.variable}.owner"
     return ParLoop(rank, ZERO, owned.ranks - 1, of_rank(loop, body, owned, sym(rank)))
@@ -371,37 +366,3 @@ def owned_by(loop: Loop, arrays: Arrays) -> Along | None:
             )
         )
     return found.pop() if len(found) == 1 else None
-
-
-def meets(process: Process) -> bool:
-    """Return whether ranks meet in a collective operation."""
-    return any(isinstance(work, Collective | PrefixScan) for work in works(process))
-
-
-def works(process: Process) -> Iterator[object]:
-    """Yield all work of a process, in order."""
-    match process:
-        case Leaf(work):
-            yield work
-        case Sequential(parts) | Parallel(parts):
-            for part in parts:
-                yield from works(part)
-        case SeqLoop(_, _, _, body) | ParLoop(_, _, _, body):
-            yield from works(body)
-        case Branch(_, then, orelse):
-            yield from works(then)
-            yield from works(orelse)
-        case Delay() | Use():
-            return
-
-
-def process_symbols(part: object) -> frozenset[str]:
-    """Return every symbol of the expressions in a process and its work."""
-    if isinstance(part, Expr):
-        return free_symbols(part)
-    inner: tuple[object, ...] = ()
-    if isinstance(part, tuple):
-        inner = part
-    elif is_dataclass(part):
-        inner = tuple(getattr(part, field.name) for field in fields(part))
-    return frozenset().union(*map(process_symbols, inner))

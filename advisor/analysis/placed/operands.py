@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from advisor.analysis.facts import Facts
 from advisor.analysis.placed.placement import (
     Placement,
     in_steps,
@@ -11,7 +12,6 @@ from advisor.analysis.placed.placement import (
     low_of,
     pitches_bytes,
 )
-from advisor.analysis.sizes.facts import Facts
 from advisor.dtypes import itemsize_of
 from advisor.ir.shapes import ArrayType, length_of
 from advisor.ir.values import Point, Subscript

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeVar
 
+from advisor.analysis.facts import Bounds, Facts, NotPriced
 from advisor.analysis.placed.along import Along
-from advisor.analysis.sizes.facts import Bounds, Facts, NotPriced
 from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
 from advisor.ir.kernel import DeclaredArray
 from advisor.ir.shapes import length_of

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
-from advisor.ir.spmd.program import RANK, RANKS
-from advisor.ir.spmd.ranks import Partner
+from advisor.ir.spmd.program import RANK, RANKS, number_of
 from advisor.ir.spmd.steps import Branch, Call, Communicate, Leave, Op, Step, walk
-from costdb.expr import Expr, ExprError, evaluate
 
 _TRIED = (2, 3, 4, 5)
 """Numbers of ranks that are tried; conditions on odd and even ranks show within them."""
@@ -57,85 +56,66 @@ class Chain:
 
 def chain_of(steps: tuple[Step, ...]) -> Chain | None:
     """Return the chain that a block is; None for any other."""
-    found = {visit.step.op for visit in walk(steps, into_calls=True)
-             if isinstance(visit.step, Communicate)}  # fmt: skip
+    visits = walk(steps, into_calls=True)
+    found = {visit.step.op for visit in visits if isinstance(visit.step, Communicate)}
     if not {Op.SEND, Op.RECV} <= found or Op.SENDRECV in found:
         return None
-    for upwards in (True, False):
-        chain = _directed(steps, upwards)
-        if chain is not None:
-            return chain
-    return None
+    return _directed(steps, upwards=True) or _directed(steps, upwards=False)
 
 
-def _directed(steps: tuple[Step, ...], upwards: bool) -> Chain | None:
-    ends: tuple[Stage, Stage] | None = None
-    inner: Stage | None = None
-    message: Communicate | None = None
+Link = tuple[Stage, Communicate | None]
+"""What one rank does, and what it sends."""
+
+
+def _directed(steps: tuple[Step, ...], *, upwards: bool) -> Chain | None:
+    ends: list[tuple[Stage, Stage]] = []
+    inner: list[Link] = []
     for ranks in _TRIED:
         order = range(ranks) if upwards else range(ranks - 1, -1, -1)
-        stages = [_stage(steps, rank, ranks, place, upwards) for place, rank in enumerate(order)]
-        if any(stage is None for stage in stages):
+        tried = (_link(steps, rank, ranks, place, upwards) for place, rank in enumerate(order))
+        links = [link for link in tried if link is not None]
+        if len(links) < ranks:
             return None
-        known = [stage for stage in stages if stage is not None]
-        pair = known[0][0], known[-1][0]
-        if ends is None:
-            ends = pair
-        if pair != ends:
-            return None
-        for stage, sent in known[1:-1]:
-            if inner is None:
-                inner, message = stage, sent
-            if stage != inner or sent is not message:
-                return None
-    if ends is None or inner is None or message is None:
-        return None
-    return Chain(message, ends[0], inner, ends[1], upwards)
+        ends.append((links[0][0], links[-1][0]))
+        inner += links[1:-1]
+    (begin, end), (stage, message) = ends[0], inner[0]
+    alike = all(one == ends[0] for one in ends) and all(one == inner[0] for one in inner)
+    return Chain(message, begin, stage, end, upwards) if alike and message is not None else None
 
 
-def _stage(
-    steps: tuple[Step, ...], rank: int, ranks: int, place: int, upwards: bool
-) -> tuple[Stage, Communicate | None] | None:
+def _link(steps: tuple[Step, ...], rank: int, ranks: int, place: int, upwards: bool) -> Link | None:
     """Return what one rank does and its send; None where it is no link of a chain."""
-    flat = list(_decided(steps, {RANK: rank, RANKS: ranks}))
-    if any(step is None for step in flat):
-        return None
-    line = [step for step in flat if step is not None]
-    talks = [
-        (position, step)
-        for position, step in enumerate(line)
-        if isinstance(step, Communicate) and step.op in _TWO_SIDED
-    ]
+    here = {RANK: rank, RANKS: ranks}
+    decided = list(_decided(steps, here))
+    line = [step for step in decided if step is not None]
     towards = 1 if upwards else -1
     wanted: list[tuple[Op, int]] = []
     if place > 0:
         wanted.append((Op.RECV, rank - towards))
     if place < ranks - 1:
         wanted.append((Op.SEND, rank + towards))
-    if len(talks) != len(wanted) or _talks_within(line):
+    talks = [(at, step) for at, step in enumerate(line) if _talks(step)]
+    if len(line) < len(decided) or len(talks) != len(wanted) or any(map(_talks_within, line)):
         return None
     for (_, step), (op, partner) in zip(talks, wanted, strict=True):
-        other = step.source if step.op is Op.RECV else step.dest
-        here = {RANK: rank, RANKS: ranks}
-        if step.op is not op or not step.blocking or _rank_of(other, here) != partner:
+        if step.op is not op or not step.blocking or _partner_of(step, here) != partner:
             return None
     received = talks[0][0] if place > 0 else -1
     sent = talks[-1][0] if place < ranks - 1 else received
     stage = Stage(
         tuple(line[: max(received, 0)]), tuple(line[received + 1 : sent]), tuple(line[sent + 1 :])
     )
-    message = talks[-1][1] if place < ranks - 1 else None
-    return stage, message
+    return stage, talks[-1][1] if place < ranks - 1 else None
 
 
-def _talks_within(line: list[Step]) -> bool:
+def _talks(step: Step) -> TypeGuard[Communicate]:
+    return isinstance(step, Communicate) and step.op in _TWO_SIDED
+
+
+def _talks_within(step: Step) -> bool:
     """Return whether a step that holds others sends or receives."""
-    return any(
-        isinstance(visit.step, Communicate) and visit.step.op in _TWO_SIDED
-        for step in line
-        if not isinstance(step, Communicate)
-        for visit in walk((step,), into_calls=True)
-    )
+    inside = walk((step,), into_calls=True)
+    return any(visit.step is not step and _talks(visit.step) for visit in inside)
 
 
 def _decided(steps: tuple[Step, ...], here: dict[str, int]) -> Iterator[Step | None]:
@@ -143,20 +123,20 @@ def _decided(steps: tuple[Step, ...], here: dict[str, int]) -> Iterator[Step | N
     for step in steps:
         match step:
             case Branch(condition=condition, then=then, orelse=orelse):
-                value = _number(condition.value, here)
-                if value is None:
-                    if any(isinstance(v.step, Leave) for v in walk((step,))):
-                        yield None
-                    yield step
-                else:
+                value = number_of(condition.value, here)
+                if value is not None:
                     yield from _decided(then if value else orelse, here)
-            case Call(body=body):
-                yield from _decided(_without_return(body), here)
+                    continue
+                if any(isinstance(visit.step, Leave) for visit in walk((step,))):
+                    yield None
+                yield step
+            case Call(body=(*body, Leave(how="return"))) | Call(body=body):
+                yield from _decided(tuple(body), here)
             case Leave():
                 yield None
-            case Communicate() if step.op in (Op.SEND, Op.RECV):
+            case Communicate(op=Op.SEND | Op.RECV):
                 partner = step.source if step.op is Op.RECV else step.dest
-                other = _rank_of(partner, here)
+                other = _partner_of(step, here)
                 absent = other is not None and not 0 <= other < here[RANKS]
                 if not (absent and partner is not None and partner.may_be_nobody):
                     yield step
@@ -164,19 +144,6 @@ def _decided(steps: tuple[Step, ...], here: dict[str, int]) -> Iterator[Step | N
                 yield step
 
 
-def _without_return(body: tuple[Step, ...]) -> tuple[Step, ...]:
-    last = body[-1] if body else None
-    return body[:-1] if isinstance(last, Leave) and last.how == "return" else body
-
-
-def _rank_of(partner: Partner | None, here: dict[str, int]) -> int | None:
-    return None if partner is None else _number(partner.rank, here)
-
-
-def _number(expr: Expr | None, here: dict[str, int]) -> int | None:
-    if expr is None:
-        return None
-    try:
-        return int(evaluate(expr, here))
-    except (ExprError, ArithmeticError):
-        return None
+def _partner_of(step: Communicate, here: dict[str, int]) -> int | None:
+    partner = step.source if step.op is Op.RECV else step.dest
+    return None if partner is None else number_of(partner.rank, here)

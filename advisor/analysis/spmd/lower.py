@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
-from advisor.analysis.placed.together import in_turn, together
+from advisor.analysis.processes import in_turn, together
 from advisor.analysis.spmd.chains import Chain, chain_of
 from advisor.analysis.spmd.operations import of_communication
-from advisor.analysis.spmd.problems import NoWork
+from advisor.analysis.spmd.regions import NoWork
 from advisor.analysis.spmd.statements import of_allocation, of_computation, of_copy
 from advisor.analysis.spmd.threads import superstep
 from advisor.ir.rebuilt import rebuilt
@@ -34,7 +33,6 @@ from advisor.ir.spmd.steps import (
     Op,
     Step,
     Unknown,
-    Wait,
     walk,
 )
 from advisor.source import Span
@@ -45,7 +43,6 @@ from costdb.process.terms import Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.work import Unknown as Unpriced
 from costdb.work import Work
 
-Node = TypeVar("Node")
 LINK = "link"
 """The symbol that counts the ranks between the ends of a chain."""
 
@@ -133,26 +130,13 @@ class _Lowering:
         The first rank sends when it is ready, each of the others has to have received before it
         goes on, and the last one has its work left.
         """
-        ranks = sym(RANKS)
-        message = self._message(chain)
+        begin, inner, end, message = self._stages(chain)
         # who waits for the rank before computes alone
-        link = in_turn(Sequential((*self._of(chain.inner.between, num(1)), message)))
-        started = Parallel(
-            (
-                Sequential(self._of(chain.begin.between, self._first(chain))),
-                Sequential(self._of(chain.inner.before, num(1))),
-            )
-        )
-        rest = in_turn(Sequential(self._of(chain.end.after, self._last(chain))))
-        links = SeqLoop(LINK, num(1), ranks - 2, link)
-        alone = Sequential(
-            (
-                *self._of(chain.begin.between, self._first(chain)),
-                *self._of(chain.begin.after, self._first(chain)),
-            )
-        )
-        whole = Sequential((started, message, links, rest))
-        return Chosen(less(num(1), ranks), whole, alone)
+        link = in_turn(_in_order(inner.between, message))
+        started = Parallel((_in_order(begin.between), _in_order(inner.before)))
+        links = SeqLoop(LINK, num(1), sym(RANKS) - 2, link)
+        whole = Sequential((started, *message, links, in_turn(_in_order(end.after))))
+        return Chosen(less(num(1), sym(RANKS)), whole, _in_order(begin.between, begin.after))
 
     def _once_more(self, chain: Chain) -> Process:
         """Return by how much each further pass through a chain delays the end.
@@ -160,41 +144,22 @@ class _Lowering:
         A send waits for its receiver, so a rank between the ends is in two messages a pass; with
         two ranks there are only ends.
         """
-        message = self._message(chain)
-        inner = Sequential(
-            (
-                *self._of(chain.inner.before, num(1)),
-                message,
-                *self._of(chain.inner.between, num(1)),
-                message,
-                *self._of(chain.inner.after, num(1)),
-            )
-        )
-        first = Sequential(
-            (
-                *self._of(chain.begin.between, self._first(chain)),
-                message,
-                *self._of(chain.begin.after, self._first(chain)),
-            )
-        )
-        last = Sequential(
-            (
-                *self._of(chain.end.before, self._last(chain)),
-                message,
-                *self._of(chain.end.after, self._last(chain)),
-            )
-        )
-        ends = Parallel((first, last))
-        return Chosen(less(num(2), sym(RANKS)), Parallel((ends, inner)), ends)
+        begin, inner, end, message = self._stages(chain)
+        between = _in_order(inner.before, message, inner.between, message, inner.after)
+        first = _in_order(begin.between, message, begin.after)
+        ends = Parallel((first, _in_order(end.before, message, end.after)))
+        return Chosen(less(num(2), sym(RANKS)), Parallel((ends, between)), ends)
 
-    def _first(self, chain: Chain) -> Expr:
-        return num(0) if chain.upwards else sym(RANKS) - 1
-
-    def _last(self, chain: Chain) -> Expr:
-        return sym(RANKS) - 1 if chain.upwards else num(0)
-
-    def _message(self, chain: Chain) -> Process:
-        return Sequential(self._of((chain.message,), num(1)))
+    def _stages(self, chain: Chain) -> tuple[_Done, _Done, _Done, tuple[Process, ...]]:
+        """Return what the first, an inner and the last rank of a chain do, and its message."""
+        ends = num(0), sym(RANKS) - 1
+        first, last = ends if chain.upwards else ends[::-1]
+        ranks = ((chain.begin, first), (chain.inner, num(1)), (chain.end, last))
+        begin, inner, end = (
+            _Done(*(self._of(steps, rank) for steps in (stage.before, stage.between, stage.after)))
+            for stage, rank in ranks
+        )
+        return begin, inner, end, (Sequential(self._of((chain.message,), num(1))),)
 
     def _of(self, steps: tuple[Step, ...], rank: Expr) -> tuple[Process, ...]:
         """Return what steps are that one rank takes."""
@@ -235,17 +200,16 @@ class _Lowering:
             return self._flat(step.then if value.value else step.orelse)
         then = Sequential(tuple(self.block(step.then)))
         orelse = Sequential(tuple(self.block(step.orelse)))
+        share = value if condition.probability is None else condition.probability
+        made: list[Step | Process] = [Parallel((then, orelse))]
         if then == orelse:
-            return [then], False
-        if condition.probability is not None:
-            return [Chosen(condition.probability, then, orelse)], False
-        if value is not None:
-            return [Chosen(value, then, orelse)], False
-        if condition.kind is not ConditionKind.RANK:
+            made = [then]
+        elif share is not None:
+            made = [Chosen(share, then, orelse)]
+        elif condition.kind is not ConditionKind.RANK:
             told = f"`if {condition.text}` is not known: its longer part counts"
-            unknown = self.gap(told, condition.span)
-            return [Parallel((then, orelse)), unknown], False
-        return [Parallel((then, orelse))], False
+            made.append(self.gap(told, condition.span))
+        return made, False
 
     def _value(self, expr: Expr) -> Expr | None:
         try:
@@ -255,20 +219,18 @@ class _Lowering:
 
     def _paired(self, flat: list[Step | Process]) -> Iterator[Process]:
         """Yield the work of a straight block; what comes in while as much goes out is one wait."""
-        sends = sum(1 for s in flat if isinstance(s, Communicate) and s.op is Op.SEND)
-        sent = [s for s in flat if isinstance(s, Communicate) and s.op is Op.SEND]
+        sends = sent = sum(1 for s in flat if isinstance(s, Communicate) and s.op is Op.SEND)
         for step in flat:
-            if isinstance(step, Communicate) and step.op is Op.RECV:
-                if sends:
-                    sends -= 1
-                    continue
-                if step.pickled and sent == []:
-                    yield self.gap(f"nothing says how much `{step.method}` receives", step.span)
-                    continue
-            if isinstance(step, _STEPS):
-                yield from self._step(step)
-            else:
+            if isinstance(step, Process):
                 yield step
+            elif not isinstance(step, Communicate) or step.op is not Op.RECV:
+                yield from self._step(step)
+            elif sends:
+                sends -= 1
+            elif step.pickled and not sent:
+                yield self.gap(f"nothing says how much `{step.method}` receives", step.span)
+            else:
+                yield from self._step(step)
 
     def _step(self, step: Step) -> Iterator[Process]:
         try:
@@ -287,12 +249,10 @@ class _Lowering:
                     yield from self._repeated(step, ())
                 case Unknown(reason, span, _):
                     yield self.gap(reason, span)
-                case Wait() | Leave() | Branch() | Call():
-                    pass
         except NoWork as unknown:
-            yield self.gap(str(unknown), _span(step))
+            yield self.gap(str(unknown), step.span)
         except ExprError as error:
-            yield self.gap(f"sizes that contradict each other: {error}", _span(step))
+            yield self.gap(f"sizes that contradict each other: {error}", step.span)
 
     def within(self, loops: tuple[Loop, ...], body: tuple[Step, ...]) -> list[Process]:
         """Return what steps do that stand in loops, of which the first is the outermost."""
@@ -310,7 +270,7 @@ class _Lowering:
             return
         turn = f"{loop.variable}.turn" if loop.variable else "turn"
         trips, low = self.at(loop.trips), self.at(loop.low)
-        stride = num(loop.step) if loop.stride is None else self.at(loop.stride)
+        stride = self.at(loop.every)
         straight = bool(loop.variable) and stride == num(1) and not loop.by_rank
         chain = None if loops else chain_of(loop.body)
         if chain is not None:
@@ -348,8 +308,14 @@ class _Lowering:
             yield Leaf(rebuilt(work, self.at))
 
 
-_STEPS = (Communicate, Wait, Copy, Allocate, Compute, Branch, Loop, Call, Leave, Unknown)
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """What one rank of a chain does: `before` it receives, `between`, and `after` it has sent."""
+
+    before: tuple[Process, ...]
+    between: tuple[Process, ...]
+    after: tuple[Process, ...]
 
 
-def _span(step: Step) -> Span:
-    return step.span
+def _in_order(*parts: tuple[Process, ...]) -> Sequential:
+    return Sequential(tuple(process for part in parts for process in part))

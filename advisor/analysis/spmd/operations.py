@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from advisor.analysis.spmd.problems import NoWork
 from advisor.analysis.spmd.regions import (
     WORD_BYTES,
+    NoWork,
     itemsize,
     objects,
     payload_region,
@@ -86,20 +86,18 @@ def of_communication(step: Communicate) -> tuple[Work, ...]:
 
 def _required(payload: Payload | None, step: Communicate) -> Payload:
     if payload is None:
-        raise NoWork(f"nothing says how much `{step.method}` sends")
+        # the other end says what comes; a pickled receive alone is known to be one object
+        does = "receives" if step.op is Op.RECV else "sends"
+        raise NoWork(f"nothing says how much `{step.method}` {does}")
+    if step.pickled and payload.kind is PayloadKind.UNKNOWN:
+        raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
     return payload
 
 
 def _message(step: Communicate) -> Work:
+    payload = _required(step.send if step.pickled else step.send or step.receive, step)
     if step.pickled:
-        payload = step.send
-        if payload is None:
-            # the other end says what comes; a receive alone is known to be one object
-            raise NoWork(f"nothing says how much `{step.method}` receives")
-        if payload.kind is PayloadKind.UNKNOWN:
-            raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
         return PickledMessage(_pickled_region(payload), objects(payload), step.method)
-    payload = _required(step.send or step.receive, step)
     return Message(payload_region(payload), step.method)
 
 
@@ -116,37 +114,28 @@ def _pickled_region(payload: Payload) -> Region:
 
 
 def _collective(step: Communicate) -> Work:
-    ranks = step.communicator.size
+    ranks, label = step.communicator.size, step.method
     if step.pickled:
         kind = _PICKLED.get(step.op)
         if kind is None:
-            raise NoWork(f"mpi4py has no `{step.method}` of Python objects")
+            raise NoWork(f"mpi4py has no `{label}` of Python objects")
         payload = _required(step.send, step)
-        if payload.kind is PayloadKind.UNKNOWN:
-            raise NoWork(f"`{payload.text}`, which is sent pickled, is not known: {payload.reason}")
-        if step.op in (Op.SCATTER, Op.ALLTOALL):
-            return _pickled_pieces(step, kind, payload, ranks)
-        region = _pickled_region(payload)
-        return PickledCollective(kind, ranks, region, objects(payload), step.method)
-    kind = _VARYING.get(step.op, _COLLECTIVES[step.op]) if step.varying else _COLLECTIVES[step.op]
-    if step.op in _PIECE_OF_SENT:
-        if step.op is Op.SCATTER and step.receive is not None:
-            return Collective(kind, ranks, payload_region(step.receive), step.method)
-        whole = _required(step.send or step.receive, step)
-        return Collective(kind, ranks, _divided(whole, ranks), step.method)
-    if step.op is Op.ALLGATHER and step.send is None:
-        # in place: the buffer holds the pieces of all
-        return Collective(kind, ranks, _divided(_required(step.receive, step), ranks), step.method)
-    payload = _required(step.send or step.receive, step)
-    return Collective(kind, ranks, payload_region(payload), step.method)
-
-
-def _pickled_pieces(step: Communicate, kind: CollectiveKind, payload: Payload, ranks: Expr) -> Work:
-    if payload.parts:
-        part = payload.parts[0]
-        region = _pickled_region(part)
-        return PickledCollective(kind, ranks, region, objects(part), step.method)
-    return PickledCollective(kind, ranks, _divided(payload, ranks), num(0), step.method)
+        divided = step.op in (Op.SCATTER, Op.ALLTOALL)
+        if divided and not payload.parts:
+            return PickledCollective(kind, ranks, _divided(payload, ranks), num(0), label)
+        each = payload.parts[0] if divided else payload
+        return PickledCollective(kind, ranks, _pickled_region(each), objects(each), label)
+    kind = _COLLECTIVES[step.op]
+    if step.varying:
+        kind = _VARYING.get(step.op, kind)
+    whole = _required(step.send or step.receive, step)
+    if step.op is Op.SCATTER and step.receive is not None:
+        return Collective(kind, ranks, payload_region(step.receive), label)
+    # what is gathered in place is a buffer that holds the pieces of all
+    in_place = step.op is Op.ALLGATHER and step.send is None
+    divided = step.op in _PIECE_OF_SENT or in_place
+    region = _divided(whole, ranks) if divided else payload_region(whole)
+    return Collective(kind, ranks, region, label)
 
 
 def _divided(payload: Payload, ranks: Expr) -> Region:

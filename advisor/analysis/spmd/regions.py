@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from advisor.analysis.placed.placement import pitches_bytes
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.ir.spmd.memory import At, Contiguity, View
+from advisor.ir.spmd.memory import At, Contiguity, Index, View
 from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
 from costdb.expr import Expr, num, sym
 from costdb.expr.names import name_like
 from costdb.work import Region
+
+
+class NoWork(Exception):
+    """A step of which no model says how long it takes."""
+
 
 WORD_BYTES = 8
 """What an element, or a Python number in a pickle, is taken to be where nothing says."""
@@ -36,22 +42,25 @@ def unknown_count(name: str) -> Expr:
 
 def region_of(view: View) -> Region:
     """Return where the elements of a view lie, with the strides of its array."""
-    size = itemsize(view.dtype)
-    count = view.count
+    size, count, along = itemsize(view.dtype), view.count, _along(view)
     if count is None:
         return run_of(unknown_count(view.buffer.name), size)
-    strides = view.strides()
-    if view.contiguity is not Contiguity.NO or strides is None or view.region is None:
+    if view.contiguity is not Contiguity.NO or along is None:
         return run_of(count, size)
-    counts: list[Expr] = []
-    pitches: list[Expr] = []
-    for index, stride in zip(view.region, strides, strict=True):
-        if index.count == num(1):
-            continue
-        step = getattr(index, "step", 1)
-        counts.append(index.count)
-        pitches.append(stride * (size * abs(step)))
-    return Region(size, tuple(counts), tuple(pitches)) if counts else run_of(num(1), size)
+    several = [(index.count, pitch) for index, pitch in along if index.count != num(1)]
+    counts, pitches = zip(*several, strict=True) if several else ((num(1),), (num(size),))
+    return Region(size, counts, pitches)
+
+
+def _along(view: View) -> list[tuple[Index, Expr]] | None:
+    """Return each index of a view's region, and the bytes from one element to the next."""
+    strides, size = view.strides(), itemsize(view.dtype)
+    if strides is None or view.region is None:
+        return None
+    return [
+        (index, stride * (size * abs(getattr(index, "step", 1))))
+        for index, stride in zip(view.region, strides, strict=True)
+    ]
 
 
 def visited_region(view: View) -> Region:
@@ -59,20 +68,13 @@ def visited_region(view: View) -> Region:
 
     As a call of an array library goes over them, whether or not they are one stretch of memory.
     """
-    shape, strides, size = view.shape, view.strides(), itemsize(view.dtype)
+    shape, along, size = view.shape, _along(view), itemsize(view.dtype)
     if not shape:
         return region_of(view)
-    if view.flat or strides is None or view.region is None:
-        pitches = [num(size)]
-        for extent in shape[:0:-1]:
-            pitches.append(pitches[-1] * extent)
-        return Region(size, shape, tuple(pitches[::-1]))
-    apart = [
-        stride * (size * abs(getattr(index, "step", 1)))
-        for index, stride in zip(view.region, strides, strict=True)
-        if not isinstance(index, At)
-    ]
-    return Region(size, shape, tuple(apart[::-1] if view.transposed else apart))
+    if view.flat or along is None:
+        return Region(size, shape, pitches_bytes(shape, "C", size))
+    pitches = tuple(pitch for index, pitch in along if not isinstance(index, At))
+    return Region(size, shape, pitches[::-1] if view.transposed else pitches)
 
 
 def payload_region(payload: Payload) -> Region:
@@ -90,38 +92,29 @@ def payload_region(payload: Payload) -> Region:
     if payload.kind is PayloadKind.ARRAY:
         if payload.view is not None and payload.count == payload.view.count and derived is None:
             return region_of(payload.view)
-        name = payload.view.buffer.name if payload.view is not None else payload.text
-        return run_of(unknown_count(name) if payload.count is None else payload.count, size)
-    if payload.kind is PayloadKind.SCALAR:
-        return run_of(num(1), WORD_BYTES)
+        return run_of(_elements(payload), size)
     return run_of(words(payload), WORD_BYTES)
+
+
+def _elements(payload: Payload) -> Expr:
+    if payload.count is not None:
+        return payload.count
+    return unknown_count(payload.text if payload.view is None else payload.view.buffer.name)
 
 
 def words(payload: Payload) -> Expr:
     """Return the double words that a Python object carries."""
     match payload.kind:
         case PayloadKind.ARRAY:
-            count = payload.count
-            if count is None:
-                name = payload.view.buffer.name if payload.view is not None else payload.text
-                count = unknown_count(name)
-            return count * itemsize(payload.dtype) / WORD_BYTES
+            return _elements(payload) * itemsize(payload.dtype) / WORD_BYTES
         case PayloadKind.SCALAR:
             return num(1)
-        case PayloadKind.OBJECT:
-            return _of_parts(payload)
-    return unknown_count(payload.text)
-
-
-def _of_parts(payload: Payload) -> Expr:
+        case PayloadKind.UNKNOWN:
+            return unknown_count(payload.text)
     if not payload.parts:
         return num(1) if payload.length is None else payload.length
     known = sum((words(part) for part in payload.parts), num(0))
-    if payload.length is None:
-        return known
-    if len(payload.parts) == 1:
-        return known * payload.length
-    return known
+    return known if payload.length is None or len(payload.parts) > 1 else known * payload.length
 
 
 def objects(payload: Payload) -> Expr:

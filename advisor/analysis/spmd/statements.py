@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 from advisor.analysis.array_statements.calls import copied, dense, operation_class, view
 from advisor.analysis.placed.placement import pitches_bytes
-from advisor.analysis.spmd.problems import NoWork
-from advisor.analysis.spmd.regions import itemsize, region_of, run_of, visited_region
+from advisor.analysis.spmd.regions import NoWork, itemsize, region_of, run_of, visited_region
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.numpy_shapes import count_of
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
@@ -46,7 +46,8 @@ _CALLED = {
 def of_copy(step: Copy) -> Work:
     """Return the work of moving elements within one rank."""
     source = region_of(step.source)
-    target = _fresh(step.target, source) if step.allocates else region_of(step.target)
+    own = dense(source.counts, _dtype(step.target))
+    target = own if step.allocates else region_of(step.target)
     dtypes = (_dtype(step.source), _dtype(step.target))
     visited = visited_region(step.source)
     stored = dense(visited.counts, dtypes[1]) if step.allocates else visited_region(step.target)
@@ -79,23 +80,12 @@ def _dtype(view: View | None) -> str:
     return ASSUMED_DTYPE if view is None or view.dtype is None else view.dtype
 
 
-def _fresh(target: View, source: Region) -> Region:
-    """Return the memory of a copy of a region: as many elements, one after another."""
-    count = bytes_of(source) / source.itemsize_bytes
-    if len(source.counts) > 1:
-        return dense(source.counts, _dtype(target))
-    return run_of(count, itemsize(target.dtype))
-
-
 def of_allocation(step: Allocate) -> tuple[Work, ...]:
     """Return the work of filling new memory; memory left undefined costs nothing."""
     if not step.filled or step.buffer.extents is None:
         return ()
-    count = num(1)
-    for extent in step.buffer.extents:
-        count = count * extent
+    count, dtype = count_of(step.buffer.extents), step.buffer.dtype or ASSUMED_DTYPE
     region = run_of(count, itemsize(step.buffer.dtype))
-    dtype = step.buffer.dtype or ASSUMED_DTYPE
     call = ArrayCall(ArrayOperation.FILL, dtype, count, Visit(region), fresh=True)
     return (Statement((Access(region, store=True),), ZERO, "fills", (call,)),)
 
@@ -119,9 +109,9 @@ def of_computation(step: Compute) -> tuple[Work, ...]:
         read = tuple(Access(region_of(view)) for view in step.reads)
         return (Interpretation(count, loads=1), Statement(read, ZERO, "lists", (view(),)))
     if step.operations is None:
-        if step.what == "call":
-            raise NoWork("the time of a library function is not known")
-        raise NoWork("the shapes of what is computed here are not known")
+        called = "the time of a library function is not known"
+        shapes = "the shapes of what is computed here are not known"
+        raise NoWork(called if step.what == "call" else shapes)
     loads = [Access(region_of(view)) for view in step.reads]
     stores = [] if step.target is None else [Access(region_of(step.target), store=True)]
     calls = (*_views((*step.reads, step.target), step.span), _call(step, loads, stores))

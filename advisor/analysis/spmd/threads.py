@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from advisor.analysis.spmd.problems import NoWork
-from advisor.analysis.spmd.regions import itemsize
-from advisor.ir.spmd.dealing import follows, is_dealt_in_turn, stride_of
+from advisor.analysis.spmd.regions import NoWork, itemsize
 from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.program import THREADS
 from advisor.ir.spmd.steps import (
@@ -17,6 +15,8 @@ from advisor.ir.spmd.steps import (
     Step,
     Unknown,
     Visit,
+    follows,
+    is_dealt_in_turn,
     walk,
 )
 from costdb.expr import (
@@ -56,17 +56,9 @@ def superstep(loop: Loop) -> tuple[Work, ...]:
     total = loop.trips * (reads + writes)
     if _varies(loop, reads) or _varies(loop, writes):
         total = summation(loop.variable, loop.low, loop.low + loop.trips - 1, reads + writes)
-    spacing = _spacing(loop)
+    gaps, label = _spacing(loop), "parallel loop"
     return (
-        Superstep(
-            threads,
-            most_read,
-            most_written,
-            total,
-            "parallel loop",
-            spacing,
-            counted_bytes=_WORD_BYTES,
-        ),
+        Superstep(threads, most_read, most_written, total, label, gaps, counted_bytes=_WORD_BYTES),
     )
 
 
@@ -100,7 +92,7 @@ def _spacing_of(loop: Loop, visit: Visit, view: View) -> Spacing | None:
         # one thread that has all turns shares its lines with nobody
         between = conditional(less(1, sym(THREADS)), (loop.high - 1) * size, num(0))
         return Spacing(size, between)
-    neighbours = inner.kind in (LoopKind.COUNTED, LoopKind.THREADS) and stride_of(inner) == num(1)
+    neighbours = inner.kind in (LoopKind.COUNTED, LoopKind.THREADS) and inner.every == num(1)
     return Spacing(size, num(0)) if neighbours else None
 
 
@@ -158,7 +150,7 @@ def _repeated(loop: Loop, trips: Expr, words: Expr) -> Expr:
     if not _varies(loop, words):
         return trips * words
     turn = f"{loop.variable}.turn"
-    index = loop.low + sym(turn) * stride_of(loop)
+    index = loop.low + sym(turn) * loop.every
     return summation(turn, num(0), trips - 1, substitute(words, {loop.variable: index}))
 
 

@@ -44,9 +44,8 @@ if TYPE_CHECKING:
     from advisor.measure.pieces import Effort, Piece
     from advisor.measure.report import Measurement
     from advisor.measure.subjects import Subject
+    from advisor.verify.cases import Case, ProgramCase
     from advisor.verify.keep import Compared
-    from advisor.verify.ranks import ProgramCase
-    from advisor.verify.running import Case
     from costdb.machines import Machine
 
 
@@ -118,7 +117,7 @@ def _groups(
     from advisor.frontend.syntax.prefilter import may_hold_kernels
     from advisor.measure.subjects import of_program, of_script
     from advisor.transform_registry import program_transforms
-    from advisor.verify.ranks import program_case
+    from advisor.verify.cases import program_case
 
     machine = _calibrated()
     found: list[_Group] = []
@@ -238,7 +237,7 @@ def _kernels(
     from advisor.ir.concrete import symbols_of
     from advisor.measure.subjects import of_case
     from advisor.transform_registry import transforms
-    from advisor.verify.running import alone, case_of
+    from advisor.verify.cases import alone, case_of
 
     for kernel, sizes in kernels_in(path, text, name, given):
         free = sorted(symbols_of(alone(kernel)) - sizes.keys())
@@ -264,8 +263,8 @@ def _keep_evidence(case: Case | ProgramCase, measured: Measurement, machine: Mac
     """Store what rewrites were measured to gain, so that findings can refer to it."""
     from advisor.cli.commands.verify import compared_kernel, compared_program
     from advisor.measure.pieces import Piece
+    from advisor.verify.cases import Case
     from advisor.verify.keep import keep
-    from advisor.verify.running import Case
 
     if not isinstance(measured.found[0], Piece):
         return

@@ -26,11 +26,10 @@ from advisor.config.layer import CommandError, choose_machine, wrong_use
 
 if TYPE_CHECKING:
     from advisor.between_sizes import Times
+    from advisor.verify.cases import Case, ProgramCase, Rewrite, Variant
     from advisor.verify.keep import Compared
-    from advisor.verify.program_verdict import Circumstances, ProgramVerdict
-    from advisor.verify.ranks import ProgramCase, Rewrite
-    from advisor.verify.running import Case, Effort, Variant
-    from advisor.verify.verdict import Verdict
+    from advisor.verify.running import Effort
+    from advisor.verify.verdict import Circumstances, ProgramVerdict, Verdict
     from costdb.machines import Machine
 
 
@@ -51,9 +50,15 @@ def verify(
 ) -> int:
     """RUN kernels, MPI programs and their rewrites; compare predicted with measured times."""
     require_format(output_format)
-    from advisor.verify.program_verdict import document_of, programs_in_words, programs_table
     from advisor.verify.running import Effort, measure
-    from advisor.verify.verdict import Verdict, as_table, in_words
+    from advisor.verify.verdict import (
+        Verdict,
+        as_table,
+        document_of,
+        in_words,
+        programs_in_words,
+        programs_table,
+    )
     from costdb.calibration.hardware import Bystanders
     from costdb.machines import load_machine
 
@@ -139,7 +144,7 @@ def _cases(
     """Yield the kernels to run; of `everything`, those whose sizes have values."""
     from advisor.cli.subjects import kernels_in
     from advisor.transform_registry import transforms
-    from advisor.verify.running import case_of
+    from advisor.verify.cases import case_of
     from costdb.expr import ExprError
 
     for path, source in sources.items():
@@ -157,7 +162,7 @@ def _circumstances(machine: Machine, busy_cores: float | None) -> Circumstances:
     from datetime import UTC, datetime
 
     from advisor.ranking.findings import calibration_of
-    from advisor.verify.program_verdict import Circumstances
+    from advisor.verify.verdict import Circumstances
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return Circumstances(machine.name, calibration_of(machine), now, busy_cores)
@@ -239,7 +244,7 @@ def _program_cases(
         A file does not parse.
     """
     from advisor.transform_registry import program_transforms
-    from advisor.verify.ranks import program_case
+    from advisor.verify.cases import program_case
 
     rules = program_transforms()
     cases = (
@@ -256,8 +261,8 @@ def _verify_programs(
     Where there are no ranks to be had, none is run, which is said.
     """
     from advisor.verify.keep import keep
-    from advisor.verify.program_verdict import ProgramVerdict
-    from advisor.verify.ranks import measure_program
+    from advisor.verify.running import measure_program
+    from advisor.verify.verdict import ProgramVerdict
     from costdb.launch.processes import CannotRunError
 
     groups: list[list[ProgramVerdict]] = []

@@ -28,7 +28,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from fractions import Fraction
+from typing import Final, NoReturn, TypeVar
 
 from advisor.distribution import (
     ArraySpec,
@@ -41,7 +42,6 @@ from advisor.distribution import (
     check_spec,
 )
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.frontend.advise_comments.directive_reader import DirectiveReader
 from advisor.frontend.advise_comments.directives import (
     MICROSECONDS_OF,
     AnyDirective,
@@ -56,6 +56,9 @@ from advisor.frontend.advise_comments.directives import (
     Trip,
 )
 from advisor.source import Span
+from costdb.wording import IDENTIFIER
+
+Item = TypeVar("Item")
 
 _DIRECTIVE: Final = re.compile(r"#[ \t]*advise[ \t]*:([^#\r\n]*)")
 _NEWLINE: Final = re.compile(r"\r\n|\r|\n")
@@ -69,6 +72,16 @@ _STRING_OR_COMMENT: Final = re.compile(
     re.DOTALL,
 )
 _CODE: Final = re.compile(r"[A-Z]+[0-9]+")
+
+
+_TOKEN: Final = re.compile(
+    rf"(?P<name>{IDENTIFIER})|(?P<number>\d+(?:_\d+)*(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<mark>\S)"
+)
+_DECIMAL: Final = re.compile(r"\d[\d_]*\.|\.\d")
+_CLOSING: Final = {"(": ")", "[": "]"}
+_LARGEST_DIGITS: Final = 18
+_LONGEST_SHOWN: Final = 30
+_EXPR_COLUMN: Final = re.compile(r"column (\d+): (.*)")
 
 
 def parse_comment(
@@ -157,12 +170,24 @@ def _directive(reader: DirectiveReader, span: Span, own_line: bool) -> AnyDirect
     if reader.peek(1) == ":":
         return _array(reader, span, own_line)
     start = reader.position
-    word = reader.name(_EXPECTED)
-    read = _READERS.get(word)
-    if read is None:
-        reader.position = start
-        reader.fail(_EXPECTED)
-    return read(reader, span, own_line)
+    match reader.name(_EXPECTED):
+        case "kernel":
+            return _kernel(reader, span, own_line)
+        case "trip":
+            return Trip(span, own_line, reader.expression("a number of iterations"))
+        case "prob":
+            return Probability(span, own_line, reader.expression("a probability", most=1))
+        case "cost":
+            unit = reader.tokens[-1].group()
+            if unit not in MICROSECONDS_OF:
+                reader.fail_at(len(reader.tokens), "expected a unit (us, ms or s) at the end")
+            cost = reader.expression("a cost such as 3*N us", leave=1)
+            reader.expect(unit)
+            return StatedCost(span, own_line, cost, unit)
+        case "ignore":
+            return _suppression(reader, span, own_line)
+    reader.position = start
+    return reader.fail(_EXPECTED)
 
 
 def _kernel(reader: DirectiveReader, span: Span, own_line: bool) -> KernelComment:
@@ -204,9 +229,8 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment 
         placed = reader.separated(lambda: _dim(reader), ")")
         dims = tuple(dim for dim, _ in placed)
         dim_spans = tuple(place for _, place in placed)
-        reader.expect("on")
-        reader.expect("mesh")
-        reader.expect("(")
+        for word in ("on", "mesh", "("):
+            reader.expect(word)
         axes = reader.separated(lambda: _mesh_axis(reader), ")")
         mesh = MeshSpec(tuple((axis, extent) for axis, extent, _ in axes))
         mesh_spans = tuple((axis, place) for axis, _, place in axes)
@@ -225,7 +249,9 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment 
         reader.expect("=")
         start = reader.position
         if option == "order":
-            order = _order(reader)
+            order = "C" if reader.accept("C") else "F"
+            if order == "F" and not reader.accept("F"):
+                reader.fail("C or F")
             order_span = reader.span_since(start)
         else:
             halo = _halo(reader, dims)
@@ -233,14 +259,6 @@ def _array(reader: DirectiveReader, span: Span, own_line: bool) -> ArrayComment 
     for problem in check_spec(spec):
         reader.fail_at(first, problem)
     return ArrayComment(span, own_line, spec, dim_spans, mesh_spans, order_span)
-
-
-def _order(reader: DirectiveReader) -> StorageOrder:
-    if reader.accept("C"):
-        return "C"
-    if reader.accept("F"):
-        return "F"
-    return reader.fail("C or F")
 
 
 def _halo(reader: DirectiveReader, dims: tuple[AxisMap, ...]) -> tuple[int, ...]:
@@ -286,23 +304,6 @@ def _mesh_axis(reader: DirectiveReader) -> tuple[str, int | str, Span]:
     return name, extent, reader.span_since(start)
 
 
-def _trip(reader: DirectiveReader, span: Span, own_line: bool) -> Trip:
-    return Trip(span, own_line, reader.expression("a number of iterations", least=0))
-
-
-def _probability(reader: DirectiveReader, span: Span, own_line: bool) -> Probability:
-    return Probability(span, own_line, reader.expression("a probability", least=0, most=1))
-
-
-def _stated_cost(reader: DirectiveReader, span: Span, own_line: bool) -> StatedCost:
-    unit = reader.last()
-    if unit not in MICROSECONDS_OF:
-        reader.fail_at_end("expected a unit (us, ms or s) at the end")
-    cost = reader.expression("a cost such as 3*N us", least=0, leave=1)
-    reader.expect(unit)
-    return StatedCost(span, own_line, cost, unit)
-
-
 def _suppression(reader: DirectiveReader, span: Span, own_line: bool) -> Suppression:
     scope = Scope.STATEMENT
     if reader.accept("-"):
@@ -323,10 +324,156 @@ def _code(reader: DirectiveReader) -> str:
 
 
 _EXPECTED: Final = "kernel, NAME: DTYPE[...], trip, prob, cost or ignore"
-_READERS: Final[dict[str, Callable[[DirectiveReader, Span, bool], AnyDirective]]] = {
-    "kernel": _kernel,
-    "trip": _trip,
-    "prob": _probability,
-    "cost": _stated_cost,
-    "ignore": _suppression,
-}
+
+
+# Tokens of one directive, and a walk over them that explains what it misses.
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}...")
+
+
+class DirectiveReader:
+    """Walks over the tokens of one directive."""
+
+    def __init__(self, body: str, line: int, column: int) -> None:
+        self.body = body
+        self.line = line
+        self.column = column  # of the body's first character, from 0
+        self.tokens = list(_TOKEN.finditer(body))
+        self.position = 0
+
+    def peek(self, ahead: int = 0) -> str:
+        """Return the text of a coming token, empty past the end."""
+        place = self.position + ahead
+        return self.tokens[place].group() if place < len(self.tokens) else ""
+
+    def fail(self, expected: str) -> NoReturn:
+        """Refuse the next token."""
+        found = self.peek()
+        shown = f"found {_shown(found)}" if found else "the comment ends"
+        self.fail_at(self.position, f"expected {expected}, but {shown}")
+
+    def fail_at(self, position: int, message: str) -> NoReturn:
+        """Refuse the directive because of the token at a position."""
+        offset = len(self.body.rstrip())
+        if position < len(self.tokens):
+            offset = self.tokens[position].start()
+        raise CommentError(self.line, self.column + offset + 1, message)
+
+    def accept(self, text: str) -> bool:
+        """Step over the next token if it is `text`."""
+        if self.peek() != text:
+            return False
+        self.position += 1
+        return True
+
+    def expect(self, text: str) -> None:
+        """Step over `text`, which must come next."""
+        if not self.accept(text):
+            self.fail(repr(text))
+
+    def name(self, what: str) -> str:
+        """Step over a name."""
+        if self.position == len(self.tokens) or self.tokens[self.position].lastgroup != "name":
+            self.fail(what)
+        self.position += 1
+        return self.tokens[self.position - 1].group()
+
+    def accept_decimal(self) -> bool:
+        """Step over a number with a decimal point, if that comes next, and its sign."""
+        ahead = int(self.peek() == "-")
+        if not _DECIMAL.match(self.peek(ahead)):
+            return False
+        self.position += ahead + 1
+        return True
+
+    def integer(self, what: str, least: int) -> int:
+        """Step over a whole number that is at least `least`."""
+        digits = self.peek().replace("_", "")
+        if not (digits.isascii() and digits.isdecimal()):
+            self.fail(what)
+        if len(digits) > _LARGEST_DIGITS:
+            self.fail(f"{what} below 10**{_LARGEST_DIGITS}")
+        if int(digits) < least:
+            self.fail(f"{what}, at least {least}")
+        self.position += 1
+        return int(digits)
+
+    def expression(
+        self,
+        what: str,
+        stops: str = "",
+        *,
+        least: int = 0,
+        most: int | None = None,
+        leave: int = 0,
+    ) -> str:
+        """Step over an expression and return its text.
+
+        Parameters
+        ----------
+        what : str
+            Named when nothing is there.
+        stops : str
+            Marks that end the expression where they stand outside brackets.
+        least, most : int
+            Bounds of its value; only a constant is held against them.
+        leave : int
+            Tokens at the end of the directive that do not belong to it.
+        """
+        first = self.position
+        closing: list[str] = []
+        while self.position < len(self.tokens) - leave:
+            text = self.peek()
+            if closing and text == closing[-1]:
+                closing.pop()
+            elif not closing and text in stops:
+                break
+            elif text in _CLOSING:
+                closing.append(_CLOSING[text])
+            self.position += 1
+        if closing:
+            self.fail(repr(closing[-1]))
+        if self.position == first:
+            self.fail(what)
+        start = self.tokens[first].start()
+        text = self.body[start : self.tokens[self.position - 1].end()]
+        value = self._constant(text, start)
+        if value is not None and (value < least or (most is not None and value > most)):
+            bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+            self.fail_at(first, f"expected {what} {bounds}, but found {_shown(text)}")
+        return text
+
+    def _constant(self, text: str, start: int) -> int | Fraction | float | None:
+        """Check an expression and return its value, or None when it depends on a size."""
+        # imported here: a file whose directives hold no expression need not pay for it
+        from costdb.expr import ExprError, evaluate, free_symbols, parse
+
+        try:
+            expression = parse(text)
+            return None if free_symbols(expression) else evaluate(expression, {})
+        except ExprError as error:
+            placed = _EXPR_COLUMN.fullmatch(str(error))
+            offset = int(placed.group(1)) - 1 if placed else 0
+            message = placed.group(2) if placed else str(error)
+            raise CommentError(self.line, self.column + start + offset + 1, message) from error
+
+    def separated(self, item: Callable[[], Item], closing: str) -> tuple[Item, ...]:
+        """Step over items parted by commas, and the closing bracket."""
+        items = [item()]
+        while self.accept(","):
+            items.append(item())
+        if not self.accept(closing):
+            self.fail(f"',' or {closing!r}")
+        return tuple(items)
+
+    def span_since(self, position: int) -> Span:
+        """Return the place of the tokens from a position to the last one stepped over."""
+        start, end = self.tokens[position].start(), self.tokens[self.position - 1].end()
+        return Span(self.line, self.column + start, self.line, self.column + end)
+
+    def end(self) -> None:
+        """Refuse anything that is left."""
+        if self.position < len(self.tokens):
+            self.fail("the end of the comment")

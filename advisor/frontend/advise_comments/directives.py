@@ -244,9 +244,9 @@ def _unpaired(suppression: Suppression, partner: Scope) -> CommentError:
 class Pragmas:
     """Trips, probabilities and costs (in microseconds), each by line."""
 
-    trips: Mapping[int, Expr]
-    probabilities: Mapping[int, Expr]
-    costs_us: Mapping[int, Expr]
+    trips: dict[int, Expr]
+    probabilities: dict[int, Expr]
+    costs_us: dict[int, Expr]
 
 
 def read_pragmas(path: str, directives: Sequence[AnyDirective]) -> Pragmas:
@@ -258,9 +258,7 @@ def read_pragmas(path: str, directives: Sequence[AnyDirective]) -> Pragmas:
         For an expression that does not parse.
     """
     alone = {directive.line for directive in directives if directive.own_line}
-    trips: dict[int, Expr] = {}
-    probabilities: dict[int, Expr] = {}
-    costs: dict[int, Expr] = {}
+    found = Pragmas({}, {}, {})
     for directive in directives:
         line = directive.line
         if directive.own_line:
@@ -269,26 +267,23 @@ def read_pragmas(path: str, directives: Sequence[AnyDirective]) -> Pragmas:
                 line += 1
         match directive:
             case Trip():
-                trips[line] = _expression(path, directive.count, directive)
+                table, text = found.trips, directive.count
             case Probability():
-                probabilities[line] = _expression(path, directive.probability, directive)
+                table, text = found.probabilities, directive.probability
             case StatedCost():
-                costs[line] = _expression(path, directive.microseconds, directive)
+                table, text = found.costs_us, directive.microseconds
             case _:
-                pass
-    return Pragmas(trips, probabilities, costs)
+                continue
+        try:
+            table[line] = parse(text)
+        except ExprError as error:
+            raise SourceProblem(path, directive.line, directive.column, str(error)) from error
+    return found
 
 
 def spoken_of(table: Mapping[int, Expr], lines: range) -> Expr | None:
     """Return what the pragmas say of a statement whose header takes up some lines."""
     return next((table[line] for line in lines if line in table), None)
-
-
-def _expression(path: str, text: str, directive: AnyDirective) -> Expr:
-    try:
-        return parse(text)
-    except ExprError as error:
-        raise SourceProblem(path, directive.line, directive.column, str(error)) from error
 
 
 # Comments that call a function a kernel where no function begins.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import libcst as cst
 
@@ -22,26 +22,33 @@ from advisor.observed import Seen
 from advisor.source import SourceProblem, Span
 from costdb.expr import Expr, ExprError, parse
 
-Entry = TypeVar("Entry")
-
+_KINDS: Mapping[str, Callable[..., Any]] = {
+    f"{module}.{kind.__name__}": kind
+    for module in ("advisor", "advisor.annotations")
+    for kind in (Block, Cyclic, Dist, Mesh)
+}
 _PYTHON_TYPES = frozenset({"bool", "complex", "float", "int"})
 
 
 @dataclass(frozen=True, slots=True)
-class ReadMesh:
-    """A mesh, and where each of its extents stands."""
+class Made:
+    """A mesh or a distribution, and where its parts stand.
 
-    mesh: Mesh
-    extent_spans: tuple[tuple[str, Span], ...]
+    Attributes
+    ----------
+    value : Dist, Mesh, Block or Cyclic
+    entries : tuple of Span
+        Of its positional arguments.
+    named : tuple of (str, Span)
+        Of those that have names.
+    on : Made or None
+        The mesh of a distribution.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class ReadDist:
-    """A distribution, and where its entries and the extents of its mesh stand."""
-
-    dist: Dist
-    dimension_spans: tuple[Span, ...]
-    mesh_spans: tuple[tuple[str, Span], ...]
+    value: Any
+    entries: tuple[Span, ...]
+    named: tuple[tuple[str, Span], ...]
+    on: Made | None
 
 
 class Declarations:
@@ -69,10 +76,8 @@ class Declarations:
         self.span_of = span_of
         self.imports = imports
         self.hidden: frozenset[str] = frozenset()
-        self.meshes: dict[str, ReadMesh] = {}
-        self.dists: dict[str, ReadDist] = {}
-        self.types: dict[str, cst.Subscript] = {}
-        self.elements: dict[str, str] = {}
+        # module-level names of meshes, distributions, types of arrays and of elements
+        self.known: dict[str, Made | cst.Subscript | str] = {}
 
     def problem(self, node: cst.CSTNode, message: str) -> SourceProblem:
         """Return a one-line error at a node."""
@@ -81,108 +86,64 @@ class Declarations:
 
     def note(self, name: str, value: cst.BaseExpression) -> None:
         """Remember module-level names of a mesh, a distribution or a type of arrays."""
+        found: Made | cst.Subscript | str | None = None
         if isinstance(value, cst.Subscript):
-            element = self._element_type(value)
-            if self._is_annotated(value):
-                self.types[name] = value
-            elif element is not None:
-                self.elements[name] = element
-        elif isinstance(value, cst.Call):
-            function = resolve(value.func, self.imports)
-            if function in ("advisor.Mesh", "advisor.annotations.Mesh"):
-                self.meshes[name] = self.mesh(value)
-            elif function in ("advisor.Dist", "advisor.annotations.Dist"):
-                self.dists[name] = self.dist(value)
+            found = value if self._is_annotated(value) else self._element_type(value)
+        elif isinstance(value, cst.Call) and self._kind(value) in (Dist, Mesh):
+            found = self._made(value)
+        if found is not None:
+            self.known[name] = found
 
     def keep(self, names: Collection[str]) -> None:
         """Forget what is known under other names."""
-        self.meshes = {n: mesh for n, mesh in self.meshes.items() if n in names}
-        self.dists = {n: dist for n, dist in self.dists.items() if n in names}
-        self.types = {n: node for n, node in self.types.items() if n in names}
-        self.elements = {n: element for n, element in self.elements.items() if n in names}
+        self.known = {name: found for name, found in self.known.items() if name in names}
 
-    def _known(self, node: cst.BaseExpression, table: Mapping[str, Entry]) -> Entry | None:
+    def _known(self, node: cst.BaseExpression) -> Made | cst.Subscript | str | None:
         if not isinstance(node, cst.Name) or node.value in self.hidden:
             return None
-        return table.get(node.value)
+        return self.known.get(node.value)
 
-    def mesh(self, node: cst.BaseExpression) -> ReadMesh:
-        """Return the mesh an expression denotes."""
-        known = self._known(node, self.meshes)
-        if known is not None:
-            return known
-        if not isinstance(node, cst.Call):
-            raise self.problem(node, "a mesh must be a `Mesh(...)` or a module-level name of one")
-        axes: dict[str, int | str] = {}
-        spans: list[tuple[str, Span]] = []
+    def _kind(self, node: cst.Call) -> Callable[..., Any] | None:
+        return _KINDS.get(resolve(node.func, self.imports) or "")
+
+    def _made(self, node: cst.Call) -> Made:
+        """Return the mesh or distribution that a call makes."""
+        kind = self._kind(node)
+        if kind is None:
+            raise self.problem(node, "expected Block(...), Cyclic(...), Mesh(...) or a literal")
+        plain: list[tuple[Any, Span]] = []
+        named: dict[str, tuple[Any, Span]] = {}
         for argument in node.args:
+            if argument.star or (kind is Mesh and argument.keyword is None):
+                message = "a starred argument cannot be read"
+                raise self.problem(
+                    node, message if argument.star else "mesh axes are keywords: Mesh(row=4, col=4)"
+                )
+            found = self._value(argument.value), self.span_of(argument.value)
             if argument.keyword is None:
-                raise self.problem(node, "mesh axes are keywords: Mesh(row=4, col=4)")
-            axes[argument.keyword.value] = self._extent(argument.value)
-            spans.append((argument.keyword.value, self.span_of(argument.value)))
-        try:
-            return ReadMesh(Mesh(**axes), tuple(spans))
-        except (ValueError, TypeError) as error:
-            raise self.problem(node, str(error)) from error
-
-    def _extent(self, node: cst.BaseExpression) -> int | str:
-        number = constant_int(node)
-        if number is not None:
-            return number
-        if isinstance(node, cst.SimpleString):
-            return str(node.evaluated_value)
-        raise self.problem(node, "a mesh extent is a number or the name of a size in quotes")
-
-    def dist(self, node: cst.BaseExpression) -> ReadDist:
-        """Return the distribution an expression denotes."""
-        known = self._known(node, self.dists)
-        if known is not None:
-            return known
-        if not isinstance(node, cst.Call):
-            raise self.problem(node, "a distribution must be a `Dist(...)` or a name of one")
-        entries: list[str | int | Block | Cyclic | None] = []
-        keywords: dict[str, Any] = {}
-        nodes: list[cst.BaseExpression] = []
-        mesh_spans: tuple[tuple[str, Span], ...] = ()
-        for argument in node.args:
-            if argument.star:
-                raise self.problem(node, "a starred argument of Dist cannot be read")
-            if argument.keyword is None:
-                entries.append(self._entry(argument.value))
-                nodes.append(argument.value)
-            elif argument.keyword.value == "on":
-                found = self.mesh(argument.value)
-                keywords["on"] = found.mesh
-                mesh_spans = found.extent_spans
+                plain.append(found)
             else:
-                keywords[argument.keyword.value] = self._plain(argument.value)
+                named[argument.keyword.value] = found
+        on = named.get("on", (None,))[0]
         try:
-            made = Dist(*entries, **keywords)
+            made = kind(
+                *(_bare(value) for value, _ in plain),
+                **{name: _bare(value) for name, (value, _) in named.items()},
+            )
         except (ValueError, TypeError) as error:
             raise self.problem(node, str(error)) from error
-        half = nodes[len(nodes) // 2 :]
-        return ReadDist(made, tuple(self.span_of(entry) for entry in half), mesh_spans)
+        return Made(
+            made,
+            tuple(span for _, span in plain),
+            tuple((name, span) for name, (_, span) in named.items()),
+            on if isinstance(on, Made) else None,
+        )
 
-    def _entry(self, node: cst.BaseExpression) -> str | int | Block | Cyclic | None:
-        if isinstance(node, cst.Call):
-            function = resolve(node.func, self.imports) or ""
-            kind = function.rsplit(".", 1)[-1]
-            if not function.startswith("advisor.") or kind not in ("Block", "Cyclic"):
-                raise self.problem(node, "expected Block(...), Cyclic(...), a mesh axis or None")
-            plain = [self._plain(a.value) for a in node.args if a.keyword is None]
-            named = {a.keyword.value: self._plain(a.value) for a in node.args if a.keyword}
-            maker = Block if kind == "Block" else Cyclic
-            try:
-                return maker(*plain, **named)
-            except (ValueError, TypeError) as error:
-                raise self.problem(node, str(error)) from error
-        value = self._plain(node)
-        if value is None or isinstance(value, str | int):
-            return value
-        raise self.problem(node, "expected an extent, a mesh axis, Block, Cyclic or None")
-
-    def _plain(self, node: cst.BaseExpression) -> Any:
-        """Return a literal: None, a number, a string, or a tuple of them."""
+    def _value(self, node: cst.BaseExpression) -> Any:
+        """Return a literal, a tuple of them, or what a call or a module-level name stands for."""
+        known = self._known(node)
+        if isinstance(known, Made):
+            return known
         number = constant_int(node)
         if number is not None:
             return number
@@ -192,21 +153,31 @@ class Declarations:
             case cst.Name(value="None"):
                 return None
             case cst.Tuple():
-                return tuple(self._plain(element.value) for element in node.elements)
-        raise self.problem(node, "only literals can be read here; nothing is executed")
+                return tuple(self._value(element.value) for element in node.elements)
+            case cst.Call():
+                return self._made(node)
+        message = "only literals can be read here, sizes by their names in quotes"
+        raise self.problem(node, f"{message}; nothing is executed")
 
     def declared(self, name: str, annotation: cst.BaseExpression) -> DeclaredArray | None:
         """Return what ``name: Annotated[NDArray[T], Dist(...)]`` declares; None for others."""
-        if isinstance(annotation, cst.Name):
-            annotation = self._known(annotation, self.types) or annotation
+        known = self._known(annotation)
+        if isinstance(known, cst.Subscript):
+            annotation = known
         if not isinstance(annotation, cst.Subscript) or not self._is_annotated(annotation):
             return None
         parts = [e.slice.value for e in annotation.slice if isinstance(e.slice, cst.Index)]
         for metadata in parts[1:]:
-            if self._is_dist(metadata):
-                found = self.dist(metadata)
-                spec = spec_of_dist(name, found.dist, self._element_type(parts[0]))
-                places = Places(self.span_of(metadata), found.dimension_spans, found.mesh_spans)
+            found = self._known(metadata)
+            if isinstance(metadata, cst.Call) and self._kind(metadata) is Dist:
+                found = self._made(metadata)
+            if isinstance(found, Made) and isinstance(found.value, Dist):
+                spec = spec_of_dist(name, found.value, self._element_type(parts[0]))
+                places = Places(
+                    self.span_of(metadata),
+                    found.entries[len(found.entries) // 2 :],
+                    found.on.named if found.on else (),
+                )
                 return declaration(self.path, spec, places)
         return None
 
@@ -216,20 +187,13 @@ class Declarations:
             "typing_extensions.Annotated",
         )
 
-    def _is_dist(self, node: cst.BaseExpression) -> bool:
-        if isinstance(node, cst.Name):
-            return self._known(node, self.dists) is not None
-        if not isinstance(node, cst.Call):
-            return False
-        return resolve(node.func, self.imports) in ("advisor.Dist", "advisor.annotations.Dist")
-
     def _element_type(self, node: cst.BaseExpression) -> str | None:
         """Return the element type of ``NDArray[np.int32]`` or of a module-level name of it.
 
         ``np.ndarray[shape, np.dtype[np.int32]]`` is read too.
         """
-        known = self._known(node, self.elements)
-        if known is not None:
+        known = self._known(node)
+        if isinstance(known, str):
             return known
         if not isinstance(node, cst.Subscript):
             return None
@@ -253,6 +217,10 @@ class Declarations:
             return last
         # a bare name may be anything, even where it reads like one of NumPy's codes
         return name if name in _PYTHON_TYPES and full is None else None
+
+
+def _bare(value: Any) -> Any:
+    return value.value if isinstance(value, Made) else value
 
 
 def declaration(path: str, spec: ArraySpec, places: Places) -> DeclaredArray:

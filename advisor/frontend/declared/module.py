@@ -113,7 +113,7 @@ class FileReader(ScopeVisitor):
         }
         self.declarations.keep(once)
 
-    def on_visit(self, node: cst.CSTNode) -> bool:
+    def seen(self, node: cst.CSTNode) -> None:
         """Note module-level values besides names."""
         match node:
             case cst.Assign(targets=[target], value=value):
@@ -124,7 +124,7 @@ class FileReader(ScopeVisitor):
                 self._note(name, value)
             case _:
                 pass
-        return super().on_visit(node)
+        super().seen(node)
 
     def _note(self, target: cst.BaseExpression, value: cst.BaseExpression) -> None:
         if len(self.scopes) > 1 or not isinstance(target, cst.Name):
@@ -199,12 +199,12 @@ class FileReader(ScopeVisitor):
             for seen in runs
         )
 
-    def on_leave(self, original_node: cst.CSTNode) -> None:
+    def left(self, node: cst.CSTNode) -> None:
         """Leave the name of a class or function."""
-        super().on_leave(original_node)
-        if isinstance(original_node, cst.ClassDef):
+        super().left(node)
+        if isinstance(node, cst.ClassDef):
             self._qualified.pop()
-        elif isinstance(original_node, cst.FunctionDef):
+        elif isinstance(node, cst.FunctionDef):
             del self._qualified[-2:]
 
     def _is_harmless(self, function: cst.BaseExpression, full: str | None) -> bool:

@@ -14,7 +14,7 @@ from advisor.frontend.expressions.regions import is_new_axis
 from advisor.frontend.naming.bindings import NameScope
 from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.walking import show
+from advisor.frontend.syntax.walking import nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray
@@ -268,34 +268,26 @@ def _kind(dtype: str) -> Kind | None:
         return None
 
 
-class _Extents(cst.CSTVisitor):
-    """Finds ``n, m = a.shape`` and ``n = a.shape[0]`` or ``len(a)``."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[tuple[str, _Axis]] = []
-
-    def visit_Assign(self, node: cst.Assign) -> None:  # noqa: N802
-        if len(node.targets) != 1:
-            return
-        target, value = node.targets[0].target, node.value
-        if isinstance(target, cst.Tuple) and (array := _shape_of(value)) is not None:
-            for axis, element in enumerate(target.elements):
-                if isinstance(element.value, cst.Name):
-                    self.found.append((element.value.value, (array, axis)))
-        elif isinstance(target, cst.Name) and (place := _one_extent(value)) is not None:
-            self.found.append((target.value, place))
-
-
 def _names_of_extents(
     node: cst.FunctionDef, arrays: Collection[str], once: Collection[str]
 ) -> dict[_Axis, str]:
-    visitor = _Extents()
-    show(node.body, visitor)
+    """Return what extents are called by ``n, m = a.shape``, ``n = a.shape[0]`` or ``len(a)``."""
     names: dict[_Axis, str] = {}
-    for name, place in visitor.found:
-        if place[0] in arrays and name in once and name not in names.values():
-            names.setdefault(place, name)
+    for found in nodes_in(node.body):
+        places: list[tuple[str, _Axis]] = []
+        match found:
+            case cst.Assign(
+                targets=[cst.AssignTarget(target=cst.Tuple(elements=elements))], value=value
+            ) if (array := _shape_of(value)) is not None:
+                named = [(axis, one.value) for axis, one in enumerate(elements)]
+                places = [(n.value, (array, axis)) for axis, n in named if isinstance(n, cst.Name)]
+            case cst.Assign(
+                targets=[cst.AssignTarget(target=cst.Name(value=name))], value=value
+            ) if (place := _one_extent(value)) is not None:
+                places = [(name, place)]
+        for name, place in places:
+            if place[0] in arrays and name in once and name not in names.values():
+                names.setdefault(place, name)
     return names
 
 
@@ -344,21 +336,16 @@ def hints(
         else f"the annotation of `{parameter.name.value}` states no extents"
         for parameter in parameters
     }
-    uses = _Uses(frozenset(lacks))
-    show(node.body, uses)
+    ranks, numbers = _uses(node.body, lacks)
     return {
         name: f"{lack}: write "
         + (
-            _count(name)
-            if name in uses.numbers
-            else _array(name, uses.ranks[name], in_types) + _or_number(name, uses.ranks[name])
+            f"`{name}: int` for a whole number"
+            if name in numbers
+            else _array(name, ranks[name], in_types) + _or_number(name, ranks[name])
         )
         for name, lack in lacks.items()
     }
-
-
-def _count(name: str) -> str:
-    return f"`{name}: int` for a whole number"
 
 
 def _or_number(name: str, rank: int) -> str:
@@ -381,37 +368,31 @@ def _array(name: str, rank: int, in_types: bool) -> str:
     return f"{text}, with its own element type and distribution{each}"
 
 
-class _Uses(cst.CSTVisitor):
-    """Counts the dimensions by which names are subscripted, and sees which of them count."""
-
-    def __init__(self, names: frozenset[str]) -> None:
-        super().__init__()
-        self.names = names
-        self.ranks = dict.fromkeys(names, 0)
-        self.numbers: set[str] = set()
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
+def _uses(body: cst.CSTNode, names: Collection[str]) -> tuple[dict[str, int], set[str]]:
+    """Return by how many dimensions names are subscripted at most, and which of them count."""
+    ranks, numbers = dict.fromkeys(names, 0), set[str]()
+    for node in nodes_in(body):
         match node:
-            case cst.Subscript(value=cst.Name(value=name)) if name in self.names:
+            case cst.Subscript(value=cst.Name(value=name)) if name in ranks:
                 rank = sum(not is_new_axis(element) for element in node.slice)
-                self.ranks[name] = max(self.ranks[name], rank)
+                ranks[name] = max(ranks[name], rank)
             case cst.Call(func=cst.Name(value="range" | "prange")):
-                for argument in node.args:
-                    self._counts(argument.value)
+                numbers.update(*(_counting(argument.value) for argument in node.args))
             case cst.Slice():
-                for bound in (node.lower, node.upper, node.step):
-                    if bound is not None:
-                        self._counts(bound)
+                bounds = (node.lower, node.upper, node.step)
+                numbers.update(*(_counting(bound) for bound in bounds if bound is not None))
             case _:
                 pass
-        return True
+    return ranks, numbers
 
-    def _counts(self, node: cst.BaseExpression) -> None:
-        """Note the names of a sum or product of names and numbers."""
-        if isinstance(node, cst.Name) and node.value in self.names:
-            self.numbers.add(node.value)
-        elif isinstance(node, cst.UnaryOperation):
-            self._counts(node.expression)
-        elif isinstance(node, cst.BinaryOperation):
-            self._counts(node.left)
-            self._counts(node.right)
+
+def _counting(node: cst.BaseExpression) -> frozenset[str]:
+    """Return the names of a sum or product of names and numbers."""
+    match node:
+        case cst.Name(value=name):
+            return frozenset({name})
+        case cst.UnaryOperation():
+            return _counting(node.expression)
+        case cst.BinaryOperation():
+            return _counting(node.left) | _counting(node.right)
+    return frozenset()

@@ -9,12 +9,11 @@ import libcst as cst
 
 from advisor.frontend.expressions.arrays import value_of
 from advisor.frontend.expressions.scalars import bound_to_number, scalar
-from advisor.frontend.naming.bindings import NameVisitor
 from advisor.frontend.naming.literals import is_of_literals
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.naming.written_out import items_of
 from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.frontend.syntax.walking import show
+from advisor.frontend.syntax.walking import parts_of
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement
 from advisor.ir.values import Read, Scalar
@@ -29,46 +28,20 @@ _PURE = frozenset({"len", "isinstance", "min", "max", "int", "float", "bool", "a
 _OF_METADATA = frozenset({"len", "isinstance"})
 
 
-class _Uses(NameVisitor):
-    """Names whose values an expression needs, and whether evaluating it may do anything else."""
-
-    def __init__(self, scope: Scope) -> None:
-        super().__init__()
-        self.scope = scope
-        self.values: set[str] = set()
-        self.acts = False
-
-    def name_seen(self, name: str) -> None:
-        self.values.add(name)
-
-    def visit_Attribute(self, node: cst.Attribute) -> bool:  # noqa: N802
-        return not (isinstance(node.value, cst.Name) and node.attr.value in _METADATA)
-
-    def visit_Call(self, node: cst.Call) -> bool:  # noqa: N802
-        name = node.func.value if isinstance(node.func, cst.Name) else None
-        if name not in _PURE or self.scope.not_builtin(name):
-            self.acts = True
-            return True
-        return not (
-            name in _OF_METADATA
-            and all(isinstance(argument.value, cst.Name) for argument in node.args)
-        )
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:  # noqa: N802
-        self.acts = True
-
-    def visit_Await(self, node: cst.Await) -> None:  # noqa: N802
-        self.acts = True
-
-    def visit_Yield(self, node: cst.Yield) -> None:  # noqa: N802
-        self.acts = True
-
-
-def is_inert(node: cst.BaseExpression, scope: Scope) -> bool:
+def is_inert(node: cst.CSTNode, scope: Scope) -> bool:
     """Return whether evaluating an expression reads no array's elements and does nothing else."""
-    uses = _Uses(scope)
-    show(node, uses)
-    return not uses.acts and not any(map(scope.is_array, uses.values))
+    match node:
+        case cst.Name(value=name):
+            return not scope.is_array(name)
+        case cst.Attribute(value=cst.Name()) if node.attr.value in _METADATA:
+            return True
+        case cst.Call(func=cst.Name(value=name)) if name in _PURE and not scope.not_builtin(name):
+            named = all(isinstance(argument.value, cst.Name) for argument in node.args)
+            if named and name in _OF_METADATA:
+                return True
+        case cst.Call() | cst.NamedExpr() | cst.Await() | cst.Yield():
+            return False
+    return all(is_inert(part, scope) for part in parts_of(node))
 
 
 def evaluated(test: cst.BaseExpression, scope: Scope, span: Span) -> Sequence[Statement]:

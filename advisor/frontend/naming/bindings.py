@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import lru_cache
@@ -11,7 +12,7 @@ import libcst as cst
 
 from advisor.dtypes import is_dtype
 from advisor.frontend.naming.names import ARRAY_MODULES, IMMUTABLE_ARRAYS, imported_names, resolve
-from advisor.frontend.syntax.walking import show
+from advisor.frontend.syntax.walking import nodes_in, parts_of
 
 SOMETHING = ""
 """What a name stands for that is bound other than by an import."""
@@ -20,89 +21,48 @@ SOMETHING = ""
 _HARMLESS_STARS = frozenset({"advisor", "math", "typing"})
 
 
-class NameVisitor(cst.CSTVisitor):
-    """Sees names that are read or bound; not those of attributes and keyword arguments."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.muted = 0
-
-    def name_seen(self, name: str) -> None:
-        """Note a name that stands in the source."""
-
-    def name_bound(self, name: str, target: str = SOMETHING) -> None:
-        """Note a name that is bound, and what import it stands for then."""
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        """Note the names of a node, and visit what is within it."""
-        if type(node) not in _OF_NAMES:
-            # most nodes; to ask each of them for every class of the cases takes longer
-            return super().on_visit(node) is not False
-        match node:
-            case cst.Name(value=name):
-                if not self.muted:
-                    self.name_seen(name)
-            case (
-                cst.AssignTarget(target=target)
-                | cst.AugAssign(target=target)
-                | cst.AnnAssign(target=target)
-                | cst.For(target=target)
-                | cst.CompFor(target=target)
-                | cst.NamedExpr(target=target)
-                | cst.Del(target=target)
-                | cst.AsName(name=target)
-            ):
-                for name in target_names(target):
-                    self.name_bound(name)
-            case (
-                cst.FunctionDef(name=cst.Name(value=name))
-                | cst.ClassDef(name=cst.Name(value=name))
-                | cst.TypeAlias(name=cst.Name(value=name))
-            ):
-                self.name_bound(name)
-            case (
-                cst.MatchAs(name=cst.Name(value=name))
-                | cst.MatchStar(name=cst.Name(value=name))
-                | cst.MatchMapping(rest=cst.Name(value=name))
-            ):
-                self.name_bound(name)
-            case cst.Import() | cst.ImportFrom():
-                self._import_bound(node)
-                return False  # an `as` within it binds what has just been noted
-            case _:
-                pass
-        return super().on_visit(node) is not False
-
-    def on_visit_attribute(self, node: cst.CSTNode, attribute: str) -> None:
-        """Overlook the name of an attribute or a keyword."""
-        if (type(node), attribute) in _NO_NAMES:
-            self.muted += 1
-
-    def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
-        """Look at names again."""
-        if (type(original_node), attribute) in _NO_NAMES:
-            self.muted -= 1
-
-    def _import_bound(self, node: cst.Import | cst.ImportFrom) -> None:
-        known = imported_names([node])
-        for name, target in known.items():
-            self.name_bound(name, target)
-        if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
-            # relative imports stand for something, but nobody knows what
-            for alias in node.names:
-                name = alias.evaluated_alias or alias.evaluated_name
-                if name not in known:
-                    self.name_bound(name)
+def bindings_of(node: cst.CSTNode) -> Iterator[tuple[str, str]]:
+    """Yield the names that a node by itself binds, each with the import that it stands for then."""
+    if type(node) not in _BINDING:
+        # most nodes; to ask each of them for every class of the cases takes longer
+        return
+    names: Iterable[str] = ()
+    match node:
+        case cst.Import() | cst.ImportFrom():
+            known = imported_names([node])
+            yield from known.items()
+            if isinstance(node, cst.ImportFrom) and not isinstance(node.names, cst.ImportStar):
+                # relative imports stand for something, but nobody knows what
+                bound = (alias.evaluated_alias or alias.evaluated_name for alias in node.names)
+                names = (name for name in bound if name not in known)
+        case cst.FunctionDef(name=bound) | cst.ClassDef(name=bound) | cst.TypeAlias(name=bound):
+            names = (bound.value,)
+        case (
+            cst.MatchAs(name=cst.Name(value=name))
+            | cst.MatchStar(name=cst.Name(value=name))
+            | cst.MatchMapping(rest=cst.Name(value=name))
+        ):
+            names = (name,)
+        case (
+            cst.AssignTarget(target=target)
+            | cst.AugAssign(target=target)
+            | cst.AnnAssign(target=target)
+            | cst.For(target=target)
+            | cst.CompFor(target=target)
+            | cst.NamedExpr(target=target)
+            | cst.Del(target=target)
+            | cst.AsName(name=target)
+        ):
+            names = target_names(target)
+    yield from ((name, SOMETHING) for name in names)
 
 
-_OF_NAMES = frozenset({
-    cst.Name, cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr,
-    cst.Del, cst.AsName, cst.FunctionDef, cst.ClassDef, cst.TypeAlias, cst.MatchAs, cst.MatchStar,
+_BINDING = frozenset({
+    cst.AssignTarget, cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor, cst.NamedExpr, cst.Del,
+    cst.AsName, cst.FunctionDef, cst.ClassDef, cst.TypeAlias, cst.MatchAs, cst.MatchStar,
     cst.MatchMapping, cst.Import, cst.ImportFrom,
 })  # fmt: skip
-"""The nodes that say something of names by themselves."""
-
-_NO_NAMES = frozenset({(cst.Attribute, "attr"), (cst.Arg, "keyword")})
+"""The nodes that bind names by themselves."""
 
 
 def target_names(node: cst.BaseExpression) -> Iterator[str]:
@@ -114,24 +74,14 @@ def target_names(node: cst.BaseExpression) -> Iterator[str]:
             yield from target_names(element.value)
 
 
-class _Collected(NameVisitor):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-        self.bound: set[str] = set()
-
-    def name_seen(self, name: str) -> None:
-        self.seen.add(name)
-
-    def name_bound(self, name: str, target: str = SOMETHING) -> None:
-        self.bound.add(name)
+def counted_names(node: cst.CSTNode) -> Counter[str]:
+    """Return every name that stands in a piece of source, and how often."""
+    return Counter(one.value for one in nodes_in(node) if type(one) is cst.Name)
 
 
 def names_in(node: cst.CSTNode) -> frozenset[str]:
     """Return every name that stands in a piece of source."""
-    visitor = _Collected()
-    show(node, visitor)
-    return frozenset(visitor.seen)
+    return frozenset(counted_names(node))
 
 
 @lru_cache(maxsize=512)
@@ -141,46 +91,25 @@ def assigned_names(node: cst.CSTNode) -> frozenset[str]:
     Loops are followed once for every way in which their function is entered, and an editor asks
     for the same nodes after every key.
     """
-    visitor = _Collected()
-    show(node, visitor)
-    return frozenset(visitor.bound)
-
-
-class _OutsideLoops(NameVisitor):
-    """Names that are used where no loop over them is around, and the indices of loops."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: set[str] = set()
-        self.indices: set[str] = set()
-        self._around: list[frozenset[str]] = []
-
-    def name_seen(self, name: str) -> None:
-        if not any(name in names for names in self._around):
-            self.found.add(name)
-
-    def on_visit_attribute(self, node: cst.CSTNode, attribute: str) -> None:
-        super().on_visit_attribute(node, attribute)
-        if isinstance(node, cst.For) and attribute == "target":
-            self.muted += 1
-        elif isinstance(node, cst.For) and attribute == "body":
-            targets = frozenset(target_names(node.target))
-            self.indices |= targets
-            self._around.append(targets)
-
-    def on_leave_attribute(self, original_node: cst.CSTNode, attribute: str) -> None:
-        super().on_leave_attribute(original_node, attribute)
-        if isinstance(original_node, cst.For) and attribute == "target":
-            self.muted -= 1
-        elif isinstance(original_node, cst.For) and attribute == "body":
-            self._around.pop()
+    return frozenset(name for one in nodes_in(node) for name, _ in bindings_of(one))
 
 
 def escaping_indices(node: cst.CSTNode) -> frozenset[str]:
     """Return the indices of loops whose names are also used outside of those loops."""
-    visitor = _OutsideLoops()
-    show(node, visitor)
-    return frozenset(visitor.found & visitor.indices)
+    indices: set[str] = set()
+    outside: set[str] = set()
+
+    def look(part: cst.CSTNode, around: frozenset[str]) -> None:
+        if isinstance(part, cst.Name) and part.value not in around:
+            outside.add(part.value)
+        own = frozenset(target_names(part.target)) if isinstance(part, cst.For) else frozenset()
+        indices.update(own)
+        for inner in parts_of(part):
+            if not isinstance(part, cst.For) or inner is not part.target:
+                look(inner, around | own if inner is getattr(part, "body", None) else around)
+
+    look(node, frozenset())
+    return frozenset(outside & indices)
 
 
 class ScopeKind(Enum):
@@ -219,11 +148,10 @@ class NameScope:
     stars: set[str] = field(default_factory=set)
 
 
-class ScopeVisitor(NameVisitor):
+class ScopeVisitor:
     """Keeps the scopes around the node that is visited, the module first."""
 
     def __init__(self) -> None:
-        super().__init__()
         self.scopes = [NameScope(ScopeKind.MODULE)]
         self._alias = SOMETHING
 
@@ -232,45 +160,45 @@ class ScopeVisitor(NameVisitor):
         """The names of the module itself."""
         return self.scopes[0]
 
-    def name_seen(self, name: str) -> None:
-        """Note that a name stands in the innermost scope."""
-        self.scopes[-1].used.add(name)
+    def visit(self, tree: cst.CSTNode) -> None:
+        """Look at a node and all that is within it, in the order of the source."""
+        pending = [(tree, False)]
+        while pending:
+            node, is_done = pending.pop()
+            if is_done:
+                self.left(node)
+                continue
+            self.seen(node)
+            if type(node) in _SCOPES:
+                self.scopes.append(NameScope(_SCOPES[type(node)]))
+                self.entered(node)
+            pending.append((node, True))
+            pending.extend([(part, False) for part in reversed(list(parts_of(node)))])
 
-    def name_bound(self, name: str, target: str = SOMETHING) -> None:
-        """Note a binding in the scope that the name belongs to."""
-        for scope in self._scopes_binding(name):
-            scope.bound.setdefault(name, []).append(target or self._alias)
+    def entered(self, node: cst.CSTNode) -> None:
+        """Look at a node whose scope has just been opened."""
 
-    def _element_type(self, value: cst.BaseExpression) -> str:
-        """Return the full name of an imported element type that is given another name."""
-        if not isinstance(value, cst.Attribute | cst.Name):
-            return SOMETHING
-        full = resolve(value, Imports(self.scopes)) or ""
-        module, _, name = full.rpartition(".")
-        return full if module == "numpy" and is_dtype(name) else SOMETHING
+    def left(self, node: cst.CSTNode) -> None:
+        """Close the scope of a node that has one, once all within it was seen."""
+        if type(node) in _ASSIGNMENTS:
+            self._alias = SOMETHING
+        if type(node) in _SCOPES:
+            closed = self.scopes.pop()
+            self.scopes[-1].later |= closed.used | closed.later
 
-    def _scopes_binding(self, name: str) -> list[NameScope]:
-        scope = self.scopes[-1]
-        declared = scope.elsewhere.get(name)
-        if declared is ScopeKind.MODULE:
-            return [self.module]
-        if declared is ScopeKind.FUNCTION:
-            # which of the functions around binds it does not matter: none is certain of it
-            return [s for s in self.scopes[:-1] if s.kind is ScopeKind.FUNCTION]
-        return [scope]
-
-    def on_visit(self, node: cst.CSTNode) -> bool:
-        """Note names, and open the scope of a node that has one."""
+    def seen(self, node: cst.CSTNode) -> None:
+        """Note the names that a node uses and binds."""
         match node:
+            case cst.Name(value=name):
+                self.scopes[-1].used.add(name)
             case cst.Global(names=names) | cst.Nonlocal(names=names):
                 is_global = isinstance(node, cst.Global)
                 kind = ScopeKind.MODULE if is_global else ScopeKind.FUNCTION
-                for item in names:
-                    self.scopes[-1].elsewhere[item.name.value] = kind
+                self.scopes[-1].elsewhere.update({item.name.value: kind for item in names})
             case cst.ImportFrom(module=module, names=cst.ImportStar()):
                 self.scopes[-1].stars.add(module.value if isinstance(module, cst.Name) else "")
             case cst.Param(name=cst.Name(value=name)):
-                self.name_bound(name)
+                self._bound(name)
             case (
                 cst.Assign(targets=[cst.AssignTarget(target=cst.Name())], value=value)
                 | cst.AnnAssign(target=cst.Name(), value=cst.BaseExpression() as value)
@@ -280,28 +208,30 @@ class ScopeVisitor(NameVisitor):
             case cst.NamedExpr(target=target):
                 # within a comprehension it binds the name in the function around
                 around = [s for s in self.scopes if s.kind is not ScopeKind.COMPREHENSION]
-                for name in target_names(target):
-                    around[-1].bound.setdefault(name, []).append(SOMETHING)
+                for one in target_names(target):
+                    around[-1].bound.setdefault(one, []).append(SOMETHING)
             case _:
                 pass
-        inside = super().on_visit(node)
-        kind_within = _SCOPES.get(type(node))
-        if kind_within is not None:
-            self.scopes.append(NameScope(kind_within))
-            self.entered(node)
-        return inside
+        for name, imported in bindings_of(node):
+            self._bound(name, imported)
 
-    def entered(self, node: cst.CSTNode) -> None:
-        """Look at a node whose scope has just been opened."""
+    def _bound(self, name: str, target: str = SOMETHING) -> None:
+        """Note a binding in the scope that the name belongs to."""
+        declared = self.scopes[-1].elsewhere.get(name)
+        scopes = [self.scopes[-1]]
+        if declared is ScopeKind.MODULE:
+            scopes = [self.module]
+        elif declared is ScopeKind.FUNCTION:
+            # which of the functions around binds it does not matter: none is certain of it
+            scopes = [s for s in self.scopes[:-1] if s.kind is ScopeKind.FUNCTION]
+        for scope in scopes:
+            scope.bound.setdefault(name, []).append(target or self._alias)
 
-    def on_leave(self, original_node: cst.CSTNode) -> None:
-        """Close the scope of a node that has one."""
-        super().on_leave(original_node)
-        if type(original_node) in _ASSIGNMENTS:
-            self._alias = SOMETHING
-        if type(original_node) in _SCOPES:
-            closed = self.scopes.pop()
-            self.scopes[-1].later |= closed.used | closed.later
+    def _element_type(self, value: cst.BaseExpression) -> str:
+        """Return the full name of an imported element type that is given another name."""
+        full = resolve(value, Imports(self.scopes)) or ""
+        module, _, name = full.rpartition(".")
+        return full if module == "numpy" and is_dtype(name) else SOMETHING
 
 
 _ASSIGNMENTS = frozenset({cst.Assign, cst.AnnAssign, cst.TypeAlias})

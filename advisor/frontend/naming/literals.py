@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import libcst as cst
 
-from advisor.frontend.naming.bindings import NameVisitor
-from advisor.frontend.syntax.walking import show
+from advisor.frontend.syntax.walking import nodes_in
 
 _MOST_BITS = 64
 _ONLY_READ = frozenset({"enumerate", "zip", "reversed", "len", "sum", "min", "max", "tuple"})
@@ -70,59 +71,6 @@ def _is_literal(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Integer | cst.Float) or is_of_literals(node)
 
 
-class _Handled(NameVisitor):
-    """Counts where a name stands, and where what it denotes can only be read."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: dict[str, int] = {}
-        self.only_read: dict[str, int] = {}
-
-    def name_seen(self, name: str) -> None:
-        self.seen[name] = self.seen.get(name, 0) + 1
-
-    def _count(self, node: cst.CSTNode, by: int) -> None:
-        if isinstance(node, cst.Name):
-            self.only_read[node.value] = self.only_read.get(node.value, 0) + by
-
-    def _stored(self, target: cst.CSTNode) -> None:
-        if isinstance(target, cst.Tuple | cst.List):
-            for element in target.elements:
-                self._stored(element.value)
-        while isinstance(target, cst.Subscript):
-            target = target.value
-            # takes back what the subscript itself counts
-            self._count(target, -1)
-
-    def visit_AssignTarget(self, node: cst.AssignTarget) -> None:  # noqa: N802
-        self._stored(node.target)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:  # noqa: N802
-        self._stored(node.target)
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:  # noqa: N802
-        self._stored(node.target)
-
-    def visit_Del(self, node: cst.Del) -> None:  # noqa: N802
-        self._stored(node.target)
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:  # noqa: N802
-        self._count(node.value, 1)
-
-    def visit_For(self, node: cst.For) -> None:  # noqa: N802
-        self._stored(node.target)
-        self._count(node.iter, 1)
-
-    def visit_CompFor(self, node: cst.CompFor) -> None:  # noqa: N802
-        self._stored(node.target)
-        self._count(node.iter, 1)
-
-    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
-        if isinstance(node.func, cst.Name) and node.func.value in _ONLY_READ:
-            for argument in node.args:
-                self._count(argument.value, 1)
-
-
 def is_kept(name: str, source: cst.CSTNode) -> bool:
     """Return whether nothing in a piece of source can change the list that a name is bound to.
 
@@ -133,6 +81,34 @@ def is_kept(name: str, source: cst.CSTNode) -> bool:
     source : CSTNode
         All that can see the name, with what binds it.
     """
-    visitor = _Handled()
-    show(source, visitor)
-    return visitor.seen.get(name, 0) == visitor.only_read.get(name, 0) + 1
+
+    def is_it(node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Name) and node.value == name
+
+    seen = only_read = 0
+    for node in nodes_in(source):
+        seen += is_it(node)
+        match node:
+            case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
+                only_read += is_it(value)
+            case cst.Call(func=cst.Name(value=function)) if function in _ONLY_READ:
+                only_read += sum(is_it(argument.value) for argument in node.args)
+            case _:
+                pass
+        if isinstance(node, _STORING):
+            # takes back what the subscripts themselves count
+            only_read -= sum(map(is_it, _subscripted(node.target)))
+    return seen == only_read + 1
+
+
+_STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor
+
+
+def _subscripted(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """Yield what a store changes in a part of it."""
+    if isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _subscripted(element.value)
+    while isinstance(target, cst.Subscript):
+        target = target.value
+        yield target

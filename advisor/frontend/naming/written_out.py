@@ -11,12 +11,11 @@ from itertools import islice
 
 import libcst as cst
 
-from advisor.frontend.naming.bindings import NameVisitor
 from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.frontend.syntax.walking import show
+from advisor.frontend.syntax.walking import nodes_in
 from costdb.expr.nodes import Num
 
 MOST_ITERATIONS = 64
@@ -149,30 +148,19 @@ def entry_of(node: cst.Subscript, scope: Scope) -> cst.BaseExpression | None:
     return its[place] if place is not None and -len(its) <= place < len(its) else None
 
 
-class _Tables(NameVisitor):
-    """Looks for subscripts of written-out tables by the index of a loop."""
-
-    def __init__(self, index: str, scope: Scope) -> None:
-        super().__init__()
-        self.index, self.scope, self.found = index, scope, False
-
-    def visit_Subscript(self, node: cst.Subscript) -> None:  # noqa: N802
-        base: cst.BaseExpression = node.value
-        while isinstance(base, cst.Subscript):
-            base = base.value
-        if isinstance(base, cst.Name) and base.value in self.scope.written_out:
-            self.found |= any(
-                isinstance(element.slice, cst.Index)
-                and isinstance(element.slice.value, cst.Name)
-                and element.slice.value.value == self.index
-                for element in node.slice
-            )
-
-
 def looks_up(node: cst.For, scope: Scope) -> bool:
     """Return whether a loop's index is a place in a written-out table."""
     if not scope.written_out or not isinstance(node.target, cst.Name):
         return False
-    tables = _Tables(node.target.value, scope)
-    show(node.body, tables)
-    return tables.found
+    index = node.target.value
+    for found in nodes_in(node.body):
+        base = found
+        while isinstance(base, cst.Subscript):
+            base = base.value
+        if isinstance(found, cst.Subscript) and isinstance(base, cst.Name):
+            places = (e.slice.value for e in found.slice if isinstance(e.slice, cst.Index))
+            if base.value in scope.written_out and any(
+                isinstance(place, cst.Name) and place.value == index for place in places
+            ):
+                return True
+    return False

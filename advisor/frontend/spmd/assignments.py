@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import libcst as cst
@@ -14,12 +12,11 @@ from advisor.frontend.spmd.elementwise import combine
 from advisor.frontend.spmd.expressions import evaluate, slices
 from advisor.frontend.spmd.indexing import part_of_view
 from advisor.frontend.spmd.iteration import part_of, promoted
-from advisor.frontend.spmd.joining import join, key_of
+from advisor.frontend.spmd.joining import join_all, key_of
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import Array, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Origin, View
 from advisor.ir.spmd.steps import Compute, Copy, Step
-from advisor.source import Span
 from costdb.expr import num
 from costdb.expr.nodes import Num
 
@@ -29,31 +26,31 @@ SIZE_FROM = 3
 
 def assign(node: cst.Assign, run: Run) -> None:
     """Follow an assignment to one or several targets."""
-    found = _several(node, run)
-    if found is None:
-        with named(run, *(target.target for target in node.targets)):
-            found = evaluate(node.value, run)
-    found = _size(node, found, run)
-    for target in node.targets:
-        store(target.target, found, run)
+    targets: list[cst.BaseExpression] = [target.target for target in node.targets]
+    found = _several(targets, node.value, run) or assigned(targets, node.value, run)
+    found = as_size(dotted(targets[0]) or "", found, run)
+    for target in targets:
+        store(target, found, run)
 
 
-def _several(node: cst.Assign, run: Run) -> Value | None:
+def assigned(targets: list[cst.BaseExpression], node: cst.BaseExpression, run: Run) -> Value:
+    """Return a value; what is made for it is called as what it is assigned to."""
+    with run.named(*(_name_of(target, run) for target in targets)):
+        return evaluate(node, run)
+
+
+def _several(targets: list[cst.BaseExpression], node: cst.BaseExpression, run: Run) -> Value | None:
     """Return the values of ``a, b = ..., ...``, each called as what it is assigned to."""
-    target = node.targets[0].target
-    if len(node.targets) > 1 or not isinstance(target, cst.Tuple):
+    target = targets[0]
+    if len(targets) > 1 or not isinstance(target, cst.Tuple) or not isinstance(node, cst.Tuple):
         return None
-    if not isinstance(node.value, cst.Tuple) or len(node.value.elements) != len(target.elements):
+    elements = (*target.elements, *node.elements)
+    starred = any(isinstance(part, cst.StarredElement) for part in elements)
+    if starred or len(node.elements) != len(target.elements):
         return None
-    pairs = list(zip(target.elements, node.value.elements, strict=True))
-    if any(isinstance(part, cst.StarredElement) for pair in pairs for part in pair):
-        return None
-    found: list[Value] = []
-    for place, element in pairs:
-        with named(run, place.value):
-            value = evaluate(element.value, run)
-            found.append(as_size(dotted(place.value) or "", value, run))
-    return Sequence(tuple(found), is_list=False)
+    pairs = zip(target.elements, node.elements, strict=True)
+    found = [(dotted(to.value) or "", assigned([to.value], one.value, run)) for to, one in pairs]
+    return Sequence(tuple(as_size(name, value, run) for name, value in found), is_list=False)
 
 
 def augment(node: cst.AugAssign, run: Run) -> None:
@@ -77,8 +74,6 @@ def augment(node: cst.AugAssign, run: Run) -> None:
         if isinstance(owner, Array):
             run.emit(Compute(_place(owner.view, loaded), (), num(1), "element", span))
             return
-        _store_part(node.target, found, run)
-        return
     store(node.target, found, run)
 
 
@@ -90,16 +85,6 @@ def _place(view: View, loaded: Step | None) -> View:
     return view
 
 
-@contextmanager
-def named(run: Run, *targets: cst.BaseExpression) -> Iterator[None]:
-    """Let what is made now be called as what it is assigned to."""
-    saved = run.targets
-    names = [_name_of(target, run) for target in targets]
-    run.targets = tuple(name for name in names if name)
-    yield
-    run.targets = saved
-
-
 def _name_of(target: cst.BaseExpression, run: Run) -> str:
     if isinstance(target, cst.Subscript):
         # an entry of a dictionary or list is called by its text, a part of an array is not
@@ -108,22 +93,14 @@ def _name_of(target: cst.BaseExpression, run: Run) -> str:
     return dotted(target) or ""
 
 
-def _size(node: cst.Assign, found: Value, run: Run) -> Value:
-    """Give a name's literal a symbol, so that it can be changed and is told of."""
-    return as_size(dotted(node.targets[0].target) or "", found, run)
-
-
 def as_size(name: str, found: Value, run: Run) -> Value:
-    """Return a number that a name is given as a size, where it may be one."""
-    if not isinstance(found, Number) or found.expr is None:
-        return found
-    line = run.statement.start_line
-    if isinstance(found.expr, Num) and name and found.dtype in ("int", "float"):
-        value = found.expr.value
-        if value == int(value) and value >= SIZE_FROM:
-            origin = f"line {line}{run.place}"
-            known = run.symbols.known(name, int(value), origin, run.statement)
-            return Number(known, found.dtype)
+    """Return a number that a name is given as a size, so that it can be changed and is told of."""
+    match found:
+        case Number(expr=Num(value), dtype="int" | "float") if name and value >= SIZE_FROM:
+            if value == int(value):
+                origin = f"line {run.statement.start_line}{run.place}"
+                known = run.symbols.known(name, int(value), origin, run.statement)
+                return Number(known, found.dtype)
     return found
 
 
@@ -178,7 +155,7 @@ def _unpacked_shape(target: cst.Tuple | cst.List, value: Value, run: Run) -> boo
     names = [e.value.value for e in target.elements if isinstance(e.value, cst.Name)]
     if len(names) != len(target.elements):
         return False
-    view = run.given_array(owner, run.statement, len(names), None)
+    view = run.given_array(owner, run.statement, len(names))
     for name, extent in zip(names, view.buffer.extents or (), strict=True):
         run.bind(name, Number(extent))
     found = run.lookup(owner) if "." not in owner else None
@@ -188,15 +165,13 @@ def _unpacked_shape(target: cst.Tuple | cst.List, value: Value, run: Run) -> boo
 
 
 def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
-    span = run.statement
     owner = evaluate(target.value, run)
     index = slices(target.slice, run)
-    if isinstance(owner, Opaque) and not owner.foreign:
-        owner = promoted(owner, index, target.value, run)
+    owner = promoted(owner, index, target.value, run)
     match owner:
         case Array(view):
             place = part_of_view(view, index, run, run.span(target), run.text(target))
-            _store_elements(place, view, value, span, run)
+            _store_elements(place, view, value, run)
         case Record(number=number):
             run.kept[number, key_of(index, run)] = value
         case Sequence():
@@ -206,27 +181,21 @@ def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
 
 
 def _replaced(owner: Sequence, index: Value, value: Value, run: Run) -> Value:
-    position = run.integer(index)
-    inside = owner.items is not None and position is not None
-    if inside and -len(owner.items or ()) <= (position or 0) < len(owner.items or ()):
-        items = list(owner.items or ())
-        items[position or 0] = value
-        return Sequence(tuple(items), is_list=owner.is_list)
-    known = owner.items or ((owner.element,) if owner.element is not None else ())
-    element = value
-    for item in known:
-        if item is not None:
-            element = join(element, item, "element", run)
-    length = owner.length if owner.items is None else num(len(owner.items))
+    position, items = run.integer(index), owner.items
+    if items is not None and position is not None and -len(items) <= position < len(items):
+        changed = list(items)
+        changed[position] = value
+        return Sequence(tuple(changed), is_list=owner.is_list)
+    element = join_all((value, *(items or (owner.element,))), "element", run)
+    length = owner.length if items is None else num(len(items))
     return Sequence(None, element, length, owner.is_list)
 
 
-def _store_elements(place: View | None, view: View, value: Value, span: Span, run: Run) -> None:
+def _store_elements(place: View | None, view: View, value: Value, run: Run) -> None:
+    span = run.statement
     if place is None:
         place = View(view.buffer, None, run.text_of(span).partition("=")[0].strip(), span)
     if isinstance(value, Array):
         run.emit(Copy(place, value.view, span))
-    elif place.shape == ():
-        run.emit(Compute(place, (), num(0), "element", span))
     else:
-        run.emit(Compute(place, (), num(0), "fill", span))
+        run.emit(Compute(place, (), num(0), "element" if place.shape == () else "fill", span))

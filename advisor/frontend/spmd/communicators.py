@@ -1,31 +1,30 @@
-"""mpi4py's constants and constructors, and communicators: their sizes, ranks and topologies."""
+"""mpi4py's constants, and communicators: their sizes, ranks and topologies."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from advisor.frontend.spmd import numpy_calls
-from advisor.frontend.spmd.frames import Argument
+from advisor.frontend.spmd.payloads import BASIC_TYPES
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
     ANYBODY,
     NOBODY,
+    Arguments,
     Comm,
     Datatype,
-    External,
     NeighbourRank,
     Nothing,
     Number,
     Opaque,
     Sequence,
-    Text,
     Value,
 )
-from advisor.frontend.spmd.windows import BASIC_TYPES, derive, make_window, started, waited
+from advisor.ir.spmd.program import LargerFactor
 from advisor.ir.spmd.ranks import CommKind, Communicator
-from advisor.ir.spmd.sizes import LargerFactor
+from advisor.numpy_shapes import count_of
 from advisor.source import Span
-from costdb.expr import Expr, floor_div, num, sym
+from costdb.expr import floor_div, num, sym
 from costdb.expr.nodes import Sym
 
 MPI = "mpi4py.MPI"
@@ -42,12 +41,6 @@ Improbe Mprobe Iprobe Ibarrier Start Precv_init Psend_init Join Get_edges Get_di
 """
 OTHER_METHODS = frozenset(_OTHER_NAMES.split())
 """Methods of mpi4py's communicators that send nothing of the user's."""
-
-
-_CLASSES = frozenset(
-    {"Comm", "Intracomm", "Intercomm", "Topocomm", "Cartcomm", "Graphcomm", "Distgraphcomm"}
-)
-"""Of communicators."""
 
 
 def constant(path: str, run: Run) -> Value | None:
@@ -97,12 +90,8 @@ def _coordinates(communicator: Communicator, run: Run) -> Value:
     if len(communicator.dims) == 2:
         # ranks of a Cartesian communicator are in row-major order
         columns = communicator.dims[1]
-        return Sequence(
-            (
-                Number(floor_div(communicator.rank, columns)),
-                Number(communicator.rank % columns),
-            )
-        )
+        row, column = floor_div(communicator.rank, columns), communicator.rank % columns
+        return Sequence((Number(row), Number(column)))
     why = "a coordinate of the own rank"
     entries = [
         run.symbols.unknown(f"coord{axis}", why, communicator.span, varies=True)
@@ -112,11 +101,9 @@ def _coordinates(communicator: Communicator, run: Run) -> Value:
 
 
 def management(
-    communicator: Communicator, name: str, given: list[Argument], run: Run, span: Span
+    communicator: Communicator, name: str, arguments: Arguments, run: Run, span: Span
 ) -> Value | None:
     """Return what a method gives that sends nothing of the user's; None for other methods."""
-    values = [a.value for a in given if a.keyword is None]
-    keywords = {a.keyword: a.value for a in given if a.keyword}
     text = run.text_of(span)
     match name:
         case "Get_rank":
@@ -127,31 +114,23 @@ def management(
             return Comm(communicator)
         case "Split_type":
             return Comm(run.communicator(CommKind.NODE, text, span))
-        case "Split" | "Create" | "Create_group" | "Create_graph" | "Sub":
-            if name == "Sub":
-                return _sub(communicator, values, keywords, run, span)
+        case "Split" | "Create" | "Create_group" | "Create_graph":
             return Comm(run.communicator(CommKind.SPLIT, text, span))
+        case "Sub":
+            return _sub(communicator, arguments.at(0, "remain_dims"), run, span)
         case "Create_cart":
-            return _cartesian(communicator, values, keywords, run, span)
+            return _cartesian(communicator, arguments, run, span)
         case "Shift":
-            axis = values[0] if values else keywords.get("direction")
-            step = values[1] if len(values) > 1 else keywords.get("disp")
-            along = run.integer(axis)
-            apart = run.integer(step)
-            return Sequence(
-                (
-                    NeighbourRank(along, None if apart is None else -apart),
-                    NeighbourRank(along, apart),
-                ),
-                is_list=False,
-            )
+            along = run.integer(arguments.at(0, "direction"))
+            apart = run.integer(arguments.at(1, "disp"))
+            below = NeighbourRank(along, None if apart is None else -apart)
+            return Sequence((below, NeighbourRank(along, apart)), is_list=False)
+        case "Get_coords" if arguments.at(0) == Number(communicator.rank):
+            return _coordinates(communicator, run)
         case "Get_coords":
-            if values and values[0] == Number(communicator.rank):
-                return _coordinates(communicator, run)
-            count = len(communicator.dims or ()) or None
-            if count is None:
-                return Sequence(None, Number(None, varies=True), None)
-            return Sequence(tuple(Number(None, varies=True) for _ in range(count)))
+            every = Number(None, varies=True)
+            items = None if communicator.dims is None else (every,) * len(communicator.dims)
+            return Sequence(items, every)
         case "Get_cart_rank":
             return Number(None, varies=True)
         case "Get_topo":
@@ -167,147 +146,56 @@ def management(
     return None
 
 
-def _cartesian(
-    communicator: Communicator,
-    values: list[Value],
-    keywords: dict[str, Value],
-    run: Run,
-    span: Span,
-) -> Value:
-    given = values[0] if values else keywords.get("dims")
+def _cartesian(communicator: Communicator, arguments: Arguments, run: Run, span: Span) -> Value:
+    given, periodic = arguments.at(0, "dims"), arguments.at(1, "periods")
     dims = None if given is None else run.numbers(given, "dims")
-    periodic = values[1] if len(values) > 1 else keywords.get("periods")
     periods: tuple[bool | None, ...] | None = None
     if dims is not None:
-        periods = (False,) * len(dims)
-        if isinstance(periodic, Sequence) and periodic.items is not None:
-            periods = tuple(_truth(item, run) for item in periodic.items)
-        elif isinstance(periodic, Number):
-            periods = (_truth(periodic, run),) * len(dims)
-        elif periodic is not None and not isinstance(periodic, Nothing):
-            periods = (None,) * len(dims)
+        match periodic:
+            case Sequence(items=tuple() as items):
+                periods = tuple(_truth(item, run) for item in items)
+            case None | Nothing():
+                periods = (False,) * len(dims)
+            case _:
+                periods = (_truth(periodic, run),) * len(dims)
     made = run.communicator(CommKind.CARTESIAN, run.text_of(span), span)
     # ranks that do not fit get no communicator; all others number in row-major order
-    size = communicator.size
-    if dims is not None:
-        size = num(1)
-        for extent in dims:
-            size = size * extent
+    size = communicator.size if dims is None else count_of(dims)
     return Comm(replace(made, size=size, rank=communicator.rank, dims=dims, periods=periods))
 
 
 def _truth(value: Value, run: Run) -> bool | None:
-    if isinstance(value, External) and value.path in ("builtins.True", "builtins.False"):
-        return value.path == "builtins.True"
     found = run.integer(value)
     return None if found is None else bool(found)
 
 
-def _sub(
-    communicator: Communicator,
-    values: list[Value],
-    keywords: dict[str, Value],
-    run: Run,
-    span: Span,
-) -> Value:
+def _sub(communicator: Communicator, kept: Value | None, run: Run, span: Span) -> Value:
     made = run.communicator(CommKind.SPLIT, run.text_of(span), span)
-    kept = values[0] if values else keywords.get("remain_dims")
     if isinstance(kept, Sequence) and kept.items is not None and communicator.dims is not None:
         flags = [_truth(item, run) for item in kept.items]
         if None not in flags and len(flags) == len(communicator.dims):
             dims = tuple(d for d, flag in zip(communicator.dims, flags, strict=True) if flag)
-            size = num(1)
-            for extent in dims:
-                size = size * extent
-            return Comm(replace(made, size=size, dims=dims))
+            return Comm(replace(made, size=count_of(dims), dims=dims))
     return Comm(made)
 
 
-def construct(path: str, given: list[Argument], run: Run, span: Span) -> Value:
-    """Return what a function of mpi4py gives."""
-    name = path.removeprefix(f"{MPI}.")
-    if name.startswith("Prequest.") and not name.startswith("Prequest.Start"):
-        # what it inherits
-        name = name.removeprefix("P").replace("request", "Request", 1)
-    values = [a.value for a in given if a.keyword is None]
-    match name:
-        case "Wtime" | "Wtick":
-            run.clocks += 1
-            return Number(None, "float", varies=True)
-        case "Compute_dims":
-            return _dims(values, run, span)
-        case "Get_processor_name" | "Get_library_version" | "Get_vendor":
-            return Text(None)
-        case "Init" | "Finalize" | "Is_initialized" | "Is_finalized" | "Init_thread":
-            return Nothing()
-        case "Status" | "Info" | "Info.Create" | "Group" | "Op.Create" | "memory.fromaddress":
-            return Opaque(f"MPI.{name}", foreign=True)
-        case "Request.Waitall" | "Request.Wait" | "Request.waitall" | "Request.wait":
-            return waited(values, run, span)
-        case "Prequest.Startall" | "Prequest.Start":
-            return started(values, run, span)
-        case "Request.Waitany" | "Request.waitany" | "Request.Testall" | "Request.testall":
-            waited(values, run, span)
-            return Number(None, varies=True)
-        case "Intracomm" | "Comm" | "Cartcomm":
-            return values[0] if values else Opaque(f"MPI.{name}")
-    cls, _, method = name.partition(".")
-    if cls in _CLASSES and method and values and isinstance(values[0], Comm):
-        return _unbound(values[0].communicator, method, given[1:], run, span)
-    if name.startswith("Win."):
-        return make_window(name.removeprefix("Win."), given, run, span)
-    if name.startswith("Datatype."):
-        method = name.removeprefix("Datatype.")
-        base = values[0] if values and isinstance(values[0], Datatype) else Datatype(None)
-        return derive(base, method, values[1:], run, span)
-    if name.startswith("COMM_WORLD."):
-        return Opaque(name)
-    return Opaque(f"the result of MPI.{name} is not followed", foreign=True)
-
-
-def _unbound(
-    communicator: Communicator, method: str, given: list[Argument], run: Run, span: Span
-) -> Value:
-    """Return what a method gives that is called by its class, as in ``Cartcomm.Shift(cart, 0, 1)``.
-
-    What communicates in this way is told as unknown: an edit of it would have to be another one.
-    """
-    managed = management(communicator, method, given, run, span)
-    if managed is not None:
-        return managed
-    run.unknown(f"`{method}` is called by the class of its communicator", span)
-    return Opaque(f"the result of `.{method}` is not followed", varies=True)
-
-
-def _rest_of_dims(given: list[int | None], nodes: Expr) -> Value:
-    """Return the extents of a mesh of which some are stated, which stay as they are."""
-    if None in given or sum(1 for extent in given if extent == 0) > 1:
-        return Sequence(tuple(Number(None if not e else num(e)) for e in given))
-    rest = nodes
-    for extent in given:
-        rest = rest / extent if extent else rest
-    return Sequence(tuple(Number(num(e) if e else rest) for e in given))
-
-
-def _dims(values: list[Value], run: Run, span: Span) -> Value:
-    count = run.integer(values[1]) if len(values) > 1 else None
-    if len(values) > 1 and isinstance(values[1], Sequence) and values[1].items is not None:
-        count = len(values[1].items)
+def computed_dims(arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return the extents that ``MPI.Compute_dims`` chooses; those that are stated stay."""
+    nodes, wanted = run.number(arguments.at(0)), arguments.at(1)
+    stated = wanted.items if isinstance(wanted, Sequence) else None
+    count = run.integer(wanted) if stated is None else len(stated)
     if count is None or not 1 <= count <= 4:
         return Sequence(None, Number(None), None)
-    nodes = run.number(values[0]) if isinstance(values[0], Number | Opaque) else None
-    if count == 1 and nodes is not None:
-        return Sequence((Number(nodes),))
-    names = run.targets[0] if run.targets else "dims"
-    why = "a factor that MPI.Compute_dims chooses"
-    rest: Expr = nodes if nodes is not None else sym("P")
-    stated = values[1].items if len(values) > 1 and isinstance(values[1], Sequence) else None
+    rest = sym("P") if nodes is None else nodes
     given = [run.integer(item) for item in stated or ()]
     if any(given):
-        return _rest_of_dims(given, rest)
-    first = [run.symbols.unknown(f"{names}{k}", why, span) for k in range(count - 1)]
+        if None in given or given.count(0) > 1:
+            return Sequence(tuple(Number(num(e) if e else None) for e in given))
+        for extent in given:
+            rest = rest / extent if extent else rest
+        return Sequence(tuple(Number(num(e) if e else rest) for e in given))
+    name, why = run.target or "dims", "a factor that MPI.Compute_dims chooses"
+    first = [run.symbols.unknown(f"{name}{k}", why, span) for k in range(count - 1)]
     if count == 2 and isinstance(first[0], Sym):
         run.symbols.derive(first[0].name, LargerFactor(rest), why, span)
-    for extent in first:
-        rest = rest / extent
-    return Sequence(tuple(Number(extent) for extent in (*first, rest)))
+    return Sequence(tuple(Number(extent) for extent in (*first, rest / count_of(tuple(first)))))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator as of_python
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Many
 from fractions import Fraction
 from functools import reduce
@@ -95,16 +97,13 @@ def product(left: Value, right: Value, run: Run, span: Span) -> Value:
     dtype = joined_dtype((left, right), "multiply")
     views = (left.view, right.view)
     shape = None if one is None or other is None else numpy_shapes.product(one, other)
-    if shape is None or one is None:
-        view = run.fresh(run.text_of(span), dtype, None, Origin.COMPUTED, span, sources=views)
-        run.emit(Compute(view, views, None, "product", span))
-        return Array(view)
-    operations = 2 * one[-1] * count_of(shape)
-    if not shape:
-        run.emit(Compute(None, views, operations, "product", span, length=one[-1]))
+    length = None if one is None or shape is None else one[-1]
+    operations = None if length is None or shape is None else 2 * length * count_of(shape)
+    if shape == ():
+        run.emit(Compute(None, views, operations, "product", span, length=length))
         return Number(None, dtype or "float64", varies=True)
     view = run.fresh(run.text_of(span), dtype, shape, Origin.COMPUTED, span, sources=views)
-    run.emit(Compute(view, views, operations, "product", span, length=one[-1]))
+    run.emit(Compute(view, views, operations, "product", span, length=length))
     return Array(view)
 
 
@@ -144,29 +143,28 @@ WEAK = {"int": PYTHON_INTEGER, "float": PYTHON_FLOAT, "complex": PYTHON_COMPLEX}
 def of_numbers(name: str, values: Many[Value], run: Run) -> Number:
     """Return the result of an operation on numbers."""
     first = run.number(values[0])
-    varies = any(isinstance(v, Number) and v.varies for v in values)
-    if first is not None and name in ("floor", "ceil", "sqrt", "square", "log2"):
+    if first is not None and name in _FUNCTIONS:
         return number_function(name, first)
+    varies = any(isinstance(v, Number) and v.varies for v in values)
     return Number(None, "float", varies=varies or run.symbols.varies(first))
 
 
+_FUNCTIONS: Mapping[str, Callable[[Expr], Expr]] = {
+    "floor": floor,
+    "ceil": ceil,
+    "sqrt": lambda value: value ** num(HALF),
+    "square": lambda value: value**2,
+    "log2": log2,
+    "isqrt": lambda value: floor(value ** num(HALF)),
+}
+
+
 def number_function(name: str, value: Expr) -> Number:
-    """Return a rounding or a root of a number."""
+    """Return a rounding, a root or a logarithm of a number."""
     try:
-        match name:
-            case "floor":
-                return Number(floor(value), "float")
-            case "ceil":
-                return Number(ceil(value), "float")
-            case "sqrt":
-                return Number(value ** num(Fraction(1, 2)), "float")
-            case "square":
-                return Number(value**2, "float")
-            case "log2":
-                return Number(log2(value), "float")
+        return Number(_FUNCTIONS[name](value), "float")
     except ExprError:
-        pass
-    return Number(None, "float")
+        return Number(None, "float")
 
 
 # Operators on abstract values: numbers by the expression language, arrays element by element.
@@ -174,58 +172,50 @@ def number_function(name: str, value: Expr) -> Number:
 
 def combine(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:
     """Return the result of a binary or boolean operator, by LibCST's name of it."""
-    if isinstance(left, Array) or isinstance(right, Array):
-        if operator == "MatrixMultiply":
+    match operator, left, right:
+        case ("MatrixMultiply", Array(), _) | ("MatrixMultiply", _, Array()):
             return product(left, right, run, span)
-        return elementwise((left, right), run, span, operator)
-    if operator == "Or":
-        # ``comm or MPI.COMM_WORLD``
-        match left, right:
-            case (Nothing(), _):
-                return right
-            case (Comm(), _):
-                return left
-            case (Opaque(expr=None), Comm()):
-                return right
-    match left, right:
-        case (Number(), Number()):
+        case (_, Array(), _) | (_, _, Array()):
+            return elementwise((left, right), run, span, operator)
+        case ("Or", Nothing(), _) | ("Or", Opaque(expr=None), Comm()):
+            # ``comm or MPI.COMM_WORLD``
+            return right
+        case ("Or", Comm(), _):
+            return left
+        case (_, Number(), Number()):
             return _numbers(operator, left, right, run)
-        case (Sequence(), Sequence()) if operator == "Add":
-            return _concatenated(left, right)
-        case (Sequence(), Number()) if operator == "Multiply":
-            return _repeated(left, right, run)
-        case (Number(), Sequence()) if operator == "Multiply":
-            return _repeated(right, left, run)
-        case (Text(), _) if operator in ("Add", "Modulo", "Multiply"):
+        case ("Add", Sequence(), Sequence()):
+            known = left.items is not None and right.items is not None
+            items = (*(left.items or ()), *(right.items or ())) if known else None
+            element = None if known else left.element or right.element
+            return Sequence(items, element, None, left.is_list)
+        case ("Multiply", Sequence() as parts, Number() as times) | (
+            "Multiply",
+            Number() as times,
+            Sequence() as parts,
+        ):
+            return _repeated(parts, times, run)
+        case (("Add" | "Modulo" | "Multiply"), Text(), _):
             return Text(None)
-    one, other = _value_of(left, run), _value_of(right, run)
-    found = None if one is None or other is None else _arithmetic(operator, one, other)
+    found = _calculated(_ARITHMETIC, operator, run.number(left), run.number(right))
     varies = _varies(left, run) or _varies(right, run)
     return Opaque("the operands are not known", found, varies=varies)
 
 
-def _value_of(value: Value, run: Run) -> Expr | None:
-    return run.number(value) if isinstance(value, Number | Opaque) else None
-
-
 def _varies(value: Value, run: Run) -> bool:
-    if isinstance(value, Number):
-        return value.varies or run.symbols.varies(value.expr)
-    return isinstance(value, Opaque) and (value.varies or run.symbols.varies(value.expr))
+    return isinstance(value, Number | Opaque) and (value.varies or run.symbols.varies(value.expr))
 
 
 def _numbers(operator: str, left: Number, right: Number, run: Run) -> Number:
+    if operator == "And" and num(0) in (left.expr, right.expr):
+        return Number(num(0), "bool")
     dtype = _wider(left.dtype, right.dtype)
-    if operator == "Divide":
-        dtype = "complex" if dtype == "complex" else "float"
-    varies = _varies(left, run) or _varies(right, run)
     if operator in ("And", "Or"):
         dtype = "bool"
-        if operator == "And" and (left.expr == num(0) or right.expr == num(0)):
-            return Number(num(0), "bool")
-    found = None
-    if left.expr is not None and right.expr is not None:
-        found = _arithmetic(operator, left.expr, right.expr)
+    elif operator == "Divide":
+        dtype = "complex" if dtype == "complex" else "float"
+    varies = _varies(left, run) or _varies(right, run)
+    found = _calculated(_ARITHMETIC, operator, left.expr, right.expr)
     return Number(found, dtype, left.nobody or right.nobody, varies and found is None)
 
 
@@ -236,114 +226,95 @@ def _wider(one: str, other: str) -> str:
     return one if other in ranks else other
 
 
-def _arithmetic(operator: str, left: Expr, right: Expr) -> Expr | None:
-    try:
-        match operator:
-            case "Add":
-                return left + right
-            case "Subtract":
-                return left - right
-            case "Multiply":
-                return left * right
-            case "Divide":
-                return left / right
-            case "FloorDivide":
-                return floor_div(left, right)
-            case "Modulo":
-                return left % right
-            case "Power":
-                return left**right if _small(right) or _literal(left, right) else None
-            case "And":
-                return logical_and(left, right)
-            case "Or":
-                return logical_or(left, right)
-    except (ExprError, ArithmeticError, ValueError, OverflowError):
+Operation = Callable[[Expr, Expr], Expr | None]
+
+
+def _power(base: Expr, exponent: Expr) -> Expr | None:
+    """Return a power by a small number, or of two numbers, such as ``2 ** 20``."""
+    if not isinstance(exponent, Num):
         return None
-    return None
+    small = abs(Fraction(exponent.value)) <= 8
+    plain = isinstance(base, Num) and abs(Fraction(base.value)) <= 1024
+    literal = plain and 0 <= Fraction(exponent.value) <= 64
+    return base**exponent if small or literal else None
 
 
-def _small(expr: Expr) -> bool:
-    return isinstance(expr, Num) and abs(Fraction(expr.value)) <= 8
+_ARITHMETIC: Mapping[str, Operation] = {
+    "Add": of_python.add,
+    "Subtract": of_python.sub,
+    "Multiply": of_python.mul,
+    "Divide": of_python.truediv,
+    "FloorDivide": floor_div,
+    "Modulo": of_python.mod,
+    "Power": _power,
+    "And": logical_and,
+    "Or": logical_or,
+}
+_RELATIONS: Mapping[str, Operation] = {
+    "Equal": equal,
+    "Is": equal,
+    "NotEqual": lambda one, other: logical_not(equal(one, other)),
+    "IsNot": lambda one, other: logical_not(equal(one, other)),
+    "LessThan": less,
+    "LessThanEqual": less_equal,
+    "GreaterThan": lambda one, other: less(other, one),
+    "GreaterThanEqual": lambda one, other: less_equal(other, one),
+}
 
 
-def _literal(left: Expr, right: Expr) -> bool:
-    """Return whether a power is of two numbers, such as ``2 ** 20``."""
-    if not isinstance(left, Num) or not isinstance(right, Num):
-        return False
-    return abs(Fraction(left.value)) <= 1024 and 0 <= right.value <= 64
+def _calculated(
+    table: Mapping[str, Operation], operator: str, left: Expr | None, right: Expr | None
+) -> Expr | None:
+    """Return what an operator of a table gives; None where an operand is not known."""
+    operation = table.get(operator)
+    if operation is None or left is None or right is None:
+        return None
+    try:
+        return operation(left, right)
+    except (ExprError, ArithmeticError, ValueError):
+        return None
 
 
 def compare(operator: str, left: Value, right: Value, run: Run, span: Span) -> Value:
     """Return the result of a comparison, 1 or 0 as an expression where it can be said."""
-    if isinstance(left, Array) or isinstance(right, Array):
-        if operator in OF_SYNTAX:
+    match left, right:
+        case (Array(), _) | (_, Array()) if operator in OF_SYNTAX:
             return elementwise((left, right), run, span, operator)
-        return Number(None, "bool", varies=True)
-    if isinstance(left, Text) and isinstance(right, Text):
-        if left.value is not None and right.value is not None and "Equal" in operator:
-            same = left.value == right.value
-            return Number(num(int(same == (operator == "Equal"))), "bool")
-        return Number(None, "bool")
-    if isinstance(left, Nothing) and isinstance(right, Nothing) and operator in ("Is", "Equal"):
-        return Number(num(1), "bool")
-    if isinstance(left, NeighbourRank | External) or isinstance(right, NeighbourRank | External):
-        return Number(None, "bool", varies=True)
-    one, other = _value_of(left, run), _value_of(right, run)
+        case (Array() | NeighbourRank() | External(), _) | (
+            _,
+            Array() | NeighbourRank() | External(),
+        ):
+            return Number(None, "bool", varies=True)
+        case (Text(str() as one), Text(str() as other)) if operator in ("Equal", "NotEqual"):
+            return Number(num(int((one == other) == (operator == "Equal"))), "bool")
+        case (Nothing(), Nothing()) if operator in ("Is", "Equal"):
+            return Number(num(1), "bool")
     varies = _varies(left, run) or _varies(right, run)
-    if one is None or other is None:
-        return Number(None, "bool", varies=varies)
-    try:
-        found = _relation(operator, one, other)
-    except ExprError:
-        found = None
+    found = _calculated(_RELATIONS, operator, run.number(left), run.number(right))
     return Number(found, "bool", varies=varies)
-
-
-def _relation(operator: str, one: Expr, other: Expr) -> Expr | None:
-    match operator:
-        case "Equal" | "Is":
-            return equal(one, other)
-        case "NotEqual" | "IsNot":
-            return logical_not(equal(one, other))
-        case "LessThan":
-            return less(one, other)
-        case "LessThanEqual":
-            return less_equal(one, other)
-        case "GreaterThan":
-            return less(other, one)
-        case "GreaterThanEqual":
-            return less_equal(other, one)
-    return None
 
 
 def negate(operator: str, operand: Value, run: Run, span: Span) -> Value:
     """Return the result of a unary operator, by LibCST's name of it."""
     if isinstance(operand, Array):
         return elementwise((operand,), run, span, operator)
-    value = _value_of(operand, run)
-    varies = _varies(operand, run)
+    value, varies = run.number(operand), _varies(operand, run)
     if operator == "Not":
         return Number(None if value is None else logical_not(value), "bool", varies=varies)
-    if isinstance(operand, Number):
-        if operator == "Plus":
-            return operand
-        if operator == "Minus" and value is not None:
-            return Number(-value, operand.dtype, operand.nobody)
-        return Number(None, operand.dtype, varies=varies)
     minus = -value if value is not None and operator == "Minus" else None
+    match operand:
+        case Number() if operator == "Plus":
+            return operand
+        case Number():
+            known = minus is not None
+            return Number(minus, operand.dtype, known and operand.nobody, varies and not known)
     return Opaque("the operand is not known", minus, varies=varies)
 
 
-def _concatenated(left: Sequence, right: Sequence) -> Sequence:
-    if left.items is not None and right.items is not None:
-        return Sequence(left.items + right.items, is_list=left.is_list)
-    return Sequence(None, left.element or right.element, None, left.is_list)
-
-
 def _repeated(parts: Sequence, times: Number, run: Run) -> Sequence:
-    count = run.integer(times)
-    if parts.items is not None and count is not None and 0 <= count * len(parts.items) <= 16:
-        return Sequence(parts.items * count, is_list=parts.is_list)
-    if parts.items is not None and len(parts.items) == 1:
-        return Sequence(None, parts.items[0], times.expr, parts.is_list)
+    count, items = run.integer(times), parts.items
+    if items is not None and count is not None and 0 <= count * len(items) <= 16:
+        return Sequence(items * count, is_list=parts.is_list)
+    if items is not None and len(items) == 1:
+        return Sequence(None, items[0], times.expr, parts.is_list)
     return Sequence(None, None, None, parts.is_list)

@@ -7,16 +7,17 @@ import builtins
 import warnings
 from collections.abc import Callable
 from collections.abc import Sequence as Many
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import libcst as cst
 
+from advisor.dtypes import dtype_of
 from advisor.frontend.naming.names import dotted
-from advisor.frontend.spmd import communicators, numpy_calls
-from advisor.frontend.spmd.calling import attribute, called, own_method
+from advisor.frontend.spmd import builtin_calls, communicators, numpy_calls, operations
 from advisor.frontend.spmd.elementwise import combine, compare, negate
-from advisor.frontend.spmd.frames import Argument
+from advisor.frontend.spmd.functions import arguments, enter, has_decorator, instantiate
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.iteration import (
     comprehension,
@@ -25,22 +26,38 @@ from advisor.frontend.spmd.iteration import (
     promoted,
 )
 from advisor.frontend.spmd.joining import entry, join
+from advisor.frontend.spmd.numpy_created import dtype_name
+from advisor.frontend.spmd.options import PARSER
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.symbols import COMMAND_LINE
 from advisor.frontend.spmd.values import (
+    Argument,
+    Arguments,
+    Array,
+    ArrayMethod,
+    Class,
     Comm,
+    CommMethod,
+    Datatype,
     External,
     Function,
+    Method,
+    NeighbourRank,
     Nothing,
     Number,
     Opaque,
+    Range,
     Record,
+    Request,
     Sequence,
+    Sibling,
+    Slice,
     Text,
     Value,
+    Window,
 )
 from advisor.ir.spmd.ranks import CommKind
-from costdb.expr import conditional, num
+from costdb.expr import Expr, conditional, num
 
 _BUILTINS = frozenset(dir(builtins))
 _LITERALS: dict[str, Value] = {
@@ -74,29 +91,20 @@ _OPERATORS = {
 }
 
 
-def _binary(node: cst.BinaryOperation, run: Run) -> Value:
+def _binary(node: cst.BinaryOperation | cst.BooleanOperation, run: Run) -> Value:
     left, right = evaluate(node.left, run), evaluate(node.right, run)
-    own = _own_operator(type(node.operator).__name__, left)
+    operator = type(node.operator).__name__
+    own = own_method(_OPERATORS.get(operator, ""), left)
     if own is not None:
         span = run.span(node.right)
-        given = [Argument(right, None, span, span, run.text_of(span))]
-        return run.functions.enter(run, own, given, run.span(node))
-    return combine(type(node.operator).__name__, left, right, run, run.span(node))
-
-
-def _own_operator(operator: str, left: Value) -> Function | None:
-    """Return the method by which an instance of a class of the file defines an operator."""
-    return own_method(_OPERATORS.get(operator, ""), left)
+        given = Arguments([Argument(right, None, span, span, run.text_of(span))])
+        return enter(run, own, given, run.span(node))
+    return combine(operator, left, right, run, run.span(node))
 
 
 def _unary(node: cst.UnaryOperation, run: Run) -> Value:
     operand = evaluate(node.expression, run)
     return negate(type(node.operator).__name__, operand, run, run.span(node))
-
-
-def _boolean(node: cst.BooleanOperation, run: Run) -> Value:
-    left, right = evaluate(node.left, run), evaluate(node.right, run)
-    return combine(type(node.operator).__name__, left, right, run, run.span(node))
 
 
 def _integer(node: cst.Integer, run: Run) -> Value:
@@ -146,7 +154,7 @@ def _name(node: cst.Name, run: Run) -> Value:
         return _LITERALS[name]
     if name in _BUILTINS:
         return External(f"builtins.{name}")
-    star = run.of_module("*")
+    star = run.frames[0].names.get("*")
     if isinstance(star, External):
         full = f"{star.path}.{name}"
         known = communicators.constant(full, run)
@@ -187,7 +195,7 @@ def _subscript(node: cst.Subscript, run: Run) -> Value:
     if isinstance(owner, Record):
         return entry(owner, index, run) or Opaque("an entry of a dictionary")
     if isinstance(owner, External) and owner.path == "sys.argv":
-        name = run.targets[0] if run.targets else f"argv{run.integer(index) or ''}"
+        name = run.target or f"argv{run.integer(index) or ''}"
         given = run.symbols.unknown(name, COMMAND_LINE, run.span(node))
         return Opaque("an argument of the command line", given)
     owner = promoted(owner, index, node.value, run)
@@ -195,24 +203,19 @@ def _subscript(node: cst.Subscript, run: Run) -> Value:
 
 
 def slices(elements: Many[cst.SubscriptElement], run: Run) -> Value:
-    """Return a subscript as a value: a tuple for several dimensions, ``SLICE`` tuples for slices.
-
-    A slice is a tuple of its three parts within a tuple, so that it is told from an index.
-    """
+    """Return a subscript as a value: a tuple for several dimensions."""
     found: list[Value] = []
     for element in elements:
         part = element.slice
         if isinstance(part, cst.Slice):
-            bounds = tuple(
+            low, high, step = (
                 Nothing() if bound is None else evaluate(bound, run)
                 for bound in (part.lower, part.upper, part.step)
             )
-            found.append(Sequence((External("slice"), *bounds), is_list=False))
+            found.append(Slice(low, high, step))
         else:
             found.append(evaluate(part.value, run) if isinstance(part, cst.Index) else Nothing())
-    if len(found) == 1 and isinstance(elements[0].slice, cst.Index):
-        return found[0]
-    return Sequence(tuple(found), is_list=False)
+    return found[0] if len(found) == 1 else Sequence(tuple(found), is_list=False)
 
 
 def _comparison(node: cst.Comparison, run: Run) -> Value:
@@ -229,37 +232,133 @@ def _comparison(node: cst.Comparison, run: Run) -> Value:
 def _either(node: cst.IfExp, run: Run) -> Value:
     test = evaluate(node.test, run)
     then, orelse = evaluate(node.body, run), evaluate(node.orelse, run)
-    if isinstance(test, Number) and test.expr is not None:
-        decided = test.expr
-        if decided == num(1):
-            return then
-        if decided == num(0):
-            return orelse
-        one = then.expr if isinstance(then, Number) else None
-        other = orelse.expr if isinstance(orelse, Number) else None
-        if isinstance(then, Number) and one is not None and other is not None:
+    decided = test.expr if isinstance(test, Number) else None
+    if decided in (num(0), num(1)):
+        return then if decided == num(1) else orelse
+    match then, orelse:
+        case (Number(expr=Expr() as one), Number(expr=Expr() as other)) if decided is not None:
             return Number(conditional(decided, one, other), then.dtype, then.nobody)
-    name = run.targets[0] if run.targets else "value"
-    return join(then, orelse, name, run)
+    return join(then, orelse, run.target or "value", run)
 
 
-def arguments(node: cst.Call, run: Run) -> list[Argument]:
-    """Return the evaluated arguments of a call, left to right."""
-    found: list[Argument] = []
-    saved, run.targets = run.targets, ()
-    for argument in node.args:
-        value = evaluate(argument.value, run)
-        keyword = None if argument.keyword is None else argument.keyword.value
-        span = run.span(argument.value)
-        place = run.span(argument)
-        found.append(Argument(value, keyword, span, place, run.text_of(span), argument.star))
-    run.targets = saved
-    return found
+# Calls and attributes, by what is called or owns them.
+
+
+def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribute) -> Value:
+    """Return what an attribute of a value denotes."""
+    match owner:
+        case External(path=path) if name == "itemsize" and path.startswith("numpy."):
+            dtype = dtype_name(owner)
+            return Number(None if dtype is None else num(dtype_of(dtype).itemsize_bytes))
+        case Datatype(basic=str() as basic) if name in ("size", "extent"):
+            return Number(num(dtype_of(basic).itemsize_bytes))
+        case External(path=path):
+            full = f"{path}.{name}"
+            return communicators.constant(full, run) or External(full)
+        case Comm(communicator):
+            return communicators.attribute(communicator, name, run) or CommMethod(
+                communicator, name
+            )
+        case Sibling(name=module):
+            found = run.context(module)
+            member = None if found is None else found.frame.names.get(name)
+            return member or Opaque(f"`{spelled}` is not followed", text=spelled)
+        case Array(view):
+            return numpy_calls.attribute(view, name, run, run.span(node)) or ArrayMethod(view, name)
+        case Record(number=number, cls=cls):
+            known = run.entry(number, name)
+            if known is not None:
+                return known
+            method = None if cls is None else cls.method(name)
+            if method is not None:
+                bound = replace(method, owner=owner)
+                if has_decorator(method.node, "property", "cached_property"):
+                    return enter(run, bound, Arguments(), run.span(node))
+                return bound
+            if cls is None or cls.name == PARSER:
+                return Method(owner, name)
+            return dict(cls.constants).get(name) or Opaque(f"`{spelled}`", text=spelled)
+        case Class():
+            method = owner.method(name)
+            return method or dict(owner.constants).get(name) or Opaque(spelled, text=spelled)
+        case Opaque():
+            text = f"{owner.text}.{name}" if owner.text else spelled
+            return Opaque(
+                owner.why, text=text or spelled, foreign=owner.foreign, varies=owner.varies
+            )
+        case Number() | NeighbourRank() | Nothing():
+            return Opaque(f"`{spelled}` of a number", foreign=True)
+        case Text() | Sequence() | Range() | Request() | Window() | Datatype():
+            return Method(owner, name)
+    return Opaque(f"`{spelled}` is not followed", text=spelled, foreign=True)
+
+
+_STATUS_METHODS = frozenset(
+    {"Get_source", "Get_tag", "Get_count", "Get_elements", "Get_error", "Is_cancelled"}
+)
+"""Methods of a status, which take no time to speak of."""
 
 
 def _call(node: cst.Call, run: Run) -> Value:
+    """Return what a call gives; what it does is added to the block."""
     function = evaluate(node.func, run)
-    return called(function, node, arguments(node, run), run)
+    given, span = arguments(node, run), run.span(node)
+    match function:
+        case CommMethod(communicator, name):
+            place = span, span
+            if isinstance(node.func, cst.Attribute):
+                place = run.span(node.func.value), run.span(node.func.attr)
+            return operations.communicate(communicator, name, given, run, span, place)
+        case Function():
+            return enter(run, function, given, span)
+        case Class():
+            return instantiate(run, function, given, span)
+        case Record() if (own := own_method("__call__", function)) is not None:
+            return enter(run, own, given, span)
+        case ArrayMethod(view, name):
+            return numpy_calls.method(view, name, given, run, span)
+        case Method(owner, name):
+            target = node.func.value if isinstance(node.func, cst.Attribute) else node.func
+            return builtin_calls.method(owner, name, given, run, span, target)
+        case External(path=path) if path.startswith("numpy."):
+            return numpy_calls.call(path.removeprefix("numpy."), given, run, span)
+        case External(path=path) if path.startswith("mpi4py."):
+            return operations.construct(path, given, run, span)
+        case External(path=path):
+            return builtin_calls.call(path, given, run, span)
+    return _foreign_call(function, node, given, run)
+
+
+def _foreign_call(function: Value, node: cst.Call, given: Arguments, run: Run) -> Value:
+    called = dotted(node.func) or "an expression"
+    why = f"the result of `{called}` is not known"
+    if called.rpartition(".")[2] in _STATUS_METHODS:
+        return Opaque(why, foreign=True, varies=True)
+    mentions = frozenset(a.text for a in given.all if isinstance(a.value, Array))
+    run.unknown(f"the call of `{called}` is not followed", run.span(node), mentions)
+    for argument in given.all:
+        builtin_calls.forget(argument.value, run)
+    foreign = not isinstance(function, Opaque) or function.foreign
+    return Opaque(why, foreign=foreign, varies=any(_varies(a.value, run) for a in given.all))
+
+
+def _varies(value: Value, run: Run) -> bool:
+    match value:
+        case Number():
+            return value.varies or run.symbols.varies(value.expr)
+        case Opaque():
+            return value.varies
+        case Sequence(items=tuple() as items):
+            return any(_varies(item, run) for item in items)
+    return False
+
+
+def own_method(name: str, owner: Value) -> Function | None:
+    """Return a method of an instance of a class of the file, for that instance."""
+    if not isinstance(owner, Record) or owner.cls is None:
+        return None
+    method = owner.cls.method(name)
+    return None if method is None else replace(method, owner=owner)
 
 
 _FOLLOWED: dict[type[cst.CSTNode], Callable[[Any, Run], Value]] = {
@@ -274,18 +373,18 @@ _FOLLOWED: dict[type[cst.CSTNode], Callable[[Any, Run], Value]] = {
     cst.Tuple: _display,
     cst.List: _display,
     cst.Set: _display,
-    cst.Dict: lambda node, run: dictionary(node, run, evaluate),
-    cst.ListComp: lambda node, run: comprehension(node, run, evaluate),
-    cst.GeneratorExp: lambda node, run: comprehension(node, run, evaluate),
-    cst.SetComp: lambda node, run: comprehension(node, run, evaluate),
-    cst.DictComp: lambda node, run: dictionary_of_rounds(node, run, evaluate),
+    cst.Dict: dictionary,
+    cst.ListComp: comprehension,
+    cst.GeneratorExp: comprehension,
+    cst.SetComp: comprehension,
+    cst.DictComp: dictionary_of_rounds,
     cst.Attribute: _attribute,
     cst.Subscript: _subscript,
     cst.Call: _call,
     cst.BinaryOperation: _binary,
     cst.UnaryOperation: _unary,
     cst.Comparison: _comparison,
-    cst.BooleanOperation: _boolean,
+    cst.BooleanOperation: _binary,
     cst.IfExp: _either,
     cst.NamedExpr: _assigned,
     cst.Lambda: lambda node, run: Opaque("a lambda"),

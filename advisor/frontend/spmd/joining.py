@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.symbols import BROADCAST, COMMAND_LINE, RECEIVED
 from advisor.frontend.spmd.values import (
+    NOBODY,
     Array,
     Comm,
     External,
     Nothing,
     Number,
     Opaque,
+    Range,
     Record,
     Request,
     Sequence,
@@ -46,14 +51,15 @@ def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
             return other
         case (_, Nothing()):
             return one
-        case (External(path="mpi4py.MPI.PROC_NULL"), Number() as number):
-            return Number(number.expr, number.dtype, True, number.varies)
-        case (Number() as number, External(path="mpi4py.MPI.PROC_NULL")):
-            return Number(number.expr, number.dtype, True, number.varies)
-        case (Opaque(expr=Expr()) as left, Number() as right):
-            return _joined_numbers(Number(left.expr), right, name, run)
-        case (Number() as left, Opaque(expr=Expr()) as right):
-            return _joined_numbers(left, Number(right.expr), name, run)
+        case (External(path=path), Number() as number) | (
+            Number() as number,
+            External(path=path),
+        ) if path == NOBODY.path:
+            return replace(number, nobody=True)
+        case (Opaque(expr=Expr() as expr), Number() as right):
+            return _joined_numbers(Number(expr), right, name, run)
+        case (Number() as left, Opaque(expr=Expr() as expr)):
+            return _joined_numbers(left, Number(expr), name, run)
         case (Record() as left, Record() as right) if left.cls == right.cls:
             return _joined_records(left, right, run)
         case (Number() as left, Number() as right):
@@ -70,6 +76,15 @@ def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
             same = one.communicator.text == other.communicator.text
             return one if same else _mixed(one.communicator, other.communicator, name, run)
     return Opaque(f"`{name}` denotes different things on different paths", text=name)
+
+
+def join_all(values: Iterable[Value | None], name: str, run: Run) -> Value | None:
+    """Return what holds of each of some values; None where there is none."""
+    found: Value | None = None
+    for value in values:
+        if value is not None:
+            found = value if found is None else join(found, value, name, run)
+    return found
 
 
 def _mixed(one: Communicator, other: Communicator, name: str, run: Run) -> Value:
@@ -89,8 +104,7 @@ def _joined_numbers(one: Number, other: Number, name: str, run: Run) -> Number:
     expr = one.expr
     if one.expr != other.expr:
         default = _default(one, other, name, run)
-        if default is None:
-            default = _default(other, one, name, run)
+        default = _default(other, one, name, run) if default is None else default
         if default is not None:
             return Number(default, dtype)
         why = f"`{name}` has several values"
@@ -126,21 +140,17 @@ def _joined_arrays(one: View, other: View, name: str, run: Run) -> Value:
     order = one.order if one.order == other.order else Order.UNKNOWN
     if shape == left and dtype == one.dtype and order == one.order:
         return Array(one)
-    saved, run.targets = run.targets, (name,)
-    made = run.fresh(name, dtype, shape, Origin.COMPUTED, one.span, order)
-    run.targets = saved
-    return Array(made)
+    with run.named(name):
+        return Array(run.fresh(name, dtype, shape, Origin.COMPUTED, one.span, order))
 
 
 def _joined_records(one: Record, other: Record, run: Run) -> Record:
     made = run.record(one.cls)
-    others = dict(run.entries(other.number))
     for key, left in run.entries(one.number):
-        if key not in others:
-            continue
-        right = others[key]
-        same = left if isinstance(left, Record) else join(left, right, str(key), run)
-        run.kept[made.number, key] = same
+        right = run.entry(other.number, key)
+        if right is not None:
+            same = left if isinstance(left, Record) else join(left, right, str(key), run)
+            run.kept[made.number, key] = same
     return made
 
 
@@ -150,10 +160,8 @@ def _joined_sequences(one: Sequence, other: Sequence, name: str, run: Run) -> Va
         pairs = zip(mine, others, strict=True)
         joined = tuple(join(a, b, f"{name}[{k}]", run) for k, (a, b) in enumerate(pairs))
         return Sequence(joined, is_list=one.is_list)
-    elements = [v for s in (one, other) for v in (s.items or (s.element,)) if v is not None]
-    element = elements[0] if elements else None
-    for found in elements[1:]:
-        element = join(element, found, f"{name}[...]", run)
+    elements = [value for s in (one, other) for value in (s.items or (s.element,))]
+    element = join_all(elements, f"{name}[...]", run)
     length = run.symbols.unknown(f"{name}.len", "the length of a list", run.statement)
     return Sequence(None, element, length, one.is_list)
 
@@ -185,20 +193,12 @@ def entry(record: Record, index: Value, run: Run) -> Value | None:
         return exact
     if key is not None:
         return run.entry(record.number, None)
-    found: Value | None = None
-    for _, value in contents(record, run):
-        found = value if found is None else join(found, value, "entry", run)
-    return found
-
-
-def contents(record: Record, run: Run) -> list[tuple[object, Value]]:
-    """Return keys and values of a dictionary, in the order in which they were set."""
-    return run.entries(record.number)
+    return join_all((value for _, value in run.entries(record.number)), "entry", run)
 
 
 def keys(record: Record, run: Run) -> Sequence:
     """Return the keys of a dictionary, as going over it gives them."""
-    found = contents(record, run)
+    found = run.entries(record.number)
     if any(key is None for key, _ in found):
         return Sequence(None, Opaque("a key of a dictionary"), None)
     return Sequence(tuple(as_value(key) for key, _ in found))
@@ -219,19 +219,11 @@ def items_of(value: Value, run: Run) -> tuple[Value, ...] | None:
     match value:
         case Record(cls=None):
             return keys(value, run).items
-        case Sequence(
-            items=(External(path="range"), Number() as low, Number() as high, Number() as step)
-        ):
-            bounds = [run.integer(bound) for bound in (low, high, step)]
-            if None in bounds or bounds[2] == 0:
-                return None
-            # numbers that a user may change do not decide how many entries there are
-            if not all(run.is_literal(bound) for bound in (low, high, step)):
-                return None
-            numbers = range(*[bound for bound in bounds if bound is not None])
-            if len(numbers) > MOST_ENTRIES:
-                return None
-            return tuple(Number(num(number)) for number in numbers)
-        case Sequence(items=tuple() as items) if not any(isinstance(i, External) for i in items):
+        case Range(low=Num() as low, high=Num() as high, step=Num() as step) if step.value:
+            # sizes that a user may change do not decide how many entries there are
+            numbers = range(int(low.value), int(high.value), int(step.value))
+            if len(numbers) <= MOST_ENTRIES:
+                return tuple(Number(num(number)) for number in numbers)
+        case Sequence(items=items):
             return items
     return None

@@ -9,10 +9,9 @@ from functools import partial
 from advisor.dtypes import dtype_of
 from advisor.frontend.expressions.calls import METHODS
 from advisor.frontend.spmd import elementwise
-from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.numpy_created import (
     BY_KEYWORD,
-    Arguments,
+    allocated,
     array,
     array_of_nothing,
     ascontiguous,
@@ -26,32 +25,35 @@ from advisor.frontend.spmd.numpy_created import (
     reshape,
     split,
     stated_dtype,
+    stated_order,
     unknown_function,
 )
 from advisor.frontend.spmd.numpy_values import called
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
+    Arguments,
     Array,
     External,
     Nothing,
     Number,
     Opaque,
+    Range,
     Sequence,
     Text,
     Value,
 )
-from advisor.ir.spmd.memory import Order, Origin, View
-from advisor.ir.spmd.steps import Allocate, Compute, Copy
+from advisor.ir.spmd.memory import Order, View
+from advisor.ir.spmd.steps import Compute, Copy
 from advisor.numpy_table import ELEMENTWISE, PARAMETERS, ROWS, SAME_AS
 from advisor.source import Span
-from costdb.expr import Expr, num
+from costdb.expr import num
 
 # Attributes and methods of arrays: what they denote, and the work they do.
 
 
 def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
     """Return what an attribute of an array that is no method denotes."""
-    shape = view.shape
+    shape, count = view.shape, view.count
     match name:
         case "T":
             return permuted(view, tuple(range(len(shape or ())))[::-1], run, span)
@@ -60,22 +62,23 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
         case "shape":
             why = f"the shape of `{view.text}` is not known"
             return Opaque(why, text=f"{view.buffer.name}.shape")
+        case "size" if count is None:
+            why = f"the size of `{view.text}` is not known"
+            return Number(run.symbols.unknown(f"{view.buffer.name}.size", why, None))
         case "size":
-            return Number(view.count) if view.count is not None else _unknown_size(view, run)
+            return Number(count)
         case "ndim":
             return Number(num(len(shape))) if shape is not None else Opaque("its dimensions")
         case "itemsize":
             return Number(num(_itemsize(view)))
         case "nbytes":
-            return Number(None if view.count is None else view.count * _itemsize(view))
+            return Number(None if count is None else count * _itemsize(view))
         case "dtype":
             return External(f"numpy.{view.dtype}") if view.dtype else Opaque("its element type")
         case "flat":
             return Array(View(view.buffer, view.region, view.text, span, flat=True))
         case "imag" if view.dtype is not None and not view.dtype.startswith("complex"):
-            made = run.fresh(run.text_of(span), view.dtype, view.shape, Origin.NEW, span)
-            run.emit(Allocate(made.buffer, span))
-            return Array(made)
+            return allocated(run, span, view.dtype, shape)
         case "real" | "imag":
             return _seen_as(view, elementwise.joined_dtype((Array(view),), "absolute"), run, span)
         case "flags" | "data" | "base" | "strides" | "ctypes":
@@ -85,50 +88,34 @@ def attribute(view: View, name: str, run: Run, span: Span) -> Value | None:
 
 def _seen_as(view: View, dtype: str | None, run: Run, span: Span) -> Value:
     """Return an array's memory as elements of another type, or as parts of each element."""
-    if dtype == view.dtype:
-        return Array(View(view.buffer, None, run.text_of(span), span))
-    made = replace(view.buffer.allocation, within=view.buffer)
-    buffer = replace(view.buffer, dtype=dtype, extents=None, allocation=made)
+    buffer = view.buffer
+    if dtype != view.dtype:
+        made = replace(buffer.allocation, within=buffer)
+        buffer = replace(buffer, dtype=dtype, extents=None, allocation=made)
     return Array(View(buffer, None, run.text_of(span), span))
-
-
-def _unknown_size(view: View, run: Run) -> Value:
-    why = f"the size of `{view.text}` is not known"
-    return Number(run.symbols.unknown(f"{view.buffer.name}.size", why, None))
 
 
 def _itemsize(view: View) -> int:
     return dtype_of(view.dtype).itemsize_bytes if view.dtype else 8
 
 
-def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -> Value:
+def method(view: View, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a method of an array gives."""
-    arguments = Arguments(given)
     match name:
         case "copy":
-            match arguments.at(0, "order"):
-                case None | Text("C"):
-                    order = Order.C
-                case Text("F"):
-                    order = Order.F
-                case _:
-                    order = view.order
-            return copied_array(view, run, span, order)
-        case "flatten":
-            return flatten(view, run, span, copies=True, order=arguments.at(0, "order"))
-        case "ravel":
-            return flatten(view, run, span, copies=False, order=arguments.at(0, "order"))
+            stated = stated_order(arguments, 0)
+            kept = view.order if stated is Order.UNKNOWN else stated
+            return copied_array(view, run, span, kept)
+        case "flatten" | "ravel":
+            copies, order = name == "flatten", arguments.at(0, "order")
+            return flatten(view, run, span, copies=copies, order=order)
         case "reshape":
             shape = arguments.keyword("shape")
             extents = arguments.values() if shape is None else [shape]
             return reshape(view, extents, run, span, arguments.keyword("order"))
         case "astype":
             dtype = dtype_name(arguments.at(0, "dtype"))
-            made = run.fresh(
-                run.text_of(span), dtype, view.shape, Origin.COPY, span, view.order, copied=view
-            )
-            run.emit(Copy(made, view, span, allocates=True))
-            return Array(made)
+            return copied_array(view, run, span, view.order, dtype=dtype)
         case "tolist":
             run.emit(Compute(None, (view,), view.count, "tolist", span))
             return Sequence(None, Number(None, _python_number(view.dtype)), view.count)
@@ -143,8 +130,7 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
         case "squeeze":
             return Array(View(view.buffer, view.region, run.text_of(span), span, flat=True))
         case "view":
-            kind = dtype_name(arguments.at(0, "dtype"))
-            return _seen_as(view, kind, run, span)
+            return _seen_as(view, dtype_name(arguments.at(0, "dtype")), run, span)
         case "tobytes" | "tostring":
             run.emit(Compute(None, (view,), num(0), "call", span))
             return Text(None)
@@ -155,33 +141,32 @@ def method(view: View, name: str, given: list[Argument], run: Run, span: Span) -
 
 
 def _python_number(dtype: str | None) -> str:
-    if dtype is None:
-        return "float"
-    kind = dtype_of(dtype).kind.value
+    kind = dtype_of(dtype or "float64").kind.value
     return {"boolean": "bool", "integer": "int", "floating": "float"}.get(kind, "complex")
 
 
+# Functions.
+
 UFUNCS = frozenset({*ELEMENTWISE, "real", "imag"})
 _CONSTANTS = frozenset({"pi", "e", "inf", "nan"})
+_TYPES = {"int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"}
+_OF_FILES = frozenset({"save", "savetxt", "savez", "set_printoptions", "seterr"})
 
 
-def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
+def call(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of NumPy gives, by its name below ``numpy``."""
-    arguments = Arguments(given)
     first = arguments.at(0)
-    if name in ("real", "imag") and isinstance(first, Array):
-        found = attribute(first.view, name, run, span)
-        return Opaque("a part of complex numbers") if found is None else found
-    handler = _HANDLERS.get(name)
-    if handler is not None:
-        return handler(arguments, run, span)
+    if isinstance(first, Array) and name in _OF_ARRAYS:
+        return _OF_ARRAYS[name](first.view, arguments, run, span)
+    if name in _HANDLERS:
+        return _HANDLERS[name](arguments, run, span)
     if name.startswith("random."):
         return random(name.removeprefix("random."), arguments, run, span)
     if name in UFUNCS:
         return ufunc(name, arguments, run, span)
-    if name in ("int32", "int64", "float32", "float64", "intc", "int_", "float_", "complex128"):
+    if name in _TYPES:
         return scalar_type(name, first, run, span)
-    if name in ("save", "savetxt", "savez", "set_printoptions", "seterr"):
+    if name in _OF_FILES:
         run.unknown(f"the time of numpy.{name} is not known", span)
         return Nothing()
     if name.startswith("testing."):
@@ -191,8 +176,7 @@ def call(name: str, given: list[Argument], run: Run, span: Span) -> Value:
 
 def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a universal function gives, of arrays or of numbers."""
-    values = arguments.values()
-    out = arguments.keyword("out")
+    values, out = arguments.values(), arguments.keyword("out")
     if any(isinstance(v, Array) for v in values):
         if arguments.keyword("where") is not None or not _fits(out, values):
             return unknown_function(name, arguments, run, span)
@@ -235,15 +219,15 @@ def _chosen(values: list[Value], arguments: Arguments, run: Run, span: Span) -> 
 
 def scalar_type(name: str, first: Value | None, run: Run, span: Span) -> Value:
     """Return a value converted to an element type."""
-    dtype = dtype_name(Text(name))
+    dtype = dtype_name(Text(name)) or "float"
     match first:
         case Array(view):
-            return copied_array(view, run, span, view.order, dtype)
+            return copied_array(view, run, span, view.order, dtype=dtype)
         case Number():
-            return Number(first.expr, dtype or first.dtype, first.nobody, first.varies)
+            return replace(first, dtype=dtype)
         case Opaque():
-            return Number(first.expr, dtype or "float", varies=first.varies)
-    return Number(None, dtype or "float")
+            return Number(first.expr, dtype, varies=first.varies)
+    return Number(None, dtype)
 
 
 def _copyto(arguments: Arguments, run: Run, span: Span) -> Value:
@@ -253,34 +237,6 @@ def _copyto(arguments: Arguments, run: Run, span: Span) -> Value:
     return Nothing()
 
 
-def _shape_function(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    found = attribute(first.view, "shape", run, span) if isinstance(first, Array) else None
-    return found or Opaque("a shape that is not known")
-
-
-def _array_split_size(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    found = attribute(first.view, "size", run, span) if isinstance(first, Array) else None
-    return found or Opaque("a size that is not known")
-
-
-def _reshaped(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    if isinstance(first, Array):
-        shape = arguments.at(1, "shape", "newshape")
-        given = [Opaque("a shape that is not stated") if shape is None else shape]
-        return reshape(first.view, given, run, span, arguments.at(2, "order"))
-    return Opaque("a reshape of something that is not known to be an array")
-
-
-def _raveled(arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    if isinstance(first, Array):
-        return flatten(first.view, run, span, copies=False, order=arguments.at(1, "order"))
-    return Opaque("of something that is not known to be an array")
-
-
 def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
     name = dtype_name(arguments.at(0, "dtype"))
     return (
@@ -288,28 +244,43 @@ def _dtype(arguments: Arguments, run: Run, span: Span) -> Value:
     )
 
 
+def _of_name(name: str) -> Callable[[View, Arguments, Run, Span], Value]:
+    """Return the function that is an attribute of its argument."""
+    return lambda view, arguments, run, span: attribute(view, name, run, span) or Opaque(name)
+
+
+def _reshaped(view: View, arguments: Arguments, run: Run, span: Span) -> Value:
+    shape = arguments.at(1, "shape", "newshape") or Opaque("a shape that is not stated")
+    return reshape(view, [shape], run, span, arguments.at(2, "order"))
+
+
+_OF_ARRAYS: dict[str, Callable[[View, Arguments, Run, Span], Value]] = {
+    **{name: _of_name(name) for name in ("real", "imag", "shape", "size")},
+    "reshape": _reshaped,
+    "ravel": lambda v, a, r, s: flatten(v, r, s, copies=False, order=a.at(1, "order")),
+}
 _HANDLERS: dict[str, Callable[[Arguments, Run, Span], Value]] = {
     "ndarray": over_memory,
-    "array": lambda a, r, s: array(a, r, s, copies=True),
-    "asarray": lambda a, r, s: array(a, r, s, copies=False),
-    "asanyarray": lambda a, r, s: array(a, r, s, copies=False),
-    "copy": lambda a, r, s: array(a, r, s, copies=True),
-    "ascontiguousarray": lambda a, r, s: ascontiguous(a, r, s, Order.C),
-    "asfortranarray": lambda a, r, s: ascontiguous(a, r, s, Order.F),
-    "require": lambda a, r, s: ascontiguous(a, r, s, Order.C),
-    "reshape": _reshaped,
-    "ravel": _raveled,
+    "array": partial(array, copies=True),
+    "asarray": partial(array, copies=False),
+    "asanyarray": partial(array, copies=False),
+    "copy": partial(array, copies=True),
+    "ascontiguousarray": partial(ascontiguous, order=Order.C),
+    "asfortranarray": partial(ascontiguous, order=Order.F),
+    "require": partial(ascontiguous, order=Order.C),
+    **{
+        name: lambda a, r, s: Opaque("of something that is not known to be an array")
+        for name in ("reshape", "ravel", "shape", "size")
+    },
     "append": lambda a, r, s: array_of_nothing(r, s, None, None),
     "array_split": partial(split, "array_split"),
     "split": partial(split, "split"),
     "dtype": _dtype,
     "copyto": _copyto,
-    "shape": _shape_function,
-    "size": _array_split_size,
     "frombuffer": frombuffer,
     "fromstring": frombuffer,
     "loadtxt": from_file,
-    "load": lambda a, r, s: from_file(a, r, s, binary=True),
+    "load": partial(from_file, binary=True),
     "genfromtxt": from_file,
     "fromfile": from_file,
 }
@@ -322,9 +293,7 @@ def is_known(name: str) -> bool:
 
 def constant(path: str) -> Value | None:
     """Return what a constant of NumPy denotes."""
-    if path.removeprefix("numpy.") in _CONSTANTS:
-        return Number(None, "float")
-    return None
+    return Number(None, "float") if path.removeprefix("numpy.") in _CONSTANTS else None
 
 
 # Random numbers: functions of ``numpy.random``, and methods of its generators.
@@ -340,37 +309,34 @@ _WITH_SIZE_AT = {
 SIZE_AT = {name: place for place, names in _WITH_SIZE_AT.items() for name in names.split()}
 """The place of ``size`` among the arguments, by the name of a distribution."""
 
-INTEGERS = frozenset(
-    [
-        "binomial",
-        "geometric",
-        "hypergeometric",
-        "integers",
-        "logseries",
-        "negative_binomial",
-        "poisson",
-        "randint",
-        "random_integers",
-        "zipf",
-    ]
+_INTEGERS = (
+    "binomial geometric hypergeometric integers logseries negative_binomial poisson randint"
+    " random_integers zipf"
 )
-TYPED = frozenset(
-    ["integers", "randint", "random", "standard_exponential", "standard_gamma", "standard_normal"]
-)
+INTEGERS = frozenset(_INTEGERS.split())
+_TYPED = "integers randint random standard_exponential standard_gamma standard_normal"
+TYPED = frozenset(_TYPED.split())
 """Those that take ``dtype``, behind ``size``."""
 
 
 def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a function of ``numpy.random`` gives, by its bare name."""
+    first, values = arguments.at(0), arguments.values()
     match name:
         case "default_rng" | "RandomState":
             return External("numpy.random")
-        case "seed":
+        case "seed" | "shuffle":
             return Nothing()
+        case "rand" | "randn" if arguments.starred or values:
+            extents = Sequence(None if arguments.starred else tuple(values), is_list=False)
+            return allocated(run, span, "float64", run.numbers(extents, "size"))
         case "rand" | "randn":
-            return _of_extents(arguments, run, span)
-        case "permutation" | "shuffle":
-            return _in_other_order(name, arguments, run, span)
+            return Number(None, "float", varies=True)
+        case "permutation" if isinstance(first, Number):
+            shape = None if first.expr is None else (first.expr,)
+            return array_of_nothing(run, span, "int64", shape)
+        case "permutation" if isinstance(first, Array):
+            return copied_array(first.view, run, span, first.view.order)
     place = SIZE_AT.get(name)
     if place is None or arguments.starred or arguments.keyword("out") is not None:
         return unknown_function(name, arguments, run, span)
@@ -378,36 +344,8 @@ def random(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     kind = "int64" if name in INTEGERS else "float64"
     dtype = stated_dtype(arguments, place + 1, kind) if name in TYPED else kind
     if size is not None and not isinstance(size, Nothing):
-        return _array(run, span, dtype, run.numbers(size, "size"))
-    given = [*arguments.values(), *(one.value for one in arguments.keywords.values())]
-    if any(isinstance(value, Array | Sequence) for value in given):
+        return allocated(run, span, dtype, run.numbers(size, "size"))
+    given = [*values, *arguments.by_keyword().values()]
+    if any(isinstance(value, Array | Sequence | Range) for value in given):
         return unknown_function(name, arguments, run, span)  # an array of their shape
     return Number(None, "int" if name in INTEGERS else "float", varies=True)
-
-
-def _of_extents(arguments: Arguments, run: Run, span: Span) -> Value:
-    extents = arguments.values()
-    if arguments.starred:
-        return _array(run, span, "float64", None)
-    if not extents:
-        return Number(None, "float", varies=True)
-    return _array(
-        run, span, "float64", run.numbers(Sequence(tuple(extents), is_list=False), "size")
-    )
-
-
-def _in_other_order(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
-    first = arguments.at(0)
-    if name == "shuffle":
-        return Nothing()
-    if isinstance(first, Number):
-        return array_of_nothing(run, span, "int64", None if first.expr is None else (first.expr,))
-    if isinstance(first, Array):
-        return copied_array(first.view, run, span, first.view.order)
-    return unknown_function(name, arguments, run, span)
-
-
-def _array(run: Run, span: Span, dtype: str | None, shape: tuple[Expr, ...] | None) -> Value:
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
-    run.emit(Allocate(view.buffer, span))
-    return Array(view)

@@ -3,37 +3,56 @@
 from __future__ import annotations
 
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.frontend.expressions.arguments import Given
 from advisor.frontend.naming.names import ARRAY_MODULES
-from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
+    Arguments,
     Array,
     External,
     Nothing,
     Number,
     Opaque,
+    Range,
     Sequence,
+    Slice,
     Text,
     Value,
 )
-from advisor.ir.spmd.memory import Contiguity, Order, Origin, View
+from advisor.ir.spmd.memory import Buffer, Contiguity, Order, Origin, View
 from advisor.ir.spmd.program import RANK
 from advisor.ir.spmd.steps import Allocate, Compute, Copy
-from advisor.numpy_shapes import Shape
+from advisor.numpy_shapes import Shape, count_of
 from advisor.source import Span
 from costdb.expr import Expr, ceil_div, num, sym
 
 # Arrays made of the elements of others: copied, reshaped, transposed, joined, split.
 
 
+_ITS_OWN = ""
+
+
 def copied_array(
-    view: View, run: Run, span: Span, order: Order = Order.C, dtype: str | None = None
+    view: View,
+    run: Run,
+    span: Span,
+    order: Order = Order.C,
+    *,
+    dtype: str | None = _ITS_OWN,
+    shape: Shape | None = (),
+    within: Buffer | None = None,
 ) -> Value:
-    """Return a copy of an array, and note the copying."""
-    text = run.text_of(span)
-    made = run.fresh(text, dtype or view.dtype, view.shape, Origin.COPY, span, order, copied=view)
+    """Return a copy of an array, as a vector or of another type where that is said."""
+    made = run.fresh(
+        run.text_of(span),
+        view.dtype if dtype == _ITS_OWN else dtype,
+        view.shape if shape == () else shape,
+        Origin.COPY,
+        span,
+        order,
+        copied=view,
+        within=within,
+    )
     run.emit(Copy(made, view, span, allocates=True))
     return Array(made)
 
@@ -45,17 +64,15 @@ def reshape(
     wanted = given[0] if len(given) == 1 else Sequence(tuple(given), is_list=False)
     shape = run.numbers(wanted, "shape")
     if shape is not None:
-        unknown = [k for k, extent in enumerate(shape) if extent == num(-1)]
-        if len(unknown) == 1 and view.count is not None:
-            rest = num(1)
-            for extent in shape:
-                rest = rest * extent if extent != num(-1) else rest
+        rest = count_of(tuple(extent for extent in shape if extent != num(-1)))
+        if shape.count(num(-1)) == 1 and view.count is not None:
             shape = tuple(e if e != num(-1) else view.count / rest for e in shape)
-    if shape is not None and shape == view.shape:
-        return Array(view)
+        if shape == view.shape:
+            return Array(view)
     text, read = run.text_of(span), _order_of_reading(order, view)
     if view.contiguity is not Contiguity.YES or not _is_read_through(view, read):
-        return _copied_or_split(view, run, span, shape, read)
+        # taken for a copy; axes that are only split, or evenly strided, need none
+        return copied_array(view, run, span, read, shape=shape, within=view.buffer)
     # a vector lies in either order
     order_kept = read if len(view.shape or ()) == 1 else view.order
     if view.is_whole:
@@ -65,17 +82,6 @@ def reshape(
         return Array(run.fresh(text, view.dtype, shape, origin, span, order_kept, within=within))
     region = view.region if order_kept is Order.C else None
     return Array(View(view.buffer, region, text, span, flat=True, shown=shape))
-
-
-def _copied_or_split(
-    view: View, run: Run, span: Span, shape: tuple[Expr, ...] | None, order: Order
-) -> Value:
-    """Return what is taken for a copy. Axes that are only split, or evenly strided, need none."""
-    made = run.fresh(
-        run.text_of(span), view.dtype, shape, Origin.COPY, span, order, view, within=view.buffer
-    )
-    run.emit(Copy(made, view, span, allocates=True))
-    return Array(made)
 
 
 def _order_of_reading(stated: Value | None, view: View) -> Order:
@@ -105,19 +111,14 @@ def flatten(view: View, run: Run, span: Span, *, copies: bool, order: Value | No
     in_memory = isinstance(order, Text) and order.value == "K"
     read = view.order if in_memory else _order_of_reading(order, view)
     if not copies and view.contiguity is Contiguity.YES and _is_read_through(view, read):
-        shape = view.shape
-        if shape is not None and len(shape) == 1:
+        if len(view.shape or ()) == 1:
             return Array(view)
         return Array(
             View(view.buffer, view.region, run.text_of(span), span, view.transposed, flat=True)
         )
-    count = view.count
-    shape = None if count is None else (count,)
-    if not copies:
-        return _copied_or_split(view, run, span, shape, Order.C)
-    made = run.fresh(run.text_of(span), view.dtype, shape, Origin.COPY, span, copied=view)
-    run.emit(Copy(made, view, span, allocates=True))
-    return Array(made)
+    shape = None if view.count is None else (view.count,)
+    within = None if copies else view.buffer
+    return copied_array(view, run, span, shape=shape, within=within)
 
 
 def permuted(view: View, axes: tuple[int, ...], run: Run, span: Span) -> Value:
@@ -141,15 +142,14 @@ def split(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     source, sections = arguments.at(0), arguments.at(1)
     if not isinstance(source, Array):
         return Opaque("the parts of something that is not known to be an array")
-    count = run.number(sections, "parts") if isinstance(sections, Number | Opaque) else None
+    count = run.number(sections, "parts")
     shape = source.view.shape
     if count is None or shape is None or arguments.keyword("axis") is not None:
         return Sequence(None, Array(View(source.view.buffer, None, source.view.text, span)), count)
     own = num(0) if name == "split" else sym(RANK)
     longest = ceil_div(shape[0] - own, count)
-    high = Sequence((External("slice"), Nothing(), Number(longest), Nothing()), is_list=False)
-    part = subscript(source, high, run, span, run.text_of(span))
-    return Sequence(None, part, count)
+    first = Slice(Nothing(), Number(longest), Nothing())
+    return Sequence(None, subscript(source, first, run, span, run.text_of(span)), count)
 
 
 # What a function of NumPy is given: values by place or name, element types, orders.
@@ -159,38 +159,6 @@ _PYTHON_TYPES = frozenset({"builtins.bool", "builtins.complex", "builtins.float"
 
 BY_KEYWORD = 99
 """Types of results are stated by keyword; nobody states them by their place."""
-
-
-class Arguments:
-    """The arguments of a call, by place and by keyword."""
-
-    def __init__(self, given: list[Argument]) -> None:
-        self.positional = [a for a in given if a.keyword is None and not a.star]
-        self.keywords = {a.keyword: a for a in given if a.keyword is not None}
-        self.starred = any(a.star for a in given)
-
-    def at(self, position: int, *keywords: str) -> Value | None:
-        """Return the argument at a place or under one of some keywords."""
-        if position < len(self.positional):
-            return self.positional[position].value
-        for keyword in keywords:
-            if keyword in self.keywords:
-                return self.keywords[keyword].value
-        return None
-
-    def keyword(self, name: str) -> Value | None:
-        """Return the argument under a keyword."""
-        return self.keywords[name].value if name in self.keywords else None
-
-    def given(self) -> list[Given[Value]]:
-        """Return all of them, as the reader of calls takes them."""
-        starred = [Given[Value](Nothing(), None, True)] if self.starred else []
-        named = [Given(one.value, name) for name, one in self.keywords.items()]
-        return [*starred, *(Given(one.value) for one in self.positional), *named]
-
-    def values(self) -> list[Value]:
-        """Return the arguments given by place."""
-        return [a.value for a in self.positional]
 
 
 def dtype_name(value: Value | None) -> str | None:
@@ -260,11 +228,16 @@ def over_memory(arguments: Arguments, run: Run, span: Span) -> Value:
 def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | None) -> Value:
     """Return a new vector or array whose elements come from nowhere."""
     if shape is None:
-        extent = run.symbols.unknown(
-            f"{run.targets[0] if run.targets else 'array'}.n0", "its length is not known", span
-        )
-        shape = (extent,)
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.NEW, span)
+        name = f"{run.target or 'array'}.n0"
+        shape = (run.symbols.unknown(name, "its length is not known", span),)
+    return allocated(run, span, dtype, shape)
+
+
+def allocated(
+    run: Run, span: Span, dtype: str | None, shape: Shape | None, origin: Origin = Origin.NEW
+) -> Array:
+    """Return a new array, and note that its memory is filled."""
+    view = run.fresh(run.text_of(span), dtype, shape, origin, span)
     run.emit(Allocate(view.buffer, span))
     return Array(view)
 
@@ -272,64 +245,42 @@ def array_of_nothing(run: Run, span: Span, dtype: str | None, shape: Shape | Non
 def array(arguments: Arguments, run: Run, span: Span, *, copies: bool) -> Value:
     """Return an array of what is given: an array, a number, a nested list."""
     content = arguments.at(0, "object", "a")
-    stated = arguments.at(1, "dtype")
-    dtype = None if stated is None or isinstance(stated, Nothing) else dtype_name(stated)
     match content:
         case Array(view):
-            order = stated_order(arguments, 99)
-            wanted = view.order if "order" not in arguments.keywords else order
-            same = stated is None or dtype == view.dtype
-            if not copies and same and wanted == view.order:
+            order = stated_order(arguments, 99) if "order" in arguments.keywords else view.order
+            dtype = stated_dtype(arguments, 1, view.dtype)
+            if not copies and dtype == view.dtype and order == view.order:
                 return content
-            return copied_array(
-                view, run, span, wanted, dtype if stated is not None else view.dtype
-            )
-        case Number():
-            name = dtype or numpy_number(content.dtype) if stated is None else dtype
-            return Array(_python(run, span, name, ()))
-        case Sequence():
+            return copied_array(view, run, span, order, dtype=dtype)
+        case Number() | Sequence() | Range():
             shape, kind = _nested(content)
-            name = kind if stated is None else dtype
-            return Array(_python(run, span, name, shape))
-    view = run.fresh(run.text_of(span), dtype, None, Origin.PYTHON, span, Order.UNKNOWN)
-    return Array(view)
+            return allocated(run, span, stated_dtype(arguments, 1, kind), shape, Origin.PYTHON)
+    dtype = stated_dtype(arguments, 1, None)
+    return Array(run.fresh(run.text_of(span), dtype, None, Origin.PYTHON, span, Order.UNKNOWN))
 
 
-def _python(run: Run, span: Span, dtype: str | None, shape: Shape | None) -> View:
-    view = run.fresh(run.text_of(span), dtype, shape, Origin.PYTHON, span)
-    run.emit(Allocate(view.buffer, span))
-    return view
-
-
-def _nested(content: Sequence) -> tuple[Shape | None, str | None]:
-    """Return the shape and element type of an array made of a nested list."""
-    if content.items and isinstance(content.items[0], External):
-        return None, "int64" if content.items[0].path == "range" else None
-    element = content.element
-    length = content.length
-    if content.items is not None:
-        length = num(len(content.items))
-        element = content.items[0] if content.items else Number(None, "float")
-        kinds = {
-            item.dtype if isinstance(item, Number) else type(item).__name__
-            for item in content.items
-        }
-        if kinds == {"int", "float"}:
-            element = Number(None, "float")
-        elif len(kinds) > 1:
-            return None, None
-    if length is None or element is None:
-        return None, None
-    match element:
+def _nested(content: Value) -> tuple[Shape | None, str | None]:
+    """Return the shape and element type of an array made of a number or a nested list."""
+    match content:
         case Number():
-            return (length,), numpy_number(element.dtype)
-        case Sequence():
-            inner, dtype = _nested(element)
-            return None if inner is None else (length, *inner), dtype
+            return (), numpy_number(content.dtype)
         case Array(view):
-            shape = view.shape
-            return None if shape is None else (length, *shape), view.dtype
-    return None, None
+            return view.shape, view.dtype
+        case Range():
+            return None, "int64"
+        case Sequence(items=None, element=element, length=Expr() as length) if element:
+            pass
+        case Sequence(items=tuple() as items):
+            length, element = num(len(items)), items[0] if items else Number(None, "float")
+            kinds = {i.dtype if isinstance(i, Number) else type(i).__name__ for i in items}
+            if kinds == {"int", "float"}:
+                element = Number(None, "float")
+            elif len(kinds) > 1:
+                return None, None
+        case _:
+            return None, None
+    inner, dtype = _nested(element)
+    return None if inner is None else (length, *inner), dtype
 
 
 def ascontiguous(arguments: Arguments, run: Run, span: Span, order: Order) -> Value:
@@ -338,37 +289,33 @@ def ascontiguous(arguments: Arguments, run: Run, span: Span, order: Order) -> Va
     if not isinstance(content, Array):
         return array(arguments, run, span, copies=True)
     view = content.view
-    stated = arguments.at(1, "dtype")
-    dtype = view.dtype if stated is None else dtype_name(stated)
+    dtype = stated_dtype(arguments, 1, view.dtype)
     several = view.shape is None or len(view.shape) > 1
     as_is = view.contiguity is Contiguity.YES and (not several or view.order == order)
     if as_is and dtype == view.dtype:
         return content
-    return copied_array(view, run, span, order, dtype)
+    return copied_array(view, run, span, order, dtype=dtype)
 
 
 def frombuffer(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return a vector of the bytes of a buffer."""
-    stated = arguments.at(1, "dtype")
-    dtype = "float64" if stated is None else dtype_name(stated)
-    memory = arguments.at(0, "buffer")
-    if isinstance(memory, Array):
-        count = memory.view.count
-        if memory.view.dtype != dtype:
-            name = f"{run.targets[0] if run.targets else 'array'}.n0"
-            count = run.symbols.unknown(name, "its length is not known", span)
-        shape = None if count is None else (count,)
-        origin = memory.view.buffer.allocation.origin
-        return Array(run.fresh(run.text_of(span), dtype, shape, origin, span))
-    return array_of_nothing(run, span, dtype, None)
+    dtype, memory = stated_dtype(arguments, 1, "float64"), arguments.at(0, "buffer")
+    if not isinstance(memory, Array):
+        return array_of_nothing(run, span, dtype, None)
+    count = memory.view.count
+    if memory.view.dtype != dtype:
+        name = f"{run.target or 'array'}.n0"
+        count = run.symbols.unknown(name, "its length is not known", span)
+    shape = None if count is None else (count,)
+    origin = memory.view.buffer.allocation.origin
+    return Array(run.fresh(run.text_of(span), dtype, shape, origin, span))
 
 
 def from_file(arguments: Arguments, run: Run, span: Span, *, binary: bool = False) -> Value:
     """Return an array read from a file; its shape and the time are unknown."""
     run.unknown("the time and the shape of what is read from a file are not known", span)
     dtype = stated_dtype(arguments, 1, None if binary else "float64")
-    view = run.fresh(run.text_of(span), dtype, None, Origin.NEW, span, Order.UNKNOWN)
-    return Array(view)
+    return Array(run.fresh(run.text_of(span), dtype, None, Origin.NEW, span, Order.UNKNOWN))
 
 
 def parts_of(
@@ -376,26 +323,14 @@ def parts_of(
 ) -> tuple[tuple[View, ...], list[Shape] | None, set[str | None], Expr]:
     """Return the arrays among what is joined, all shapes, element types, and how often each."""
     items: tuple[Value, ...] = ()
-    times, complete = num(1), isinstance(parts, Sequence)
+    times: Expr | None = num(1)
     if isinstance(parts, Sequence) and parts.items is not None:
         items = parts.items
     elif isinstance(parts, Sequence) and parts.element is not None:
-        items, complete = (parts.element,), parts.length is not None
-        times = num(1) if parts.length is None else parts.length
+        items, times = (parts.element,), parts.length
     views = tuple(item.view for item in items if isinstance(item, Array))
-    shapes: list[Shape] = []
-    dtypes: set[str | None] = set()
-    for item in items:
-        found: Shape | None = None
-        match item:
-            case Array(view):
-                found = view.shape
-                dtypes.add(view.dtype)
-            case Sequence(items=tuple() as numbers) if all(isinstance(n, Number) for n in numbers):
-                found = (num(len(numbers)),)
-                dtypes |= {numpy_number(n.dtype) for n in numbers if isinstance(n, Number)}
-        if found is None:
-            complete = False
-        else:
-            shapes.append(found)
-    return views, shapes if complete and shapes else None, dtypes, times
+    found = [_nested(item) if isinstance(item, Array | Sequence) else (None, "") for item in items]
+    shapes = [shape for shape, _ in found if shape is not None]
+    complete = shapes and len(shapes) == len(items) and times is not None
+    dtypes = {dtype for _, dtype in found if dtype != ""}
+    return views, shapes if complete else None, dtypes, num(1) if times is None else times

@@ -6,12 +6,12 @@ from collections.abc import Sequence as Many
 from dataclasses import dataclass, replace
 
 from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.frontend.expressions.arguments import Given
 from advisor.frontend.expressions.calls import MADE_OF_NUMBERS, VIEWS, Calls
 from advisor.frontend.spmd import elementwise
 from advisor.frontend.spmd.indexing import subscript
 from advisor.frontend.spmd.numpy_created import (
     BY_KEYWORD,
-    Arguments,
     copied_array,
     dtype_name,
     flatten,
@@ -23,12 +23,13 @@ from advisor.frontend.spmd.numpy_created import (
 )
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
+    WHOLE_SLICE,
+    Arguments,
     Array,
-    External,
     Nothing,
     Number,
-    Opaque,
     Sequence,
+    Slice,
     Text,
     Value,
 )
@@ -40,8 +41,6 @@ from advisor.numpy_shapes import Shape, expanded, joined, reduced, resized
 from advisor.numpy_table import PARAMETERS, REDUCTIONS, SAME_AS, UNKNOWN_DTYPE, reduced_dtype
 from advisor.source import Span
 from costdb.expr import Expr, log2, num
-
-_SLICE = External("slice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class ProgramDoor:
 
     def size(self, argument: Value, name: str) -> Expr:
         """Return a whole number, symbolic where need be."""
-        found = self.run.number(argument, name) if isinstance(argument, Number | Opaque) else None
+        found = self.run.number(argument, name)
         if found is None:
             raise NotUnderstood(f"`{name}` is no number")
         return found
@@ -145,9 +144,7 @@ class ProgramDoor:
         made = self._fresh(dtype, shape, views) if shape else None
         count = views[0].count if views else None
         work = None if each is None or count is None else count * each
-        axis, length = (None, None) if along is None else along
-        step = Compute(made, views, work, what, self.span, axis_from_last=axis, length=length)
-        self.run.emit(step)
+        self.run.emit(Compute(made, views, work, what, self.span, "", *(along or (None, None))))
         if made is not None:
             return Array(made)
         return Number(None, "float" if dtype == UNKNOWN_DTYPE else dtype, varies=True)
@@ -231,10 +228,8 @@ class ProgramDoor:
     def between(self, operand: Value, axis: int, before: int, behind: int) -> Value:
         """Return a view."""
         shape = self.type_of(operand).extents
-        bounds = (_SLICE, Number(num(before)), Number(shape[axis] - behind), Nothing())
-        whole = Sequence((_SLICE, Nothing(), Nothing(), Nothing()), is_list=False)
-        parts = [whole] * len(shape)
-        parts[axis] = Sequence(bounds, is_list=False)
+        parts = [WHOLE_SLICE] * len(shape)
+        parts[axis] = Slice(Number(num(before)), Number(shape[axis] - behind), Nothing())
         text = self.run.text_of(self.span)
         index = Sequence(tuple(parts), is_list=False)
         found = subscript(operand, index, self.run, self.span, text)
@@ -301,7 +296,7 @@ def called(name: str, owner: Array | None, arguments: Arguments, run: Run, span:
     """
     noted, targets = len(run.steps[-1]), run.targets
     out = arguments.keyword("out")
-    given = [one for one in arguments.given() if one.keyword != "out"]
+    given = [Given(a.value, a.keyword, bool(a.star)) for a in arguments.all if a.keyword != "out"]
     run.targets = ()
     calls = Calls(ProgramDoor(run, span, targets[0] if targets else ""))
     try:

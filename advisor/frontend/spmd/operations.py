@@ -1,129 +1,101 @@
-"""Calls of communicators' methods, as communication operations."""
+"""Calls of mpi4py: methods of communicators, windows and requests, as what they send."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from advisor.frontend.spmd import communicators
-from advisor.frontend.spmd.frames import Argument
+from advisor.frontend.spmd.payloads import derive, partner_of, payload_of
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.symbols import BROADCAST, RECEIVED
 from advisor.frontend.spmd.values import (
+    IN_PLACE,
+    Argument,
+    Arguments,
     Array,
+    Comm,
+    Datatype,
     External,
     Nothing,
     Number,
     Opaque,
     Request,
     Sequence,
+    Text,
     Value,
+    Window,
 )
-from advisor.frontend.spmd.windows import partner_of, payload_of
-from advisor.ir.spmd.memory import Order, Origin
+from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View
 from advisor.ir.spmd.payloads import Payload, PayloadKind
-from advisor.ir.spmd.ranks import Communicator, Partner, PartnerKind
-from advisor.ir.spmd.steps import Communicate, Leave, Op
+from advisor.ir.spmd.ranks import CommKind, Communicator, Partner, PartnerKind
+from advisor.ir.spmd.steps import Communicate, Leave, Op, Wait
 from advisor.source import Span
 from costdb.expr import Expr, num
 
-
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """The parameters of a family of methods, in mpi4py's order and by its names."""
-
-    op: Op
-    parameters: tuple[str, ...]
-
-
-_SEND = _Form(Op.SEND, ("buf", "dest", "tag"))
-_RECV = _Form(Op.RECV, ("buf", "source", "tag", "status"))
-_ONE = ("sendbuf", "recvbuf")
-_PROBE = _Form(Op.PROBE, ("source", "tag", "status"))
-
-_FORMS: dict[str, _Form] = {
-    "send": _SEND,
-    "ssend": _SEND,
-    "bsend": _SEND,
-    "rsend": _SEND,
-    "send_init": _SEND,
-    "ssend_init": _SEND,
-    "bsend_init": _SEND,
-    "rsend_init": _SEND,
-    "recv": _RECV,
-    "recv_init": _RECV,
-    "probe": _PROBE,
-    "mprobe": _PROBE,
-    "improbe": _PROBE,
-    "sendrecv": _Form(
-        Op.SENDRECV, ("sendbuf", "dest", "sendtag", "recvbuf", "source", "recvtag", "status")
+_ONE = "sendbuf recvbuf"
+_SENDRECV = "dest sendtag recvbuf source recvtag status"
+_FORMS = (
+    (
+        Op.SEND,
+        "send ssend bsend rsend send_init ssend_init bsend_init rsend_init",
+        "buf dest tag",
+        "obj dest tag",
     ),
-    "sendrecv_replace": _Form(Op.SENDRECV, ("buf", "dest", "sendtag", "source", "recvtag")),
-    "barrier": _Form(Op.BARRIER, ()),
-    "bcast": _Form(Op.BCAST, ("buf", "root")),
-    "reduce": _Form(Op.REDUCE, (*_ONE, "op", "root")),
-    "allreduce": _Form(Op.ALLREDUCE, (*_ONE, "op")),
-    "reduce_scatter": _Form(Op.REDUCE_SCATTER, (*_ONE, "recvcounts", "op")),
-    "reduce_scatter_block": _Form(Op.REDUCE_SCATTER, (*_ONE, "op")),
-    "scan": _Form(Op.SCAN, (*_ONE, "op")),
-    "exscan": _Form(Op.EXSCAN, (*_ONE, "op")),
-    "gather": _Form(Op.GATHER, (*_ONE, "root")),
-    "gatherv": _Form(Op.GATHER, (*_ONE, "root")),
-    "allgather": _Form(Op.ALLGATHER, _ONE),
-    "allgatherv": _Form(Op.ALLGATHER, _ONE),
-    "scatter": _Form(Op.SCATTER, (*_ONE, "root")),
-    "scatterv": _Form(Op.SCATTER, (*_ONE, "root")),
-    "alltoall": _Form(Op.ALLTOALL, _ONE),
-    "alltoallv": _Form(Op.ALLTOALL, _ONE),
-    "alltoallw": _Form(Op.ALLTOALL, _ONE),
-    "neighbor_allgather": _Form(Op.NEIGHBOR_ALLGATHER, _ONE),
-    "neighbor_alltoall": _Form(Op.NEIGHBOR_ALLTOALL, _ONE),
-    "neighbor_alltoallv": _Form(Op.NEIGHBOR_ALLTOALL, _ONE),
-    "neighbor_alltoallw": _Form(Op.NEIGHBOR_ALLTOALL, _ONE),
+    (Op.RECV, "recv recv_init", "buf source tag status", "buf source tag status"),
+    (Op.PROBE, "probe mprobe improbe", "source tag status", "source tag status"),
+    (Op.SENDRECV, "sendrecv", f"sendbuf {_SENDRECV}", f"sendobj {_SENDRECV}"),
+    (Op.SENDRECV, "sendrecv_replace", "buf dest sendtag source recvtag", f"sendobj {_SENDRECV}"),
+    (Op.BARRIER, "barrier", "", ""),
+    (Op.BCAST, "bcast", "buf root", "obj root"),
+    (Op.REDUCE, "reduce", f"{_ONE} op root", "sendobj op root"),
+    (Op.ALLREDUCE, "allreduce", f"{_ONE} op", "sendobj op"),
+    (Op.REDUCE_SCATTER, "reduce_scatter", f"{_ONE} recvcounts op", f"{_ONE} recvcounts op"),
+    (Op.REDUCE_SCATTER, "reduce_scatter_block", f"{_ONE} op", f"{_ONE} op"),
+    (Op.SCAN, "scan", f"{_ONE} op", "sendobj op"),
+    (Op.EXSCAN, "exscan", f"{_ONE} op", "sendobj op"),
+    (Op.GATHER, "gather gatherv", f"{_ONE} root", "sendobj root"),
+    (Op.ALLGATHER, "allgather allgatherv", _ONE, "sendobj"),
+    (Op.SCATTER, "scatter scatterv", f"{_ONE} root", "sendobj root"),
+    (Op.ALLTOALL, "alltoall alltoallv alltoallw", _ONE, "sendobj"),
+    (Op.NEIGHBOR_ALLGATHER, "neighbor_allgather", _ONE, "sendobj"),
+    (
+        Op.NEIGHBOR_ALLTOALL,
+        "neighbor_alltoall neighbor_alltoallv neighbor_alltoallw",
+        _ONE,
+        "sendobj",
+    ),
+)
+"""Families of methods: their parameters in mpi4py's order, and those of their lower-case twins.
+
+These take one object, and give what the upper-case one writes to a buffer.
+"""
+
+_METHODS = {
+    name: (op, buffers.split(), objects.split())
+    for op, names, buffers, objects in _FORMS
+    for name in names.split()
 }
-
-# lower-case methods take one object, and give what their upper-case twin writes to a buffer
-_PICKLED: dict[Op, tuple[str, ...]] = {
-    Op.SEND: ("obj", "dest", "tag"),
-    Op.RECV: ("buf", "source", "tag", "status"),
-    Op.SENDRECV: ("sendobj", "dest", "sendtag", "recvbuf", "source", "recvtag", "status"),
-    Op.PROBE: ("source", "tag", "status"),
-    Op.BARRIER: (),
-    Op.BCAST: ("obj", "root"),
-    Op.REDUCE: ("sendobj", "op", "root"),
-    Op.ALLREDUCE: ("sendobj", "op"),
-    Op.SCAN: ("sendobj", "op"),
-    Op.EXSCAN: ("sendobj", "op"),
-    Op.GATHER: ("sendobj", "root"),
-    Op.ALLGATHER: ("sendobj",),
-    Op.SCATTER: ("sendobj", "root"),
-    Op.ALLTOALL: ("sendobj",),
-    Op.NEIGHBOR_ALLGATHER: ("sendobj",),
-    Op.NEIGHBOR_ALLTOALL: ("sendobj",),
-}
-
-_MODES = {"s": "synchronous", "b": "buffered", "r": "ready"}
+_MODES = {"ssend": "synchronous", "bsend": "buffered", "rsend": "ready"}
 
 
-def form_of(method: str) -> tuple[_Form, bool, bool] | None:
-    """Return what a method's name stands for: its form, whether pickled, whether blocking."""
-    pickled = method[:1].islower()
+def _family(method: str) -> str | None:
+    """Return the blocking method that a method's name is a form of; None for any other."""
     bare = method.lower()
-    if bare in _FORMS:
-        return _FORMS[bare], pickled, not bare.endswith("_init")
-    if bare.startswith("i") and bare[1:] in _FORMS:
-        return _FORMS[bare[1:]], pickled, False
-    return None
+    return next(
+        (name for name in (bare, bare[1:] if bare[:1] == "i" else "") if name in _METHODS), None
+    )
 
 
 def is_method(name: str) -> bool:
     """Return whether mpi4py's communicators have a method of this name."""
-    return form_of(name) is not None or name in communicators.OTHER_METHODS
+    return _family(name) is not None or name in communicators.OTHER_METHODS
 
 
 def communicate(
     communicator: Communicator,
     method: str,
-    given: list[Argument],
+    arguments: Arguments,
     run: Run,
     span: Span,
     around: tuple[Span, Span],
@@ -134,7 +106,7 @@ def communicate(
     ----------
     communicator : Communicator
     method : str
-    given : list of Argument
+    arguments : Arguments
     run : Run
     span : Span
         The call.
@@ -142,65 +114,25 @@ def communicate(
         The receiver and the name of the method.
     """
     run.frame.communicators.setdefault(communicator)
-    managed = communicators.management(communicator, method, given, run, span)
+    managed = communicators.management(communicator, method, arguments, run, span)
     if managed is not None:
         return managed
     if method == "Abort":
         run.emit(Leave("abort", span))
         return Nothing()
-    found = form_of(method)
-    if found is None:
-        run.unknown(f"the method `{method}` of a communicator is not followed", span)
+    family = _family(method)
+    if family is None or arguments.starred:
+        why = "the arguments of `{}` cannot be told apart"
+        if family is None:
+            why = "the method `{}` of a communicator is not followed"
+        run.unknown(why.format(method), span)
         return Opaque(f"the result of `.{method}` is not followed", varies=True)
-    form, pickled, blocking = found
-    if any(a.star for a in given):
-        run.unknown(f"the arguments of `{method}` cannot be told apart", span)
-        return Opaque(f"the result of `.{method}` is not followed", varies=True)
-    parameters = _PICKLED.get(form.op, form.parameters) if pickled else form.parameters
-    named = _named(given, parameters)
-    made = _operation(form, method, communicator, named, run, span, around, pickled, blocking)
-    if method.endswith("_init"):
-        return Request(made.request or run.text_of(span), starts=made)
-    run.emit(made)
-    sent = named.get("obj") or named.get("sendobj")
-    return _result(made, run, span, None if sent is None else sent.value)
-
-
-def _named(given: list[Argument], parameters: tuple[str, ...]) -> dict[str, Argument]:
-    found: dict[str, Argument] = {}
-    position = 0
-    for argument in given:
-        if argument.keyword is not None:
-            # `sendobj` of send is called `obj`, some write the other
-            found[argument.keyword] = argument
-        elif position < len(parameters):
-            found[parameters[position]] = argument
-            position += 1
-    return found
-
-
-def _operation(
-    form: _Form,
-    method: str,
-    communicator: Communicator,
-    named: dict[str, Argument],
-    run: Run,
-    span: Span,
-    around: tuple[Span, Span],
-    pickled: bool,
-    blocking: bool,
-) -> Communicate:
-    op = form.op
+    op, buffers, objects = _METHODS[family]
+    pickled, persistent = method[:1].islower(), family.endswith("_init")
+    blocking = family == method.lower() and not persistent
+    named = arguments.named(objects if pickled else buffers)
     send, receive, in_place = _payloads(op, named, run, pickled)
-    places = {name: argument.place for name, argument in named.items()}
-    bare = method.lower()
-    mode = ""
-    if op is Op.SEND:
-        stem = bare.removesuffix("_init")
-        stem = stem[1:] if stem.startswith("i") else stem
-        mode = _MODES.get(stem[0], "") if stem != "send" else ""
-    request = None if blocking else (run.targets[0] if run.targets else run.text_of(span))
-    return Communicate(
+    made = Communicate(
         op=op,
         method=method,
         communicator=communicator,
@@ -208,8 +140,8 @@ def _operation(
         statement=run.statement,
         pickled=pickled and op not in (Op.BARRIER, Op.PROBE),
         blocking=blocking,
-        varying=bare.endswith(("v", "w")) and op not in (Op.RECV, Op.SENDRECV),
-        mode=mode,
+        varying=family.endswith(("v", "w")) and op not in (Op.RECV, Op.SENDRECV),
+        mode=_MODES.get(family.removesuffix("_init"), ""),
         send=send,
         receive=receive,
         in_place=in_place,
@@ -218,11 +150,20 @@ def _operation(
         tag=_tag(named, run),
         root=_root(op, named, run),
         operation=_combining(op, named),
-        request=request,
-        result=run.targets[0] if run.targets and blocking else None,
-        places={**places, "receiver": around[0], "method": around[1]},
+        request=None if blocking else run.target or run.text_of(span),
+        result=run.target or None if blocking else None,
+        places={**_places(named), "receiver": around[0], "method": around[1]},
         receiver=run.text_of(around[0]),
     )
+    if persistent:
+        return Request(made.request or "", starts=made)
+    run.emit(made)
+    sent = named.get("obj") or named.get("sendobj")
+    return _result(made, run, span, None if sent is None else sent.value)
+
+
+def _places(named: dict[str, Argument]) -> dict[str, Span]:
+    return {name: argument.place for name, argument in named.items()}
 
 
 def _payloads(
@@ -230,15 +171,11 @@ def _payloads(
 ) -> tuple[Payload | None, Payload | None, bool]:
     sending = named.get("sendobj") or named.get("sendbuf") or named.get("obj")
     receiving = named.get("recvbuf")
-    both = named.get("buf")
-    if both is not None:
-        if op is Op.RECV:
-            receiving = both
-        else:
-            sending = sending or both
-    in_place = any(
-        a is not None and a.value == External("mpi4py.MPI.IN_PLACE") for a in (sending, receiving)
-    )
+    if op is Op.RECV:
+        receiving = named.get("buf")
+    else:
+        sending = sending or named.get("buf")
+    in_place = any(a is not None and a.value == IN_PLACE for a in (sending, receiving))
     if pickled and op is Op.RECV:
         receiving = None
     send = None if sending is None else payload_of(sending, run, buffered=not pickled)
@@ -268,8 +205,7 @@ def _root(op: Op, named: dict[str, Argument], run: Run) -> Expr | None:
         return None
     if "root" not in named:
         return num(0)
-    value = named["root"].value
-    return run.number(value) if isinstance(value, Number | Opaque) else None
+    return run.number(named["root"].value)
 
 
 def _combining(op: Op, named: dict[str, Argument]) -> str | None:
@@ -288,7 +224,7 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
     if made.op is Op.PROBE:
         return Number(None, "bool", varies=True)
     if not made.blocking:
-        return Request(made.request or run.text_of(span))
+        return Request(made.request or "")
     if not made.pickled:
         return Nothing()
     text = run.text_of(span)
@@ -311,7 +247,7 @@ def _result(made: Communicate, run: Run, span: Span, sent: Value | None) -> Valu
 
 def _alike(made: Communicate, run: Run, span: Span, text: str, *, varies: bool) -> Value:
     if made.send is None and made.op is Op.BCAST:
-        return Opaque(BROADCAST, text=run.targets[0] if run.targets else "")
+        return Opaque(BROADCAST, text=run.target)
     if made.send is None:
         return Opaque("what a pickled collective gives", varies=varies)
     found = _of_payload(made.send, run, span, text)
@@ -324,11 +260,193 @@ def _of_payload(payload: Payload, run: Run, span: Span, text: str) -> Value:
     """Return the object that arrives where a payload was sent: equal, in new memory."""
     if payload.kind is PayloadKind.ARRAY and payload.view is not None:
         view = payload.view
-        made = run.fresh(text, view.dtype, view.shape, Origin.PICKLED, span, Order.C)
-        return Array(made)
+        return Array(run.fresh(text, view.dtype, view.shape, Origin.PICKLED, span))
     if payload.kind is PayloadKind.SCALAR:
         return Number(None, payload.dtype or "float", varies=True)
     if payload.kind is PayloadKind.OBJECT and payload.length is not None:
         element = _of_payload(payload.parts[0], run, span, text) if payload.parts else None
         return Sequence(None, element, payload.length)
     return Opaque("what a pickled message gives", varies=True)
+
+
+# Requests of non-blocking operations.
+
+
+def _requests(value: Value | None) -> list[Request]:
+    """Return the requests that a value is or holds."""
+    parts: Iterable[Value | None] = (value,)
+    if isinstance(value, Sequence):
+        parts = (value.element,) if value.items is None else value.items
+    return [part for part in parts if isinstance(part, Request)]
+
+
+def waited(value: Value | None, run: Run, span: Span) -> Value:
+    """Note that requests are waited for; return what that gives."""
+    run.emit(Wait(tuple(request.text for request in _requests(value)), span))
+    return Nothing()
+
+
+def started(value: Value | None, run: Run, span: Span) -> Value:
+    """Note that persistent operations begin once more."""
+    if isinstance(value, Sequence) and value.items is None:
+        run.unknown("how many persistent requests start is not known", span)
+    for request in _requests(value):
+        if request.starts is not None:
+            run.emit(replace(request.starts, span=span, statement=run.statement))
+    return Nothing()
+
+
+def request_method(request: Request, name: str, run: Run, span: Span) -> Value:
+    """Return what a method of a request gives."""
+    match name:
+        case "Wait" | "wait":
+            waited(request, run, span)
+            return Opaque("what a request gives", varies=True)
+        case "Test" | "test":
+            return Opaque("whether a request is done", varies=True)
+        case "Start":
+            return started(request, run, span)
+        case "Free" | "Cancel" | "free" | "cancel":
+            return Nothing()
+    return Opaque(f"the result of `.{name}` of a request", foreign=True)
+
+
+# Windows of remote memory.
+
+_OF_WINDOWS = {
+    Op.GET: "Get Rget",
+    Op.PUT: "Put Rput",
+    Op.ACCUMULATE: "Accumulate Raccumulate Get_accumulate Rget_accumulate Fetch_and_op"
+    " Compare_and_swap",
+    Op.FENCE: "Fence",
+    Op.LOCK: "Lock Lock_all Start Post",
+    Op.UNLOCK: "Unlock Unlock_all Complete Wait",
+    Op.FLUSH: "Flush Flush_all Flush_local Flush_local_all Sync",
+}
+_OPERATIONS = {name: op for op, names in _OF_WINDOWS.items() for name in names.split()}
+_MOVING = frozenset({Op.GET, Op.PUT, Op.ACCUMULATE})
+_PARAMETERS = {
+    **{
+        name: "origin target_rank target" if op in _MOVING else ""
+        for name, op in _OPERATIONS.items()
+    },
+    "Get_accumulate": "origin result target_rank target op",
+    "Rget_accumulate": "origin result target_rank target op",
+    "Fetch_and_op": "origin result target_rank target_disp op",
+    "Compare_and_swap": "origin compare result target_rank target_disp",
+    "Lock": "rank lock_type assertion",
+    **dict.fromkeys(("Unlock", "Flush", "Flush_local"), "rank"),
+}
+"""mpi4py's names of parameters, in its order."""
+
+
+def make_window(method: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return the window that a function of ``MPI.Win`` makes."""
+    values = [one.value for one in arguments.all]
+    comms = [v.communicator for v in values if isinstance(v, Comm)]
+    memory = next((v.view for v in values if isinstance(v, Array)), None)
+    world = run.communicator(CommKind.WORLD, "COMM_WORLD", Span(1, 0, 1, 0))
+    dynamic = method == "Create_dynamic"
+    made_on = comms[0] if comms else world
+    return Window(run.target or run.text_of(span), made_on, None if dynamic else memory)
+
+
+def window_method(window: Window, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a method of a window gives, and note what it moves."""
+    op = _OPERATIONS.get(name)
+    if op is None:
+        return _window_memory(window, name, run, span)
+    named = arguments.named(_PARAMETERS[name].split())
+    payload = received = None
+    if "origin" in named and op in _MOVING:
+        payload = payload_of(named["origin"], run, buffered=True)
+    if "result" in named:
+        received = payload_of(named["result"], run, buffered=True)
+    blocking = not name.startswith("R")
+    made = Communicate(
+        op,
+        name,
+        window.communicator,
+        span,
+        run.statement,
+        blocking=blocking,
+        send=payload if op is not Op.GET else None,
+        receive=payload if op is Op.GET else received,
+        dest=partner_of(named.get("target_rank") or named.get("rank")),
+        request=None if blocking else run.target or run.text_of(span),
+        places=_places(named),
+        receiver=window.name,
+        window=window.name,
+    )
+    run.emit(made)
+    return Nothing() if made.request is None else Request(made.request)
+
+
+def _window_memory(window: Window, name: str, run: Run, span: Span) -> Value:
+    if name in ("tomemory", "Shared_query"):
+        text = run.text_of(span)
+        allocation = Allocation(Origin.SHARED, text, span)
+        buffer = Buffer(window.name, span.start_line, None, None, Order.UNKNOWN, allocation)
+        shared = Array(View(buffer, None, text, span))
+        return shared if name == "tomemory" else Sequence((shared, Number(None)), is_list=False)
+    if name in ("Free", "Attach", "Detach", "Set_attr"):
+        return Nothing()
+    return Opaque(f"the result of `.{name}` of a window", foreign=True)
+
+
+# Functions of the module, and methods called by their class.
+
+_CLASSES = frozenset(
+    ["Comm", "Intracomm", "Intercomm", "Topocomm", "Cartcomm", "Graphcomm", "Distgraphcomm"]
+)
+"""Of communicators."""
+
+
+def construct(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
+    """Return what a function of mpi4py gives."""
+    name, first = path.removeprefix(f"{communicators.MPI}."), arguments.at(0)
+    if name.startswith("Prequest.") and not name.startswith("Prequest.Start"):
+        # what it inherits
+        name = name.removeprefix("P").replace("request", "Request", 1)
+    match name:
+        case "Wtime" | "Wtick":
+            run.clocks += 1
+            return Number(None, "float", varies=True)
+        case "Compute_dims":
+            return communicators.computed_dims(arguments, run, span)
+        case "Get_processor_name" | "Get_library_version" | "Get_vendor":
+            return Text(None)
+        case "Init" | "Finalize" | "Is_initialized" | "Is_finalized" | "Init_thread":
+            return Nothing()
+        case "Request.Waitall" | "Request.Wait" | "Request.waitall" | "Request.wait":
+            return waited(first, run, span)
+        case "Prequest.Startall" | "Prequest.Start":
+            return started(first, run, span)
+        case "Request.Waitany" | "Request.waitany" | "Request.Testall" | "Request.testall":
+            waited(first, run, span)
+            return Number(None, varies=True)
+        case "Intracomm" | "Comm" | "Cartcomm":
+            return first or Opaque(f"MPI.{name}")
+    cls, _, method = name.partition(".")
+    if cls in _CLASSES and method and isinstance(first, Comm):
+        return _unbound(first.communicator, method, arguments.behind(1), run, span)
+    if cls == "Win":
+        return make_window(method, arguments, run, span)
+    if cls == "Datatype":
+        base = first if isinstance(first, Datatype) else Datatype(None)
+        return derive(base, method, arguments.values()[1:], run, span)
+    return Opaque(f"the result of MPI.{name} is not followed", foreign=True)
+
+
+def _unbound(
+    communicator: Communicator, method: str, arguments: Arguments, run: Run, span: Span
+) -> Value:
+    """Return what a method gives that is called by its class, as in ``Cartcomm.Shift(cart, 0, 1)``.
+
+    What communicates in this way is told as unknown: an edit of it would have to be another one.
+    """
+    managed = communicators.management(communicator, method, arguments, run, span)
+    if managed is not None:
+        return managed
+    run.unknown(f"`{method}` is called by the class of its communicator", span)
+    return Opaque(f"the result of `.{method}` is not followed", varies=True)

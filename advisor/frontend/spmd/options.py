@@ -9,10 +9,10 @@ from pathlib import Path
 
 import libcst as cst
 
-from advisor.frontend.spmd.frames import Argument
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.symbols import COMMAND_LINE
 from advisor.frontend.spmd.values import (
+    Arguments,
     Class,
     External,
     Nothing,
@@ -46,37 +46,47 @@ def new_parser(run: Run) -> Value:
     return run.record(Class(PARSER))
 
 
-def parser_method(parser: Record, name: str, given: list[Argument], run: Run, span: Span) -> Value:
+def parser_method(parser: Record, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
     """Return what a method of an argument parser gives."""
-    if name == "add_argument":
-        _add_argument(parser, given, run, span)
-        return Nothing()
-    if name in ("add_argument_group", "add_mutually_exclusive_group"):
-        return parser
-    if name in ("parse_args", "parse_known_args"):
-        return parser
-    if name == "set_defaults":
-        for argument in given:
-            if argument.keyword is not None:
-                run.kept[parser.number, argument.keyword] = argument.value
-        return Nothing()
+    match name:
+        case "add_argument":
+            found = _named_option(arguments, run, span, short=True)
+            if found is not None:
+                run.kept[parser.number, found[0]] = found[1]
+            return Nothing()
+        case (
+            "add_argument_group"
+            | "add_mutually_exclusive_group"
+            | "parse_args"
+            | "parse_known_args"
+        ):
+            return parser
+        case "set_defaults":
+            for key, value in arguments.by_keyword().items():
+                run.kept[parser.number, key] = value
+            return Nothing()
     return Opaque(f"the result of `.{name}` of a parser", foreign=True)
 
 
-def _add_argument(parser: Record, given: list[Argument], run: Run, span: Span) -> None:
-    flags = [a.value.value for a in given if isinstance(a.value, Text) and a.keyword is None]
-    keywords = {a.keyword: a.value for a in given if a.keyword is not None}
+def _named_option(
+    arguments: Arguments, run: Run, span: Span, *, short: bool
+) -> tuple[str, Value] | None:
+    """Return an option and its name, by the flags that declare it; None where these are unknown."""
+    flags = [value.value for value in arguments.values() if isinstance(value, Text) and value.value]
+    long = [flag for flag in flags if flag.startswith("--")]
+    bare = [flag for flag in flags if not flag.startswith("-")]
+    # argparse names an option after its first long flag, click after a name without dashes
+    names = [*long, *flags] if short else bare or long
+    keywords = arguments.by_keyword()
     stated = keywords.get("dest")
-    long = [f for f in flags if f is not None and f.startswith("--")]
-    names = [*long, *(f for f in flags if f)]
     if isinstance(stated, Text) and stated.value:
         name = stated.value
     elif names:
-        name = names[0].lstrip("-").replace("-", "_")
+        name = names[0].lstrip("-").partition("/")[0].replace("-", "_")
     else:
-        return
-    shown = names[0] if names else name
-    run.kept[parser.number, name] = option(name, shown, keywords, run, span)
+        return None
+    shown = (names or [name])[0 if short else -1]
+    return name, option(name, shown, keywords, run, span)
 
 
 def option(name: str, shown: str, keywords: dict[str, Value], run: Run, span: Span) -> Value:
@@ -95,15 +105,13 @@ def option(name: str, shown: str, keywords: dict[str, Value], run: Run, span: Sp
             return Number(default.expr, default.dtype)
         origin = f"default of {shown}, line {span.start_line}"
         return Number(run.symbols.known(name, value, origin, span), default.dtype)
-    if isinstance(default, Text):
+    if isinstance(default, Text) or kind == External("builtins.str"):
         # whoever runs it may say otherwise
         return Text(None)
-    if isinstance(kind, External) and kind.path == "builtins.str":
-        return Text(None)
-    dtype = "float" if isinstance(kind, External) and kind.path == "builtins.float" else "int"
+    symbol = run.symbols.unknown(name, COMMAND_LINE, span)
     if kind is None:
-        return Opaque(COMMAND_LINE, run.symbols.unknown(name, COMMAND_LINE, span))
-    return Number(run.symbols.unknown(name, COMMAND_LINE, span), dtype)
+        return Opaque(COMMAND_LINE, symbol)
+    return Number(symbol, "float" if kind == External("builtins.float") else "int")
 
 
 def documented(doc: str, run: Run, span: Span) -> Record:
@@ -119,22 +127,10 @@ def documented(doc: str, run: Run, span: Span) -> Record:
     return made
 
 
-def click_options(
-    node: cst.FunctionDef, evaluated: list[list[Argument]], run: Run
-) -> dict[str, Value]:
+def click_options(node: cst.FunctionDef, decorators: list[Arguments], run: Run) -> dict[str, Value]:
     """Return the parameters that click gives a function, from its decorators' arguments."""
-    found: dict[str, Value] = {}
-    for given in evaluated:
-        flags = [a.value.value for a in given if isinstance(a.value, Text) and a.keyword is None]
-        keywords = {a.keyword: a.value for a in given if a.keyword is not None}
-        bare = [f for f in flags if f is not None and not f.startswith("-")]
-        long = [f for f in flags if f is not None and f.startswith("--")]
-        chosen = bare or long
-        if not chosen:
-            continue
-        name = chosen[0].lstrip("-").partition("/")[0].replace("-", "_")
-        found[name] = option(name, chosen[-1], keywords, run, run.span(node.name))
-    return found
+    span = run.span(node.name)
+    return dict(filter(None, (_named_option(one, run, span, short=False) for one in decorators)))
 
 
 def sidecar(path: str, name: str, run: Run, span: Span) -> Value:
@@ -142,7 +138,6 @@ def sidecar(path: str, name: str, run: Run, span: Span) -> Value:
 
     The file is read as data; anything else than a plain file of moderate size counts as unknown.
     """
-    made = run.record()
     beside = Path(path).parent / name
     if Path(name).is_absolute() or ".." in Path(name).parts:
         return Opaque("a file elsewhere")
@@ -152,24 +147,20 @@ def sidecar(path: str, name: str, run: Run, span: Span) -> Value:
         content = json.loads(beside.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return Opaque("a file that cannot be read")
-    if not isinstance(content, dict):
-        return Opaque("a file without sizes")
-    _keep(content, made, name, run, span)
-    return made
+    return _of_json(content, "", name, run, span)
 
 
-def _keep(content: dict[str, object], made: Record, name: str, run: Run, span: Span) -> None:
-    for key, value in content.items():
-        if isinstance(value, bool):
-            run.kept[made.number, key] = Number(None, "bool")
-        elif isinstance(value, int):
-            origin = f"`{key}` in {name}"
-            run.kept[made.number, key] = Number(run.symbols.known(key, value, origin, span))
-        elif isinstance(value, float):
-            run.kept[made.number, key] = Number(None, "float")
-        elif isinstance(value, dict):
-            inner = run.record()
-            _keep(value, inner, name, run, span)
-            run.kept[made.number, key] = inner
-        else:
-            run.kept[made.number, key] = Text(value if isinstance(value, str) else None)
+def _of_json(content: object, key: str, file: str, run: Run, span: Span) -> Value:
+    match content:
+        case bool() | float():
+            return Number(None, type(content).__name__)
+        case int():
+            return Number(run.symbols.known(key, content, f"`{key}` in {file}", span))
+        case dict():
+            made = run.record()
+            for name, value in content.items():
+                run.kept[made.number, name] = _of_json(value, name, file, run, span)
+            return made
+        case str():
+            return Text(content)
+    return Text(None)

@@ -4,30 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-
-import libcst as cst
 
 from advisor.files import decode_source
 from advisor.frontend.advise_comments.comments import read_comments
-from advisor.frontend.advise_comments.directives import (
-    AnyDirective,
-    CommentError,
-    KernelComment,
-    Pragmas,
-    read_pragmas,
-)
-from advisor.frontend.spmd.frames import Context, Defined, Entered, Frame
-from advisor.frontend.spmd.functions import Functions
+from advisor.frontend.advise_comments.directives import KernelComment
+from advisor.frontend.spmd.expressions import evaluate
+from advisor.frontend.spmd.frames import Context, Defined, Entered, Siblings, TooMuch, file_of
+from advisor.frontend.spmd.functions import follow, parameters
 from advisor.frontend.spmd.joining import join
 from advisor.frontend.spmd.operations import is_method
 from advisor.frontend.spmd.options import mpirun_ranks
-from advisor.frontend.spmd.parameters import unknown_parameters
-from advisor.frontend.spmd.run import Run, TooMuch
-from advisor.frontend.spmd.siblings import Siblings
-from advisor.frontend.spmd.statements import Statements
+from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.statements import block
 from advisor.frontend.spmd.symbols import Symbols
-from advisor.frontend.spmd.values import External, Record, Text, Value
+from advisor.frontend.spmd.values import External, Text
 from advisor.frontend.syntax.prefilter import (
     BUFFER_METHOD,
     callers_of,
@@ -36,19 +29,16 @@ from advisor.frontend.syntax.prefilter import (
     may_communicate,
     sends_by_parameter,
 )
-from advisor.frontend.syntax.trees import Tree, tree_of
 from advisor.ir.kernel import SourceContext
-from advisor.ir.spmd.dealing import is_dealt_in_turn
 from advisor.ir.spmd.program import (
     MODULE,
     RANKS,
     THREADS,
-    CallSite,
     Program,
     SizeFact,
     SpmdFunction,
 )
-from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, walk
+from advisor.ir.spmd.steps import Communicate, Loop, LoopKind, Step, is_dealt_in_turn, walk
 from advisor.source import SourceProblem, Span
 from costdb.wording import IDENTIFIER, NAME_PART, NAME_START
 
@@ -58,7 +48,6 @@ _CALLED = re.compile(rf"([{NAME_START}][{NAME_PART}.]*)\.({IDENTIFIER})\s*\(")
 _RECEIVER_OR_RANK = re.compile(
     rf"([{NAME_START}][{NAME_PART}.]*)\.(?:{BUFFER_METHOD}|Get_rank|Get_size|Create_cart|Barrier)\s*\("
 )
-_LINE_END = re.compile(r"\r\n|\n|\r")
 _START = Span(1, 0, 1, 0)
 
 
@@ -80,23 +69,15 @@ def read_program(path: str, source: str) -> Program | None:
         found = _as_called(path, source)
         if found is not None or not may_communicate(source):
             return found
-    tree = tree_of(path, source)
-    directives = _directives(path, source)
-    beside = Siblings(path)
-    follower = _Follower(path, source, tree, read_pragmas(path, directives), beside)
-    follower.follow(tree.module)
-    functions = follower.functions(tree.span_of(tree.module))
-    follower.end()
-    if not functions:
-        # a module that has MPI's constants of its own may still be given its communicator
-        given = imports_mpi(source) and sends_by_parameter(source.encode())
-        return _as_called(path, source) if given else None
-    facts = follower.facts(
-        directive for directive in directives if isinstance(directive, KernelComment)
-    )
-    context = _context(source, tree.module, follower.imported("numpy"))
-    facts |= _threads(functions, follower.run.symbols)
-    return Program(path, functions, facts, context, follower.imported("mpi4py.MPI"))
+    reading = _Reading.of(path, source, Siblings(path))
+    home = reading.run.home
+    reading.follow(home, top=True)
+    functions = reading.functions_of(home)
+    if functions:
+        return reading.program(home, source, functions)
+    # a module that has MPI's constants of its own may still be given its communicator
+    given = imports_mpi(source) and sends_by_parameter(source.encode())
+    return _as_called(path, source) if given else None
 
 
 def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None:
@@ -109,29 +90,9 @@ def followed(path: str, source: str) -> tuple[Run, Mapping[str, Defined]] | None
     SourceProblem
         When the file does not parse, or a comment to the tool cannot be right.
     """
-    tree = tree_of(path, source)
-    pragmas = read_pragmas(path, _directives(path, source))
-    follower = _Follower(path, source, tree, pragmas, None)
-    follower.follow(tree.module)
-    follower.end()
-    return None if follower.is_cut_short else (follower.run, follower.table.defined)
-
-
-def _directives(path: str, source: str) -> tuple[AnyDirective, ...]:
-    try:
-        return tuple(read_comments(source))
-    except CommentError as error:
-        raise error.in_file(path) from error
-
-
-def _context(source: str, module: cst.Module, numpy: str | None) -> SourceContext:
-    return SourceContext(
-        source=source,
-        array_module=numpy,
-        scalar_texts={},
-        identifiers=frozenset(_IDENTIFIER.findall(source)),
-        indent=module.default_indent,
-    )
+    reading = _Reading.of(path, source, None)
+    reading.follow(reading.run.home, top=True)
+    return None if reading.is_cut_short else (reading.run, reading.run.home.defined)
 
 
 def _as_called(path: str, source: str) -> Program | None:
@@ -144,27 +105,19 @@ def _as_called(path: str, source: str) -> Program | None:
     for caller in callers_of(path):
         try:
             text = decode_source(caller, Path(caller).read_bytes()).text
-            program = tree_of(caller, text)
-            pragmas = read_pragmas(caller, _directives(caller, text))
+            reading = _Reading.of(caller, text, Siblings(caller, {name: source}), name)
         except (OSError, SourceProblem, RecursionError):
             # what is wrong with it is told where it is checked itself
             continue
-        siblings = Siblings(caller, {name: source})
-        follower = _Follower(caller, text, program, pragmas, siblings)
-        follower.run.reading = name
-        follower.follow(program.module)
-        context = siblings.contexts.get(name)
-        if context is None:
-            follower.end()
+        reading.follow(reading.run.home, top=True)
+        context = reading.contexts.get(name)
+        ways = [] if context is None else [d.entered for d in context.defined.values()]
+        if context is None or not any(communicates(way.steps) for many in ways for way in many):
             continue
-        functions = follower.functions_of(context, siblings.tables[name])
-        follower.end()
-        if functions:
-            comments = [d for d in _directives(path, source) if isinstance(d, KernelComment)]
-            numpy = _imported(context.frame.names, "numpy")
-            around = _context(source, siblings.trees[name], numpy)
-            facts = follower.facts(comments) | _threads(functions, follower.run.symbols)
-            return Program(path, functions, facts, around, None)
+        with reading.run.within(context), reading.run.block():
+            reading.follow(context)
+            functions = reading.functions_of(context)
+        return reading.program(context, source, functions)
     return None
 
 
@@ -188,184 +141,152 @@ def _threads(functions: Iterable[SpmdFunction], symbols: Symbols) -> dict[str, S
     return {THREADS: SizeFact(None, "nothing says how many threads there are")} if shared else {}
 
 
-def _imported(names: Mapping[str, Value], module: str) -> str | None:
-    return next((name for name, v in names.items() if v == External(module)), None)
+@dataclass(slots=True)
+class _Reading:
+    """A pass over a program, or over one that calls the module that is read."""
 
+    run: Run
+    contexts: Mapping[str, Context | None]
+    top: Entered | None = None
+    is_cut_short: bool = False
 
-class _Follower:
-    def __init__(
-        self,
-        path: str,
-        source: str,
-        tree: Tree,
-        pragmas: Pragmas,
-        beside: Siblings | None,
-    ) -> None:
-        module = tree.module
-        self.beside = beside
+    @classmethod
+    def of(cls, path: str, source: str, beside: Siblings | None, reading: str = "") -> _Reading:
+        """Return a pass that has followed nothing yet."""
         receivers = _RECEIVER_OR_RANK if imports_mpi(source) else _RECEIVER
-        self.table = Functions(lambda body: self.statements.block(body))
-        names: dict[str, Value] = {}
+        home = file_of(path, source, _used_as_communicators(source, receivers))
+        module = home.tree.module
         if module.body and module.get_docstring() is not None:
-            names["__doc__"] = Text(module.get_docstring())
-        home = Context(
-            tree.span_of,
-            _LINE_END.split(source),
-            path,
-            _used_as_communicators(source, receivers),
-            self.table,
-            Frame(names, MODULE, names),
-        )
-        self.run = Run(home, Symbols(), beside)
-        self.statements = Statements(self.run, pragmas)
-        self.module: Entered | None = None
-        self.is_cut_short = False
+            home.frame.names["__doc__"] = Text(module.get_docstring())
+        run = Run(home, evaluate, block, beside, reading)
+        return cls(run, {} if beside is None else beside.contexts)
 
-    def follow(self, module: cst.Module) -> None:
-        """Follow the module, then every function that it did not enter."""
-        run, frame = self.run, self.run.frame
+    @contextmanager
+    def _limited(self, budget: int) -> Iterator[None]:
+        """Go on behind what takes too long to follow, with less patience."""
         try:
+            yield
+        except TooMuch:
+            self.is_cut_short = True
+            self.run.budget = budget
+            del self.run.frames[1:]
+
+    def follow(self, context: Context, *, top: bool = False) -> None:
+        """Follow a file from its top, and then every function that this did not enter."""
+        run, frame = self.run, context.frame
+        if top:
             with run.block() as body:
-                self._followed(module)
-                steps = tuple(body)
-            self.module = Entered(
-                {}, steps, tuple(frame.buffers.values()), tuple(frame.communicators), frozenset()
-            )
-            self._others(self.table)
-        except TooMuch:
-            self.is_cut_short = True
-            run.unknown("the rest of the file takes too long to follow", _START)
-        self._join(self.table)
-
-    def end(self) -> None:
-        """Let go of what refers to itself, once all is followed."""
-        self.table.end()
-        if self.beside is not None:
-            self.beside.end()
-
-    def _others(self, table: Functions) -> None:
-        """Follow the functions that nothing called."""
-        for defined in list(table.defined.values()):
+                with self._limited(20_000):
+                    block(context.tree.module, run)
+                if self.is_cut_short:
+                    run.unknown("the rest of the file takes too long to follow", _START)
+                self.top = frame.entered({}, tuple(body))
+        for defined in list(context.defined.values()):
             if not defined.entered:
-                self._alone(defined, table)
+                with self._limited(5_000):
+                    self._alone(defined)
+        for defined in context.defined.values():
+            with self._limited(5_000):
+                self._in_all_ways(defined)
 
-    def _join(self, table: Functions) -> None:
-        for defined in table.defined.values():
-            if len(defined.entered) > 1:
-                self._joined(defined, table)
-
-    def _followed(self, module: cst.Module) -> None:
-        try:
-            self.statements.block(module)
-        except TooMuch:
-            self.is_cut_short = True
-            self.run.budget = 20_000
-            self.run.unknown("the rest of the file takes too long to follow", _START)
-
-    def _alone(self, defined: Defined, table: Functions) -> None:
+    def _alone(self, defined: Defined) -> None:
         """Follow a function that nothing calls, with what its parameters may be."""
-        run = self.run
-        owner = None if defined.owner is None else self._instance(defined, table)
+        run, function = self.run, defined.function
+        if defined.owner is not None:
+            made = run.record(defined.owner)
+            initialiser = defined.owner.method("__init__")
+            known = None if initialiser is None else run.file.defined.get(initialiser.name)
+            if known is not None and known is not defined:
+                whole = replace(known.function, owner=made)
+                with run.block():
+                    follow(run, known, parameters(whole, None, run))
+            function = replace(function, owner=made)
         if defined.entered:
             return
-        names = unknown_parameters(defined.function.node, owner, run)
+        names = parameters(function, None, run)
         saved = dict(run.frames[0].names)
         try:
-            table.follow(run, defined, names, 0)
-        except TooMuch:
-            self.is_cut_short = True
-            run.budget = 5_000
-            del run.frames[1:]
-        run.frames[0].names.clear()
-        run.frames[0].names.update(saved)
+            follow(run, defined, names)
+        finally:
+            run.frames[0].names.clear()
+            run.frames[0].names.update(saved)
 
-    def _instance(self, defined: Defined, table: Functions) -> Record:
-        assert defined.owner is not None
-        made = self.run.record(defined.owner)
-        initialiser = defined.owner.method("__init__")
-        if initialiser is not None:
-            known = table.defined.get(initialiser.name)
-            if known is not None and known.function.node is not defined.function.node:
-                names = unknown_parameters(known.function.node, made, self.run)
-                with self.run.block():
-                    table.follow(self.run, known, names, 0)
-        return made
-
-    def _joined(self, defined: Defined, table: Functions) -> None:
+    def _in_all_ways(self, defined: Defined) -> None:
         """Follow a function once more, with what holds in all the ways it was entered."""
-        first = defined.entered[0]
-        if all(other.names == first.names for other in defined.entered[1:]):
+        run, ways = self.run, defined.entered
+        if all(way.names == ways[0].names for way in ways):
             return
-        run = self.run
-        names = dict(first.names)
-        for other in defined.entered[1:]:
+        names = dict(ways[0].names)
+        for other in ways[1:]:
             for name, value in other.names.items():
                 names[name] = join(names.get(name), value, name, run)
         run.budget = max(run.budget, 5_000)
-        try:
-            table.follow(run, defined, names, 0)
-        except TooMuch:
-            self.is_cut_short = True
-            del run.frames[1:]
-            return
-        defined.entered.insert(0, defined.entered.pop())
+        follow(run, defined, names)
+        ways.insert(0, ways.pop())
 
-    def functions(self, whole: Span) -> tuple[SpmdFunction, ...]:
-        """Return the functions that communicate."""
-        found = list(self._functions_in(self.table))
-        if self.module is not None:
-            found.append(_function(MODULE, _START, whole, self.module, None, ()))
-        return _in_order(found)
-
-    def functions_of(self, context: Context, table: Functions) -> tuple[SpmdFunction, ...]:
-        """Return the functions of a module beside the program that communicate.
-
-        None does unless the program passes one of them a communicator.
-        """
-        if not any(communicates(way.steps) for d in table.defined.values() for way in d.entered):
-            return ()
-        with self.run.within(context), self.run.block():
-            try:
-                self._others(table)
-                self._join(table)
-            except TooMuch:
-                pass
-            return _in_order(list(self._functions_in(table)))
-
-    def _functions_in(self, table: Functions) -> Iterator[SpmdFunction]:
-        for name, defined in table.defined.items():
+    def functions_of(self, context: Context) -> tuple[SpmdFunction, ...]:
+        """Return the functions that communicate, in the order of the source, the module last."""
+        run = self.run
+        found = []
+        for name, defined in context.defined.items():
             if defined.entered:
-                way, node = defined.entered[0], defined.function.node
-                span, whole = self.run.span(node.name), self.run.span(node)
-                yield _function(name, span, whole, way, node, tuple(defined.sites))
+                way, node, sites = defined.entered[0], defined.function.node, defined.sites
+                made = SpmdFunction(
+                    name=name,
+                    span=run.span(node.name),
+                    whole=run.span(node),
+                    body=way.steps,
+                    parameters=tuple(p.name.value for p in node.params.params),
+                    communicators=way.communicators,
+                    buffers=way.buffers,
+                    calls=tuple(sites),
+                    depth=max((site.depth for site in sites), default=0),
+                    returned=way.returned,
+                )
+                found.append(made)
+        found.sort(key=lambda function: function.span)
+        if self.top is not None and context is run.home:
+            way, whole = self.top, run.span(context.tree.module)
+            more = way.communicators, way.buffers
+            found.append(SpmdFunction(MODULE, _START, whole, way.steps, (), *more))
+        return tuple(function for function in found if communicates(function.body))
 
-    def facts(self, comments: Iterable[KernelComment]) -> dict[str, SizeFact]:
-        """Return what is known of every symbol."""
-        symbols = self.run.symbols
-        for line, count in mpirun_ranks(self.run.file.lines):
-            span = Span(line, 0, line, len(self.run.file.lines[line - 1]))
-            origin = f"`-n {count}` in line {line}{self.run.place}"
-            symbols.note_ranks(count, origin, span)
-        for comment in comments:
-            symbols.bind(comment.sizes, f"comment in line {comment.line}", comment.span)
+    def program(
+        self, context: Context, source: str, functions: tuple[SpmdFunction, ...]
+    ) -> Program:
+        """Return the program that a file is."""
+        around = SourceContext(
+            source=source,
+            array_module=_imported(context, "numpy"),
+            scalar_texts={},
+            identifiers=frozenset(_IDENTIFIER.findall(source)),
+            indent=context.tree.module.default_indent,
+        )
+        facts = self._facts(source) | _threads(functions, self.run.symbols)
+        own = context is self.run.home
+        mpi = _imported(context, "mpi4py.MPI") if own else None
+        path = context.path if own else str(Path(context.path))
+        return Program(path, functions, facts, around, mpi)
+
+    def _facts(self, source: str) -> dict[str, SizeFact]:
+        """Return what is known of every symbol, with what comments of the file that is read say."""
+        symbols, lines = self.run.symbols, self.run.home.lines
+        for line, count in mpirun_ranks(lines):
+            span = Span(line, 0, line, len(lines[line - 1]))
+            symbols.note_ranks(count, f"`-n {count}` in line {line}{self.run.place}", span)
+        for comment in read_comments(source):
+            if isinstance(comment, KernelComment):
+                symbols.bind(comment.sizes, f"comment in line {comment.line}", comment.span)
         symbols.facts.setdefault(
             RANKS, SizeFact(None, "nothing in the file says how many ranks there are")
         )
         return dict(symbols.facts)
 
-    def imported(self, module: str) -> str | None:
-        """Return the name that a module is imported as at the top of the file."""
-        return _imported(self.run.frames[0].names, module)
 
-
-def _in_order(found: list[SpmdFunction]) -> tuple[SpmdFunction, ...]:
-    """Return those that communicate, in the order of the source, the module last."""
-    return tuple(
-        sorted(
-            (f for f in found if communicates(f.body)),
-            key=lambda f: (f.name == MODULE, f.span),
-        )
-    )
+def _imported(context: Context, module: str) -> str | None:
+    """Return the name that a module is imported as at the top of a file."""
+    names = context.frame.names.items()
+    return next((name for name, value in names if value == External(module)), None)
 
 
 def _used_as_communicators(source: str, receivers: re.Pattern[str]) -> frozenset[str]:
@@ -381,29 +302,6 @@ def _used_as_communicators(source: str, receivers: re.Pattern[str]) -> frozenset
         name.rpartition(".")[2] for name, method in _CALLED.findall(source) if not is_method(method)
     }
     return frozenset(name for name in found if name.rpartition(".")[2] not in wrappers)
-
-
-def _function(
-    name: str,
-    span: Span,
-    whole: Span,
-    way: Entered,
-    node: cst.FunctionDef | None,
-    sites: tuple[CallSite, ...],
-) -> SpmdFunction:
-    parameters = () if node is None else tuple(p.name.value for p in node.params.params)
-    return SpmdFunction(
-        name=name,
-        span=span,
-        whole=whole,
-        body=way.steps,
-        parameters=parameters,
-        communicators=way.communicators,
-        buffers=way.buffers,
-        calls=sites,
-        depth=max((site.depth for site in sites), default=0),
-        returned=way.returned,
-    )
 
 
 def communicates(body: tuple[Step, ...]) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
 
 import libcst as cst
 
-from advisor.frontend.naming.names import dotted
-from advisor.frontend.spmd.frames import Context, Frame, FunctionTable, ModulesBeside
+from advisor.frontend.spmd.frames import Context, Frame, Siblings, TooMuch
 from advisor.frontend.spmd.symbols import Symbols
 from advisor.frontend.spmd.values import Class, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
@@ -18,14 +17,9 @@ from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Step, Unknown
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
-from costdb.expr.nodes import Num
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
-
-
-class TooMuch(Exception):
-    """A file in which following every call takes too long."""
 
 
 @dataclass(slots=True)
@@ -36,9 +30,17 @@ class Run:
     ----------
     home : Context
         The program itself.
+    evaluate : callable
+        Follows an expression.
+    follow_block : callable
+        Follows a block of statements.
+    beside : Siblings or None
+        Where modules beside the program are found.
+    reading : str
+        The module that the pass is for.
+    symbols : Symbols
     file : Context
         What is followed now.
-    symbols : Symbols
     frames : list of Frame
         Running functions, outermost first.
     steps : list of list of Step
@@ -47,15 +49,14 @@ class Run:
         Attributes of instances and entries of dictionaries, by the record's number and key: all
         at once, to be changed, and for paths that part and meet. Whoever reads one asks for its
         `entry`.
-    beside : ModulesBeside or None
-        Where modules beside the program are found.
-    reading : str
-        The module that the pass is for.
     """
 
     home: Context
-    symbols: Symbols
-    beside: ModulesBeside | None = None
+    evaluate: Callable[[cst.BaseExpression, Run], Value]
+    follow_block: Callable[[cst.BaseSuite | cst.Module, Run], bool]
+    beside: Siblings | None = None
+    reading: str = ""
+    symbols: Symbols = field(default_factory=Symbols)
     file: Context = field(init=False)
     frames: list[Frame] = field(init=False)
     steps: list[list[Step]] = field(default_factory=lambda: [[]])
@@ -65,7 +66,6 @@ class Run:
     budget: int = MOST_STEPS
     records: int = 0
     clocks: int = 0
-    reading: str = ""
 
     def __post_init__(self) -> None:
         self.file = self.home
@@ -76,36 +76,17 @@ class Run:
         """Follow another file for a while; loops around it stay around it."""
         saved = self.file, self.frames, self.statement, self.targets
         context.frame.outer = self.frame.outer + self.frame.depth
-        self._enter(context)
+        self.file, self.symbols.module = context, context.module
         self.frames = [context.frame, *self.frames[1:]]
         try:
             yield
         finally:
-            file, self.frames, self.statement, self.targets = saved
-            self._enter(file)
-
-    def _enter(self, context: Context) -> None:
-        self.file = context
-        self.symbols.module = context.module
+            self.file, self.frames, self.statement, self.targets = saved
+            self.symbols.module = self.file.module
 
     def span(self, node: cst.CSTNode) -> Span:
         """Return the place of a node."""
-        return self.file.span(node)
-
-    @property
-    def communicators(self) -> frozenset[str]:
-        """Names on which methods are called that only communicators have."""
-        return self.file.communicators
-
-    @property
-    def functions(self) -> FunctionTable:
-        """Functions and classes of the file that is followed."""
-        return self.file.functions
-
-    @property
-    def module(self) -> str:
-        """The module that is followed now."""
-        return self.file.module
+        return self.file.tree.span_of(node)
 
     def context(self, module: str) -> Context | None:
         """Return a file of this pass by the name of its module."""
@@ -116,15 +97,20 @@ class Run:
     @property
     def place(self) -> str:
         """What a report adds to a line of another file than the one it is about."""
-        if self.module == self.reading:
+        if self.file.module == self.reading:
             return ""
-        name = self.module or PurePath(self.file.path).stem
+        name = self.file.module or PurePath(self.file.path).stem
         return f" of {name}.py"
 
     @property
     def frame(self) -> Frame:
         """The innermost running function."""
         return self.frames[-1]
+
+    @property
+    def target(self) -> str:
+        """What is assigned to now, ``""`` for nothing with a name."""
+        return self.targets[0] if self.targets else ""
 
     def spend(self) -> None:
         """Count one expression.
@@ -147,7 +133,6 @@ class Run:
         lines = self.file.lines[span.start_line - 1 : span.end_line]
         if not lines:
             return ""
-        lines = [*lines]
         lines[-1] = lines[-1][: span.end_column]
         lines[0] = lines[0][span.start_column :]
         return " ".join(line.strip() for line in lines)
@@ -163,12 +148,21 @@ class Run:
     @contextmanager
     def block(self) -> Iterator[list[Step]]:
         """Collect steps in a block of their own."""
-        self.steps.append([])
         depth = len(self.steps)
+        self.steps.append([])
         try:
-            yield self.steps[-1]
+            yield self.steps[depth]
         finally:
-            del self.steps[depth - 1 :]
+            del self.steps[depth:]
+
+    @contextmanager
+    def named(self, *names: str) -> Iterator[None]:
+        """Let what is made meanwhile be called as what it is assigned to."""
+        saved, self.targets = self.targets, tuple(name for name in names if name)
+        try:
+            yield
+        finally:
+            self.targets = saved
 
     # names -------------------------------------------------------------------------------
 
@@ -185,18 +179,7 @@ class Run:
         frame = self.frame
         if name in frame.names and name not in frame.given:
             return frame.names[name]
-        if frame.nested and name in frame.shared:
-            # of the function around it, which is followed as well
-            return frame.shared[name]
-        return self.around(frame.shared, name)
-
-    def around(self, shared: Mapping[str, Value], name: str) -> Value | None:
-        """Return what a name denotes that a function does not bind itself."""
-        return shared[name] if name in shared else self.frames[0].names.get(name)
-
-    def of_module(self, name: str) -> Value | None:
-        """Return what a name denotes at the top of the file."""
-        return self.frames[0].names.get(name)
+        return frame.shared[name] if name in frame.shared else self.frames[0].names.get(name)
 
     def bind(self, name: str, value: Value) -> None:
         """Let a name denote something."""
@@ -212,7 +195,7 @@ class Run:
         return Record(self.records, cls)
 
     def rebind(self, node: cst.BaseExpression, value: Value) -> None:
-        """Let the name, attribute or entry that an expression spells denote something."""
+        """Let the name or attribute that an expression spells denote something."""
         if isinstance(node, cst.Name):
             self.bind(node.value, value)
         elif isinstance(node, cst.Attribute):
@@ -232,7 +215,7 @@ class Run:
 
     # values ------------------------------------------------------------------------------
 
-    def number(self, value: Value, name: str = "", place: Span | None = None) -> Expr | None:
+    def number(self, value: Value | None, name: str = "", place: Span | None = None) -> Expr | None:
         """Return the whole number that a value is, symbolic where need be; None for others.
 
         Parameters
@@ -265,12 +248,8 @@ class Run:
                 return None
             found = [self.number(v, f"{name}{k}") for k, v in enumerate(value.items)]
             return None if None in found else tuple(e for e in found if e is not None)
-        single = self.number(value, name) if isinstance(value, Number | Opaque) else None
+        single = self.number(value, name)
         return None if single is None else (single,)
-
-    def is_literal(self, value: Number) -> bool:
-        """Return whether a number stands in the source as it is, and is no size."""
-        return isinstance(value.expr, Num)
 
     def integer(self, value: Value | None) -> int | None:
         """Return a concrete whole number, through the values of sizes."""
@@ -291,17 +270,16 @@ class Run:
         within: Buffer | None = None,
     ) -> View:
         """Return a view of all of a new array, or `within` another's memory."""
-        name = self.targets[0] if self.targets else text
+        name = self.target or text
         allocation = Allocation(origin, text, span, copied, sources, within)
         number = span.start_line * 1000 + span.start_column
         if extents is not None and len(extents) <= 1:
             order = Order.C
         buffer = Buffer(name, number, dtype, extents, order, allocation)
         self.frame.buffers.setdefault((name, number), buffer)
-        region = None if extents is None else tuple(Whole(extent) for extent in extents)
-        return View(buffer, region, text, span)
+        return whole(buffer)
 
-    def given_array(self, text: str, span: Span, rank: int | None, dtype: str | None) -> View:
+    def given_array(self, text: str, span: Span, rank: int | None = None) -> View:
         """Return an array that nothing in the file makes, with symbols for its extents."""
         extents = None
         if rank is not None:
@@ -309,11 +287,10 @@ class Run:
             extents = tuple(
                 self.symbols.unknown(f"{text}.n{axis}", why, None) for axis in range(rank)
             )
-        allocation = Allocation(Origin.PARAMETER, text, span)
         order = Order.C if rank == 1 else Order.UNKNOWN
-        buffer = Buffer(text, 0, dtype, extents, order, allocation)
-        region = None if extents is None else tuple(Whole(extent) for extent in extents)
-        return View(buffer, region, text, span)
+        return whole(
+            Buffer(text, 0, None, extents, order, Allocation(Origin.PARAMETER, text, span))
+        )
 
     def communicator(self, kind: CommKind, text: str, span: Span, **more: object) -> Communicator:
         """Return a communicator, with symbols for its size and the own rank in it."""
@@ -323,7 +300,7 @@ class Run:
             size, rank = num(1), num(0)
         else:
             given = kind is CommKind.GIVEN
-            name = self.targets[0] if self.targets and not given else text
+            name = text if given else self.target or text
             # a name is one communicator wherever it is used; an expression makes one where it is
             made = None if given else span
             size = self.symbols.unknown(f"P.{name}", f"the size of {text} is not known", made)
@@ -342,10 +319,13 @@ class Run:
 
     def is_duck_typed(self, text: str, value: Value | None) -> bool:
         """Return whether a name of unknown meaning is used as only communicators are."""
-        if text not in self.communicators:
+        if text not in self.file.communicators:
             return False
         return value is None or (isinstance(value, Opaque) and not value.foreign)
 
-    def spelled(self, node: cst.BaseExpression) -> str:
-        """Return a dotted name as it is spelled, ``""`` for anything else."""
-        return dotted(node) or ""
+
+def whole(buffer: Buffer) -> View:
+    """Return a view of all of an array."""
+    extents, made = buffer.extents, buffer.allocation
+    region = None if extents is None else tuple(Whole(extent) for extent in extents)
+    return View(buffer, region, made.text, made.span)

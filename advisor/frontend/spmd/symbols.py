@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from advisor.ir.spmd.program import RANK, RANKS, SizeFact
-from advisor.ir.spmd.sizes import Derived
+from advisor.ir.spmd.program import RANK, RANKS, Derived, SizeFact
 from advisor.source import Span
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, sym
 from costdb.expr.names import NOT_NUMBERS, OPERATOR_WORDS, name_like

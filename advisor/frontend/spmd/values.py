@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from advisor.ir.spmd.memory import View
 from advisor.ir.spmd.payloads import DerivedType
 from advisor.ir.spmd.ranks import Communicator
 from advisor.ir.spmd.steps import Communicate
+from advisor.source import Span
 from costdb.expr import Expr
 
 if TYPE_CHECKING:
@@ -87,6 +89,33 @@ class Sequence:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """``range(...)``, or numba's ``prange(...)`` over `threads`."""
+
+    low: Expr
+    high: Expr
+    step: Expr
+    threads: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """``low:high:step``, with `Nothing` for what is left out."""
+
+    low: Value
+    high: Value
+    step: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Zipped:
+    """``zip(...)``, or ``enumerate(...)`` of one thing, whose entries are `numbered`."""
+
+    over: tuple[Value, ...]
+    numbered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """A dictionary, or an instance of a class of the file; its content is kept by number."""
 
@@ -126,7 +155,6 @@ class Request:
     """
 
     text: str
-    pickled: View | None = None
     starts: Communicate | None = None
 
 
@@ -211,6 +239,9 @@ Value = (
     | Nothing
     | Text
     | Sequence
+    | Range
+    | Slice
+    | Zipped
     | Record
     | Comm
     | CommMethod
@@ -228,3 +259,53 @@ Value = (
 
 NOBODY = External("mpi4py.MPI.PROC_NULL")
 ANYBODY = External("mpi4py.MPI.ANY_SOURCE")
+IN_PLACE = External("mpi4py.MPI.IN_PLACE")
+WHOLE_SLICE = Slice(Nothing(), Nothing(), Nothing())
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """An evaluated argument of a call; its `place` includes its keyword."""
+
+    value: Value
+    keyword: str | None
+    span: Span
+    place: Span
+    text: str
+    star: str = ""
+
+
+class Arguments:
+    """The arguments of a call, by place and by keyword."""
+
+    def __init__(self, given: Iterable[Argument] = ()) -> None:
+        self.all = tuple(given)
+        self.positional = [a for a in self.all if a.keyword is None and not a.star]
+        self.keywords = {a.keyword: a for a in self.all if a.keyword is not None}
+        self.starred = any(a.star for a in self.all)
+
+    def at(self, position: int, *keywords: str) -> Value | None:
+        """Return the argument at a place or under one of some keywords."""
+        if position < len(self.positional):
+            return self.positional[position].value
+        return next((self.keywords[k].value for k in keywords if k in self.keywords), None)
+
+    def keyword(self, name: str) -> Value | None:
+        """Return the argument under a keyword."""
+        return self.keywords[name].value if name in self.keywords else None
+
+    def values(self) -> list[Value]:
+        """Return the arguments given by place."""
+        return [a.value for a in self.positional]
+
+    def behind(self, position: int) -> Arguments:
+        """Return the arguments without the first ones."""
+        return Arguments(self.all[position:])
+
+    def by_keyword(self) -> dict[str, Value]:
+        """Return the arguments given by keyword."""
+        return {name: one.value for name, one in self.keywords.items()}
+
+    def named(self, parameters: Iterable[str]) -> dict[str, Argument]:
+        """Return the arguments by the names of the parameters that they are for."""
+        return dict(zip(parameters, self.positional, strict=False)) | self.keywords

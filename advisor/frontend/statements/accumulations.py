@@ -13,24 +13,26 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from advisor.frontend.expressions.arguments import AUGMENTED, OPERATORS
-from advisor.frontend.naming.bindings import NameVisitor, names_in
-from advisor.frontend.syntax.walking import show
+from advisor.frontend.naming.bindings import counted_names, names_in
+from advisor.frontend.syntax.walking import nodes_in
 from advisor.ir.dependence import slope_of
-from advisor.ir.statements import Choice, Loop, Scatter, Statement, Store, walk
-from advisor.ir.values import (
-    Copy,
-    Elementwise,
-    Point,
-    Range,
-    Read,
-    Scalar,
-    Subscript,
-    Value,
-    bounds_in,
-    value_symbols,
+from advisor.ir.rebuilt import symbols, with_part
+from advisor.ir.statements import (
+    Loop,
+    Rename,
+    Return,
+    Scatter,
+    Stated,
+    Statement,
+    Store,
+    Unknown,
+    mentioned,
+    values_of,
+    walk,
 )
+from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Value, parts_of
 from advisor.source import Span
-from costdb.expr import Expr, free_symbols, substitute
+from costdb.expr import substitute
 from costdb.wording import IDENTIFIER
 
 _REDUCED = {"add": "add", "subtract": "add", "multiply": "multiply"}
@@ -174,23 +176,6 @@ def _is_spelled(node: cst.BaseExpression, other: cst.BaseExpression) -> bool:
     return _is_name(node, other.value) if isinstance(other, cst.Name) else node.deep_equals(other)
 
 
-class _Counted(NameVisitor):
-    """Counts how often names stand in a piece of source."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.counts: dict[str, int] = {}
-
-    def name_seen(self, name: str) -> None:
-        self.counts[name] = self.counts.get(name, 0) + 1
-
-
-def _counts(node: cst.CSTNode) -> dict[str, int]:
-    visitor = _Counted()
-    show(node, visitor)
-    return visitor.counts
-
-
 def accumulated(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
     """Return the names that a loop does nothing with but accumulate, each by one operation."""
     found: dict[str, list[Combination]] = {}
@@ -199,10 +184,10 @@ def accumulated(loop: cst.For | cst.While, resolve: Resolve) -> frozenset[str]:
         one = combination(node, resolve)
         if one is not None:
             found.setdefault(one.name, []).append(one)
-            within[one.name] = within.get(one.name, 0) + _counts(node)[one.name]
+            within[one.name] = within.get(one.name, 0) + counted_names(node)[one.name]
     if not found:
         return frozenset()
-    everywhere = _counts(loop)
+    everywhere = counted_names(loop)
     return frozenset(
         name
         for name, its in found.items()
@@ -221,22 +206,9 @@ def _statements(body: cst.BaseSuite) -> Iterator[cst.CSTNode]:
             yield part
 
 
-class _Slices(cst.CSTVisitor):
-    """Looks for slices."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found = False
-
-    def visit_Slice(self, node: cst.Slice) -> None:  # noqa: N802
-        self.found = True
-
-
 def is_by_element(loop: cst.For | cst.While) -> bool:
     """Return whether a loop slices nothing, so that its statements may be on single elements."""
-    visitor = _Slices()
-    show(loop, visitor)
-    return not visitor.found
+    return not any(isinstance(node, cst.Slice) for node in nodes_in(loop))
 
 
 # Sums that one iteration of a loop makes for itself and stores in an element.
@@ -299,25 +271,14 @@ def _accumulates(loop: Loop, name: str) -> bool:
 
 def _sees(statement: Statement, name: str) -> bool:
     """Return whether a statement may use what a number holds."""
-    inner = (one for one in walk((statement,)) if not isinstance(one, Choice | Loop))
-    return any(name in _words(one) for one in inner)
-
-
-def _words(statement: Statement) -> frozenset[str]:
-    """Return every word in the texts of a statement's numbers."""
-    found: set[str] = set()
-    pending: list[object] = [statement]
-    while pending:
-        node = pending.pop()
-        if isinstance(node, Scalar):
-            found |= set(_WORD.findall(node.text))
-        elif isinstance(node, tuple):
-            pending += node
-        elif isinstance(node, frozenset):
-            found |= {str(name) for name in node}
-        elif hasattr(node, "__dataclass_fields__") and not isinstance(node, Span):
-            pending += [getattr(node, field) for field in node.__dataclass_fields__]
-    return frozenset(found)
+    for one in walk((statement,)):
+        parts = (part for value in values_of(one) for part in parts_of(value))
+        texts = (part.text for part in parts if isinstance(part, Scalar))
+        if any(name in _WORD.findall(text) for text in texts):
+            return True
+        if isinstance(one, Rename | Return | Stated | Unknown) and name in mentioned(one):
+            return True
+    return False
 
 
 def _moved(statement: Statement, name: str, place: Read) -> Statement:
@@ -325,20 +286,11 @@ def _moved(statement: Statement, name: str, place: Read) -> Statement:
     if isinstance(statement, Loop):
         return replace(statement, body=tuple(_moved(s, name, place) for s in statement.body))
     if isinstance(statement, Store) and statement.array == name and not statement.region:
-        value = _replaced(statement.value, Read(name, ()), place)
+        value = with_part(statement.value, Read(name, ()), place)
         return replace(
             statement, array=place.array, region=place.region, value=value, in_variable=True
         )
     return statement
-
-
-def _replaced(value: Value, old: Value, new: Value) -> Value:
-    if value == old:
-        return new
-    if isinstance(value, Elementwise):
-        parts = tuple(_replaced(part, old, new) for part in value.operands)
-        return replace(value, operands=parts)
-    return value
 
 
 def _with(value: Value, name: str, place: Read) -> Value:
@@ -364,7 +316,7 @@ def scattered_at_once(loop: Loop) -> Statement:
     if not isinstance(only, Scatter) or not only.by_element:
         return loop
     places, value = _widened(only.places, loop), _widened(only.value, loop)
-    if value is None and not _mentions(only.value, loop):
+    if value is None and loop.variable not in symbols(only.value):
         value = only.value
     if places is None or value is None:
         return loop
@@ -377,16 +329,16 @@ def _widened(value: Value, loop: Loop) -> Value | None:
         case Scalar():
             return value
         case Read(array, region):
-            moving = [d for d, part in enumerate(region) if _holds(part, loop)]
+            moving = [d for d, part in enumerate(region) if loop.variable in symbols(part)]
             later = [d for d, part in enumerate(region) if not isinstance(part, Point)]
             if len(moving) != 1 or any(d < moving[0] for d in later):
                 return None
             part = region[moving[0]]
             if not isinstance(part, Point) or slope_of(part.at, loop.variable) != 1:
                 return None
-            ends = (_at(part.at, loop, loop.low), _at(part.at, loop, loop.high))
+            low, high = (substitute(part.at, {loop.variable: e}) for e in (loop.low, loop.high))
             at = moving[0]
-            return Read(array, (*region[:at], Range(*ends), *region[at + 1 :]))
+            return Read(array, (*region[:at], Range(low, high), *region[at + 1 :]))
         case Copy(operand, dtype):
             inner = _widened(operand, loop)
             return None if inner is None else Copy(inner, dtype)
@@ -395,15 +347,3 @@ def _widened(value: Value, loop: Loop) -> Value | None:
             known = tuple(part for part in made if part is not None)
             return Elementwise(operation, known) if len(known) == len(made) else None
     return None
-
-
-def _at(subscript: Expr, loop: Loop, index: Expr) -> Expr:
-    return substitute(subscript, {loop.variable: index})
-
-
-def _holds(part: Subscript, loop: Loop) -> bool:
-    return any(loop.variable in free_symbols(end) for end in bounds_in(part))
-
-
-def _mentions(value: Value, loop: Loop) -> bool:
-    return loop.variable in value_symbols(value)

@@ -1,4 +1,4 @@
-"""Trees of source shown to visitors, without what LibCST's own visit does besides.
+"""Trees of source, without what LibCST's own visit does besides.
 
 ``node.visit(visitor)`` makes every node anew, so that visitors may change the tree, and goes
 through blanks, commas and brackets; names and statements need neither.
@@ -24,32 +24,12 @@ _TOKENS = frozenset(
 """Fields that hold nothing but blanks, comments and punctuation."""
 
 
-def show(node: cst.CSTNode, visitor: cst.CSTVisitor) -> None:
-    """Call a visitor's methods for a node and what is within it, in the order of the source.
-
-    Parameters
-    ----------
-    node : CSTNode
-    visitor : CSTVisitor
-        It is not shown blanks, comments and punctuation.
-    """
-    if visitor.on_visit(node):
-        for name in _fields_of(type(node)):
-            held = getattr(node, name)
-            if isinstance(held, cst.CSTNode):
-                visitor.on_visit_attribute(node, name)
-                show(held, visitor)
-                visitor.on_leave_attribute(node, name)
-            elif isinstance(held, list | tuple):
-                visitor.on_visit_attribute(node, name)
-                for part in held:
-                    show(part, visitor)
-                visitor.on_leave_attribute(node, name)
-    visitor.on_leave(node)
-
-
 def parts_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """Yield what stands directly within a node, but for blanks, comments and punctuation."""
+    """Yield what stands directly within a node, in the order of the source.
+
+    Blanks, comments and punctuation are left out, and names that denote nothing by themselves:
+    those of attributes and keywords, and all within an import.
+    """
     for name in _fields_of(type(node)):
         held = getattr(node, name)
         for part in held if isinstance(held, list | tuple) else (held,):
@@ -57,8 +37,16 @@ def parts_of(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
                 yield part
 
 
+def nodes_in(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+    """Yield a node and all that is within it, as `parts_of` does."""
+    pending = [node]
+    while pending:
+        found = pending.pop()
+        yield found
+        pending.extend(reversed(list(parts_of(found))))
+
+
 _ORDERS: dict[type[cst.CSTNode], tuple[str, ...]] = {
-    cst.Arg: ("keyword", "value"),
     cst.ClassDef: ("decorators", "name", "type_parameters", "bases", "keywords", "body"),
     cst.CompFor: ("asynchronous", "target"),
     cst.ExceptHandler: ("type", "name", "body"),
@@ -68,7 +56,6 @@ _ORDERS: dict[type[cst.CSTNode], tuple[str, ...]] = {
         "decorators", "asynchronous", "name", "type_parameters", "params", "returns", "body"
     ),
     cst.IfExp: ("body", "test", "orelse"),
-    cst.ImportFrom: ("relative", "module", "names"),
     cst.MatchCase: ("pattern", "guard", "body"),
     cst.Parameters: ("posonly_params", "posonly_ind", "params"),
     cst.With: ("asynchronous", "items"),
@@ -79,6 +66,9 @@ _ORDERS: dict[type[cst.CSTNode], tuple[str, ...]] = {
 @cache
 def _fields_of(kind: type[cst.CSTNode]) -> tuple[str, ...]:
     names = [field.name for field in fields(kind)]
-    kept = [n for n in names if n not in _TOKENS and not n.startswith("whitespace")]
+    if kind in (cst.Import, cst.ImportFrom):
+        return ()
+    silent = {cst.Attribute: "attr", cst.Arg: "keyword"}.get(kind)
+    kept = [n for n in names if n not in _TOKENS and n != silent and not n.startswith("whitespace")]
     order = _ORDERS.get(kind, ())
     return (*order, *(name for name in kept if name not in order))

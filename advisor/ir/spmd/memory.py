@@ -242,15 +242,14 @@ class View:
 
     def strides(self) -> tuple[Expr, ...] | None:
         """Return the distance in elements between neighbours, for each dimension of the buffer."""
-        if self.buffer.extents is None or self.buffer.order is Order.UNKNOWN:
+        extents, order = self.buffer.extents, self.buffer.order
+        if extents is None or order is Order.UNKNOWN:
             return None
-        extents = self.buffer.extents
-        fastest_first = extents[::-1] if self.buffer.order is Order.C else extents
-        found = [num(1)]
-        for extent in fastest_first[:-1]:
-            found.append(found[-1] * extent)
-        found = found[: len(extents)]
-        return tuple(found[::-1] if self.buffer.order is Order.C else found)
+        pitch, found = num(1), []
+        for extent in extents if order is Order.F else extents[::-1]:
+            found.append(pitch)
+            pitch = pitch * extent
+        return tuple(found if order is Order.F else found[::-1])
 
 
 def contiguity(view: View) -> Contiguity:
@@ -260,21 +259,18 @@ def contiguity(view: View) -> Contiguity:
     are taken to be larger than 1 where nothing says otherwise.
     """
     region = view.region
-    if region is None:
+    unordered = view.buffer.order is Order.UNKNOWN and not view.is_whole
+    if region is None or (len(region) > 1 and unordered):
         return Contiguity.UNKNOWN
-    if len(region) > 1 and view.buffer.order is Order.UNKNOWN and not view.is_whole:
-        return Contiguity.UNKNOWN
-    fastest_first = region if view.buffer.order is Order.F else region[::-1]
     partial = False
-    for index in fastest_first:
+    for index in region if view.buffer.order is Order.F else region[::-1]:
         if isinstance(index, At) or _is_one(index.count):
             # a later dimension that is more than one index would jump over the rest of this one
             partial = True
-            continue
-        if partial or (isinstance(index, Part) and index.step != 1):
+        elif partial or (isinstance(index, Part) and index.step != 1):
             return Contiguity.NO
-        if isinstance(index, Part):
-            partial = True
+        else:
+            partial = isinstance(index, Part)
     return Contiguity.YES
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import isqrt
 
 from advisor.ir.kernel import SourceContext
 from advisor.ir.spmd.memory import Buffer
 from advisor.ir.spmd.ranks import Communicator
-from advisor.ir.spmd.sizes import Derived
 from advisor.ir.spmd.steps import Communicate, Step, Unknown, Visit, walk
 from advisor.source import Span
+from costdb.expr import Expr, ExprError, evaluate
 
 RANKS = "P"
 """The symbol of the number of ranks of ``COMM_WORLD``."""
@@ -23,6 +24,87 @@ THREADS = "threads"
 
 MODULE = "<module>"
 """The name of the function that the statements at the top of a file make up."""
+
+
+# Sizes that a program works out from others: factors of the number of ranks, mostly.
+
+Number = int | float
+
+MOST_TRIED = 100_000
+"""Indices that a search goes through."""
+
+
+@dataclass(frozen=True, slots=True)
+class LargerFactor:
+    """The first extent that ``MPI.Compute_dims`` chooses for two axes: the larger one."""
+
+    nodes: Expr
+
+    def value(self, values: Mapping[str, Number]) -> int | None:
+        """Return it; None where its sizes are not known."""
+        nodes = number_of(self.nodes, values)
+        if nodes is None or nodes < 1:
+            return None
+        return next(nodes // d for d in range(isqrt(nodes), 0, -1) if nodes % d == 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """The first index of a range for which a condition holds, or the last one.
+
+    Attributes
+    ----------
+    variable : str
+    low, high : Expr
+        As ``range`` has them.
+    step : int
+    condition : Expr
+        Over the index and sizes; not 0 where it holds.
+    last : bool
+    """
+
+    variable: str
+    low: Expr
+    high: Expr
+    step: int
+    condition: Expr
+    last: bool = False
+
+    def value(self, values: Mapping[str, Number]) -> int | None:
+        """Return it; None where its sizes are not known, or the condition never holds."""
+        low, high = number_of(self.low, values), number_of(self.high, values)
+        found = range(low or 0, high or 0, self.step)
+        if low is None or high is None or len(found) > MOST_TRIED:
+            return None
+        for index in reversed(found) if self.last else found:
+            holds = number_of(self.condition, {**values, self.variable: index})
+            if holds is None or holds:
+                return None if holds is None else index
+        return None
+
+
+Derived = LargerFactor | Search
+
+
+def number_of(expr: Expr | None, values: Mapping[str, Number]) -> int | None:
+    """Return a whole number; None where its sizes are not known."""
+    try:
+        return None if expr is None else int(evaluate(expr, values))
+    except (ExprError, ArithmeticError):
+        return None
+
+
+def with_derived(
+    rules: Mapping[str, Derived | None], values: Mapping[str, Number]
+) -> dict[str, Number]:
+    """Return values with those that follow from them, in the order of the source."""
+    found = dict(values)
+    for name, rule in rules.items():
+        if rule is not None and name not in found:
+            value = rule.value(found)
+            if value is not None:
+                found[name] = value
+    return found
 
 
 @dataclass(frozen=True, slots=True)

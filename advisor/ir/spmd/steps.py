@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from advisor.ir.spmd.memory import Buffer, View
+from advisor.ir.spmd.memory import At, Buffer, Order, View
 from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.ranks import Communicator, Partner
 from advisor.source import Span
-from costdb.expr import Expr
+from costdb.expr import Expr, free_symbols, num, substitute, sym
 
 
 class Op(StrEnum):
@@ -291,6 +291,11 @@ class Loop:
     timing: bool = False
     stride: Expr | None = None
 
+    @property
+    def every(self) -> Expr:
+        """The step, a literal or not."""
+        return num(self.step) if self.stride is None else self.stride
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
@@ -376,3 +381,34 @@ def _walk(steps: tuple[Step, ...], around: Visit, into_calls: bool) -> Iterator[
                 yield from _walk(step.body, inner, into_calls)
             case _:
                 pass
+
+
+# How parallel loops deal elements out to threads: in turn, or in blocks.
+
+
+def is_dealt_in_turn(outer: Loop, inner: Loop) -> bool:
+    """Return whether ``for i in range(t, n, T)`` stands in ``for t in prange(T)``."""
+    return (
+        outer.kind is LoopKind.THREADS
+        and inner.kind is LoopKind.COUNTED
+        and outer.low == num(0)
+        and outer.step == 1
+        and outer.stride is None
+        and outer.high != num(1)
+        and inner.low == sym(outer.variable)
+        and inner.every == outer.high
+    )
+
+
+def follows(view: View, variable: str) -> bool:
+    """Return whether a view is one element, and the next in memory for the next index of a loop."""
+    if view.region is None or not view.region or view.transposed or view.flat:
+        return False
+    if len(view.region) > 1 and view.buffer.order is Order.UNKNOWN:
+        return False
+    *others, last = view.region[::-1] if view.buffer.order is Order.F else view.region
+    if not isinstance(last, At) or variable not in free_symbols(last.index):
+        return False
+    if any(not isinstance(i, At) or variable in free_symbols(i.index) for i in others):
+        return False
+    return substitute(last.index, {variable: sym(variable) + 1}) == last.index + 1

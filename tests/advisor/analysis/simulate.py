@@ -1,6 +1,6 @@
 """A kernel run element by element: who computes what, who reads whose elements, what is sent.
 
-Nothing here comes from the analysis: ownership is that of :mod:`advisor.ownership` (tested
+Nothing here comes from the analysis: ownership is that of `tests.advisor.ownership` (tested
 against MPI), regions are lists of indices, halos are sets of elements. The only thing given is
 where the arrays live that the kernel makes itself.
 """
@@ -38,8 +38,8 @@ from advisor.ir.values import (
     Subscript,
     Value,
 )
-from advisor.ownership import coordinates, local_index, local_part, owners, ranks_along
 from costdb.expr import Expr, evaluate
+from tests.advisor.ownership import coordinates, local_index, local_part, owners, ranks_along
 
 Index = tuple[int, ...]
 

@@ -6,16 +6,16 @@ from collections import Counter
 
 import pytest
 
-from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import Unpriced, lower
+from advisor.analysis.processes import works
 from advisor.distribution import BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Loop, Store, is_total, walk
-from advisor.ownership import owners
 from costdb.expr import evaluate
 from costdb.process.terms import Leaf, Process, SeqLoop, Sequential
 from costdb.work import Collective, CollectiveKind, Statement
+from tests.advisor.ownership import owners
 
 DIMS = {
     "none": NotDistributed(),

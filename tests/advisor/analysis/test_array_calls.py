@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import lower
+from advisor.analysis.processes import works
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import evaluate
 from costdb.work import ArrayCall, ArrayOperation, PrefixScan, Statement

@@ -14,7 +14,6 @@ from advisor.analysis.lower import Unpriced, lower
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ownership import local_index, local_part, owners
 from costdb.common import price_interpretation
 from costdb.estimate import Missing, Priced
 from costdb.expr import evaluate, num
@@ -24,6 +23,7 @@ from costdb.process.terms import Branch, Leaf, Process, SeqLoop, Sequential
 from costdb.quantity import Provenance
 from costdb.work import Interpretation, Message, Pattern, RemoteElements, Statement
 from tests.advisor.analysis.simulate import dense_pitches
+from tests.advisor.ownership import local_index, local_part, owners
 
 DIMS: dict[str, AxisMap] = {
     "none": NotDistributed(),

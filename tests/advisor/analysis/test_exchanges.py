@@ -10,10 +10,10 @@ import pytest
 from advisor.analysis.lower import lower
 from advisor.distribution import BlockDim
 from advisor.frontend.kernels import read_kernels
-from advisor.ownership import owner
 from costdb.expr import evaluate
 from costdb.process.terms import Branch, Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.work import Collective, CollectiveKind, RemoteElements
+from tests.advisor.ownership import owner
 
 HEAD = """\
 import numpy as np

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.analysis.facts import Facts
 from advisor.analysis.lower import Unpriced, lower
 from advisor.analysis.placed.owners import place
 from advisor.analysis.placed.placement import Placement, local_extents
-from advisor.analysis.sizes.facts import Facts
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ownership import largest_local_extent, owner
 from costdb.expr import evaluate, num
+from tests.advisor.ownership import local_indices, owner
 
 
 def kernel_of(*body: str, declared: str = "over (block(x), none) on mesh(x=3)") -> Kernel:
@@ -105,7 +105,7 @@ def test_the_largest_part_is_that_of_the_first_rank(extent: int, ranks: int, dim
         return
     told = local_extents(placement, kernel.extents("u"), Facts())
     spec = kernel.arrays["u"].spec.dims[0]
-    expected = largest_local_extent(extent, ranks, spec)
+    expected = len(local_indices(0, extent, ranks, spec))
     assert evaluate(told[0], {"N": extent, "M": 1}) == expected
     assert expected == max(
         sum(owner(i, extent, ranks, spec) == rank for i in range(extent)) for rank in range(ranks)

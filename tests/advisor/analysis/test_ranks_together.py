@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import lower
+from advisor.analysis.processes import works
 from advisor.frontend.kernels import read_kernels
 from costdb.expr import Expr, num, sym
 from costdb.work import Statement

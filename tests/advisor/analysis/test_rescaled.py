@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.frontend.kernels import read_kernels
+from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from tests.advisor.analysis.simulate import Simulation
 from tests.advisor.analysis.tally import Tally
@@ -34,7 +35,8 @@ def program(c, f, N: int):
 
 
 def check(kernel: Kernel, size: int, *, exact: bool) -> None:
-    simulated, told = Simulation(kernel, {"N": size}).run(), Tally(lower(kernel), {"N": size})
+    sizes = {"N": size}
+    simulated, told = Simulation(kernel, sizes).run(), Tally(lower(at_sizes(kernel, sizes)), sizes)
     for name in COUNTS:
         most = max(rank.totals()[name] for rank in simulated.ranks)
         assert most <= told.totals[name], (name, most, told.totals[name])

@@ -8,17 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.analysis.facts import Facts
 from advisor.analysis.lower import lower
-from advisor.analysis.placed.along import Along, dealt, in_blocks
-from advisor.analysis.placed.participants import taking_part
-from advisor.analysis.sizes.facts import Facts
+from advisor.analysis.placed.along import Along, dealt, in_blocks, taking_part
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
-from advisor.ownership import owner
 from costdb.expr import Expr, evaluate, free_symbols, num, simplify, summation, sym
 from tests.advisor.analysis.tally import Tally
+from tests.advisor.ownership import owner
 
 DIMS: tuple[AxisMap, ...] = (BlockDim(("r",)), *(CyclicDim(("r",), k) for k in (1, 2, 3, 5)))
 MOVING, FIXED = sym("i"), sym("H")

@@ -12,14 +12,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from advisor.analysis.lower import Unpriced, lower
+from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import Kernel
 from advisor.ir.steps import ceil_steps, floor_steps, residue
-from advisor.ownership import local_part
 from costdb.expr import evaluate, parse
 from costdb.process.terms import Leaf, Process, Sequential
 from costdb.work import Statement
 from tests.advisor.analysis.simulate import Home, Sent, Simulation
 from tests.advisor.analysis.tally import Tally
 from tests.advisor.analysis.test_communication import COUNTS, EXTENTS, Layout, kernel_of
+from tests.advisor.ownership import local_part
 
 LOCAL = ("loads", "stores", "operations")
 
@@ -112,9 +114,11 @@ def fitting(draw: st.DrawFn, dimensions: int) -> tuple[Layout, Stepped]:
         starts.append(low)
         counts.append((last - low) // step + 1)
         steps.append(step)
-        margins.append((-low, extent - 1 - last))
-        # within one block, reads at several distances count as all between them
-        assume(low // (extent // ranks) < last // (extent // ranks))
+        # what is read at several distances farther apart than a block counts as all between them
+        block = extent // ranks
+        margins.append((-min(low, block), min(extent - 1 - last, block)))
+        # and so it does within one block
+        assume(low // block < last // block)
     offsets = set()
     for d in range(dimensions):
         for by in draw(st.lists(st.integers(*margins[d]), min_size=1, max_size=2)):
@@ -139,10 +143,15 @@ def whole_blocks(what: Stepped, layout: Layout, home: Home) -> list[int]:
     return found
 
 
+def told_of(kernel: Kernel, layout: Layout) -> Tally:
+    """What is told of a kernel as it is ranked: at its sizes, which say where blocks begin."""
+    return Tally(lower(at_sizes(kernel, layout.sizes)), layout.sizes)
+
+
 def simulated_and_told(what: Stepped, layout: Layout, from_end: bool) -> tuple[Simulation, Tally]:
     """Return both, after having checked that what is told is no less than what any rank does."""
     kernel = kernel_of(layout, [what.statement(layout, from_end=from_end)])
-    simulated, told = Simulation(kernel, layout.sizes).run(), Tally(lower(kernel), layout.sizes)
+    simulated, told = Simulation(kernel, layout.sizes).run(), told_of(kernel, layout)
     for rank in simulated.ranks:
         for name in COUNTS:
             assert rank.totals()[name] <= told.totals[name], name

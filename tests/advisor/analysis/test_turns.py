@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import lower
 from advisor.distribution import AxisMap, BlockDim, CyclicDim
 from advisor.frontend.kernels import read_kernels
-from advisor.ownership import owner
 from costdb.expr import evaluate
 from costdb.machines import load_machine
 from costdb.pricing import price_process
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
 from costdb.work import Collective, Message, Statement
+from tests.advisor.ownership import owner
 
 DIMS: tuple[AxisMap, ...] = (BlockDim(("r",)), CyclicDim(("r",)), CyclicDim(("r",), 2))
 

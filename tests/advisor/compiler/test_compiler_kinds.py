@@ -243,7 +243,7 @@ def test_a_function_from_the_cache_is_seen_and_an_error_of_ours_there_breaks_not
     program.write_text(
         "import sys\n"
         "import numpy as np\n"
-        "from advisor.compiler import advised_njit, decorator, record\n\n"
+        "from advisor.compiler import advised_njit, pipeline, record\n\n"
         "@advised_njit(cache=True)\n"
         "def scale(a, out):\n"
         "    for i in range(a.shape[0]):\n"
@@ -252,7 +252,7 @@ def test_a_function_from_the_cache_is_seen_and_an_error_of_ours_there_breaks_not
         "def fail(*_):\n"
         "    raise RuntimeError('ours')\n\n"
         "if 'fail' in sys.argv:\n"
-        "    decorator.note_cached = fail\n"
+        "    pipeline.note_cached = fail\n"
         "a = np.asfortranarray(np.ones((20, 30)))\n"
         "out = np.empty_like(a)\n"
         "scale(a, out)\n"

@@ -16,7 +16,7 @@ from advisor.frontend.advise_comments.directives import (
     KernelComment,
     suppressed_blocks,
 )
-from advisor.ownership import local_indices
+from tests.advisor.ownership import local_indices
 
 PAGE = Path(advisor.__file__).resolve().parent.parent / "docs" / "annotations.md"
 

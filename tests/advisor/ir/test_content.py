@@ -12,8 +12,7 @@ import pytest
 from advisor.analysis.lower import Unpriced, lower
 from advisor.engine import Options, check_source
 from advisor.frontend.kernels import read_kernels
-from advisor.ir.concrete import at_sizes
-from advisor.ir.content import content_of
+from advisor.ir.concrete import at_sizes, content_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.statements import Choice, Loop, Stated, Statement, Store, Unknown, Unrolled
 from advisor.ir.values import Read, Scalar

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from advisor.cli.app import main
 from advisor.report.style import Style
 from advisor.validation import runner
-from advisor.validation.cases import Outcome
+from advisor.validation.cases import Job, Outcome, Times, left_out, run_in_rounds, run_jobs
 from advisor.validation.experiments import (
     FIGURES,
     Case,
@@ -30,7 +30,6 @@ from advisor.validation.experiments import (
     load_experiment,
 )
 from advisor.validation.figures import rows_of, threshold
-from advisor.validation.ranks import Job, Times, left_out, run_in_rounds, run_jobs
 from advisor.validation.results import (
     CannotValidateError,
     Row,
@@ -197,7 +196,7 @@ def slow(comm, sizes):
 def test_an_experiment_of_ones_own_is_done_by_the_path_of_its_document(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("advisor.validation.ranks.examples_folder", lambda: tmp_path)
+    monkeypatch.setattr("advisor.validation.cases.examples_folder", lambda: tmp_path)
     (tmp_path / "own.py").write_text(PROGRAM)
     group = {"count": "n*1000", "threads": 2, "pattern": "local"}
     ways = [
@@ -375,7 +374,7 @@ def test_rounds_are_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
         for taken in (one for both in rounds for one in both):
             yield (Times(taken, (taken,), 1),)
 
-    monkeypatch.setattr("advisor.validation.ranks.run_jobs", run)
+    monkeypatch.setattr("advisor.validation.cases.run_jobs", run)
     jobs = [Job((name,), {}) for name in "ab"]
     told: list[float] = []
     assert run_in_rounds(jobs, 2, 0.3, 5, told.append) == [

@@ -12,16 +12,8 @@ import pytest
 from advisor.cli.app import main
 from advisor.distribution import StorageOrder
 from advisor.frontend.kernels import read_kernels
-from advisor.verify.running import (
-    ORIGINAL,
-    ArrayInput,
-    Case,
-    Effort,
-    Measured,
-    Variant,
-    case_of,
-    measure,
-)
+from advisor.verify.cases import ORIGINAL, ArrayInput, Case, Variant, case_of
+from advisor.verify.running import Effort, Measured, measure
 from advisor.verify.verdict import Verdict, decision, in_words
 from costdb.estimate import Estimate, Seconds
 from costdb.machines import load_machine

@@ -11,10 +11,10 @@ import pytest
 
 from advisor.cli.app import main
 from advisor.transform_registry import program_transforms
-from advisor.verify.program_verdict import ProgramVerdict
+from advisor.verify.cases import ProgramCase, program_case
 from advisor.verify.rank_worker import _same
-from advisor.verify.ranks import ProgramCase, Turns, measure_program, program_case
-from advisor.verify.running import Effort, Measured
+from advisor.verify.running import Effort, Measured, Turns, measure_program
+from advisor.verify.verdict import ProgramVerdict
 from costdb.machines import load_machine
 from costdb.store.database import reading
 from costdb.store.place import store_path

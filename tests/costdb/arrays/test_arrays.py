@@ -24,8 +24,7 @@ from costdb.arrays.amounts import (
 )
 from costdb.arrays.memory import Hierarchy, inner_runs, shape_of
 from costdb.calibration.array_fit import cache_levels, caches, fit_classes
-from costdb.calibration.array_points import array_points
-from costdb.calibration.arrays import SECTION, call_of
+from costdb.calibration.arrays import SECTION, array_points, call_of
 from costdb.calibration.hardware import Host
 from costdb.calibration.loops import SECTION as LOOPS
 from costdb.calibration.section import Effort, Point, Timing, World

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -122,9 +120,3 @@ def test_loops_can_be_repeated_without_end(point: Point) -> None:
     with np.errstate(all="raise"):
         for _ in range(3):
             action.run()
-
-
-def test_the_section_does_not_import_numpy_before_its_threads_are_set() -> None:
-    said = "import sys, costdb.calibration.arrays; print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"

@@ -1,15 +1,11 @@
-"""Rewrite many generated programs and compare what they compute: ``python -m`` this module."""
+"""What must hold of the rewrite of window sums."""
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import time
 from collections import Counter
 
 import numpy as np
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from advisor.finding import Applicability
 from tests.transforms.checks import (
@@ -20,7 +16,7 @@ from tests.transforms.checks import (
     differences,
     first_rewrite,
 )
-from tests.transforms.generated.window_programs import Program, programs
+from tests.transforms.generated.window_programs import Program
 from transforms.sweeps.shifts_to_scan import TRANSFORM
 from transforms.sweeps.windows import windows
 
@@ -56,30 +52,3 @@ def check_program(program: Program, seed: int) -> Counter[str]:
     left = {"windows left alone": program.windows - seen} if seen < program.windows else {}
     kind = {f"{legality}": 1, f"{dimensions}-d": 1, f"{program.windows} windows": 1}
     return Counter({**kind, **left})
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--examples", type=int, default=10_000)
-    number = parser.parse_args().examples
-    tally: Counter[str] = Counter()
-
-    @settings(
-        max_examples=number,
-        deadline=None,
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(programs(), st.integers(0, 2**32))
-    def run(program: Program, seed: int) -> None:
-        tally.update(check_program(program, seed))
-        tally["programs"] += 1
-
-    started = time.monotonic()
-    run()
-    shown = ", ".join(f"{count} {name}" for name, count in tally.most_common())
-    print(f"{shown}; {time.monotonic() - started:.0f} s, none differs")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
@@ -19,20 +17,11 @@ from costdb.smp.functions import price_superstep
 from costdb.work import Spacing, Superstep
 from tests.transforms.generated.dealt_programs import (
     MADE,
-    Dealt,
-    check_blocks,
-    dealt,
     proposals,
     source_of,
     superstep_of,
 )
 from transforms.loops.interleaved_writes import TRANSFORM
-
-
-@settings(max_examples=60, deadline=None)
-@given(dealt(), st.integers(0, 99))
-def test_blocks_give_equal_results(made: Dealt, seed: int) -> None:
-    check_blocks(made, seed)
 
 
 def test_what_is_written() -> None:

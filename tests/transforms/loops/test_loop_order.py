@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 
-from advisor.analysis.lower import lower
 from advisor.edits import apply_edits
 from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
@@ -17,45 +12,11 @@ from advisor.ranking.sizes import bind_sizes
 from costdb.machines import load_machine
 from tests.transforms.generated.loop_programs import (
     Program,
-    equal_bits,
-    nests,
     program,
-    results,
-    rewritten,
 )
 from transforms.loops.loop_order import TRANSFORM
 
 SIZE = 8
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(2, 3).flatmap(lambda depth: nests(depth, statements=2, choices=True)),
-    st.integers(0, 99),
-    st.integers(0, 4),
-)
-def test_every_order_offered_gives_equal_results(made: Program, seed: int, which: int) -> None:
-    proposals = list(TRANSFORM.propose(made.kernel))
-    assume(proposals)
-    proposal = proposals[which % len(proposals)]
-    assert proposal.legality.applicability is not Applicability.DISPLAY
-    source = rewritten(made, proposal)
-    for size in (0, SIZE):
-        before = results(made.source, made, size, seed)
-        assert equal_bits(before, results(source, made, size, seed)), source
-    (again,) = read_kernels("program.py", source)
-    assert lower(again) == lower(proposal.variant)
-    assert re.findall("#.*", source) == re.findall("#.*", made.source)
-
-
-@settings(max_examples=60, deadline=None)
-@given(nests(2, dtype="f8"), st.integers(0, 99))
-def test_floats_are_equal_unless_terms_change_their_order(made: Program, seed: int) -> None:
-    for proposal in TRANSFORM.propose(made.kernel):
-        before = results(made.source, made, SIZE, seed)
-        after = results(rewritten(made, proposal), made, SIZE, seed)
-        if "another order" not in proposal.legality.argument:
-            assert equal_bits(before, after)
 
 
 def findings(made: Program, size: int = 500, machine: str = "t3e") -> list[tuple[str, str]]:
@@ -104,62 +65,6 @@ def test_a_matrix_product_is_run_along_rows() -> None:
     ((message, source),) = findings(made)
     assert "`i`, `k`, `j`" in message
     assert "for k in range(N):  # columns\n            for j in range(N):\n" in source
-
-
-QUIET = {
-    "a dependence that would be turned around": body(
-        COLUMNS, "a[i, j] = a[i - 1, j + 1] + b[i, j]"
-    ),
-    "a bound that depends on the other index": [
-        "for j in range(N):",
-        "    for i in range(j, N):",
-        "        a[i, j] = a[i, j] * 2",
-    ],
-    "an index that is used afterwards": [*body(COLUMNS, "a[i, j] = 2 * a[i, j]"), "return i"],
-    "a statement beside the inner loop": [
-        "for j in range(N):",
-        "    a[0, j] = 1",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-    ],
-    "a break": [
-        "for j in range(N):",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-        "        break",
-    ],
-    "a call that may do anything": body(COLUMNS, "a[i, j] = next(b)"),
-    "a place that only the data know": body(COLUMNS, "a[b[i, 0], j] = 1"),
-    "an index that may be negative": [
-        "for j in range(N):",
-        "    for i in range(N):",
-        "        a[i - 1, j] = a[i, j]",
-    ],
-    "a length that a pragma states": [
-        "# advise: trip 8",
-        "for j in range(N):",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-    ],
-    "a bound that the loop may change": [
-        "M = N",
-        "for j in range(N):",
-        "    for i in range(1, M):",
-        "        a[i, j] = 2 * a[i, j]",
-        "        M = 3",
-    ],
-    "a function that sees the index": [
-        "for j in range(N):",
-        "    for i in range(1, N):",
-        "        a[i, j] = 2 * a[i, j]",
-        "later = lambda: i",
-    ],
-}
-
-
-@pytest.mark.parametrize("lines", QUIET.values(), ids=QUIET.keys())
-def test_quiet_where_the_order_may_matter(lines: list[str]) -> None:
-    assert [p.title for p in TRANSFORM.propose(program(lines).kernel)] == []
 
 
 @pytest.mark.parametrize(

@@ -67,8 +67,13 @@ RAISED = [
         "for j in range(2, a.shape[1]):\n    a[:, j] = a[:, j] / s - alpha",
         ["a[:, 2:] = a[:, 2:] / s[:, None] - alpha"],
     ),
+    (
+        "for i in range(a.shape[0]):\n    a[i, :] = b[i, :] * a.shape[1]",
+        ["a[:] = b * a.shape[1]"],
+    ),
 ]
 LEFT = [
+    "for i in range(a.shape[0]):\n    a[i, :] = b[i, :] * np.pi",
     "for j in range(1, a.shape[1]):\n    a[:, j] -= a[:, j - 1]",
     "for i in range(a.shape[0]):\n    c[i, :i] = 0.5 * c[i, :i]",
     "for i in range(a.shape[0]):\n    a[i, :] = i * b[i, :]",

@@ -5,38 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from advisor.analysis.loops.turns import works
 from advisor.analysis.lower import lower
+from advisor.analysis.processes import works
 from advisor.edits import apply_edits
 from advisor.engine import Options, check_source
 from advisor.finding import Applicability
 from costdb.expr import evaluate
 from costdb.work import Collective, CollectiveKind, RemoteElements
 from tests.transforms.generated.gather_programs import (
-    Placed,
-    check_rewrites,
-    counting,
-    gathering,
     placed,
     run,
 )
 from transforms.loops.fetched_whole import TRANSFORM as FETCHED_WHOLE
 from transforms.loops.private_counts import TRANSFORM as PRIVATE_COUNTS
-
-
-@settings(max_examples=40, deadline=None)
-@given(gathering(), st.integers(0, 99))
-def test_what_is_fetched_whole_gives_equal_results(made: Placed, seed: int) -> None:
-    check_rewrites(made, FETCHED_WHOLE, seed)
-
-
-@settings(max_examples=30, deadline=None)
-@given(counting(), st.integers(0, 99))
-def test_private_counts_give_equal_results(made: Placed, seed: int) -> None:
-    check_rewrites(made, PRIVATE_COUNTS, seed)
 
 
 def test_what_is_written() -> None:

@@ -7,8 +7,6 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from advisor.frontend.kernels import read_kernels
 from tests.transforms.case_files import Changed, Golden, changed, golden
@@ -21,8 +19,7 @@ from tests.transforms.checks import (
     first_rewrite,
     only_kernel,
 )
-from tests.transforms.generated.many_windows import EXTENTS, SLACK, WIDTHS, check_program
-from tests.transforms.generated.window_programs import Program, programs
+from tests.transforms.generated.many_windows import EXTENTS, SLACK, WIDTHS
 from transforms.sweeps.shifts_to_scan import TRANSFORM
 
 GOLDEN = golden("ADV201")
@@ -114,12 +111,6 @@ def test_interleaved_windows_keep_their_own_widths() -> None:
         + "    return total, other\n"
     )
     check_everything(both)
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs(), st.integers(0, 2**32))
-def test_generated_programs(program: Program, seed: int) -> None:
-    check_program(program, seed)
 
 
 def test_what_is_said_of_floating_point_windows_holds() -> None:

@@ -1,1 +1,0 @@
-"""What is known of sizes while a kernel is lowered."""

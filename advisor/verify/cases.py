@@ -1,0 +1,331 @@
+"""What is run to verify kernels and programs: themselves and their rewrites, with predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TypeVar
+
+from advisor.analysis.lower import Unpriced
+from advisor.distribution import MeshSpec, StorageOrder
+from advisor.edits import EditError, apply_edits
+from advisor.finding import Applicability
+from advisor.frontend.spmd.reader import read_program
+from advisor.ir.concrete import at_sizes
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal, Transform
+from advisor.ir.spmd.program import MODULE, RANKS, Program
+from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
+from advisor.ir.statements import Bind, ScalarBind, Scatter, Store, walk
+from advisor.ir.values import Gather, Read, Value, operands
+from advisor.ranking.compare import Costed, cost
+from advisor.ranking.programs import bind_program, cost_steps
+from costdb.estimate import Estimate, Missing, Ratio
+from costdb.evaluate import compare, evaluate_price
+from costdb.expr import ExprError, evaluate
+from costdb.machines import Machine
+
+ORIGINAL = "as written"
+NOT_CALIBRATED = "this machine is not calibrated"
+
+Sizes = Mapping[str, int | float]
+_Proposal = TypeVar("_Proposal", Proposal, ProgramProposal)
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayInput:
+    """An argument to make: shape and element type, below what whole numbers stay, storage order."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    below: int
+    order: StorageOrder = "C"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to write a kernel.
+
+    Attributes
+    ----------
+    code, title : str
+        The rule and what it does; the title of the kernel as written is `ORIGINAL`.
+    source : str
+    exact : bool
+        Whether results must be equal to the last bit.
+    costed : Costed or None
+        Its price on one process; None where there is none, for the reason in `unknown`.
+    predicted : Estimate or None
+    unknown : str
+    """
+
+    code: str
+    title: str
+    source: str
+    exact: bool
+    costed: Costed | None
+    predicted: Estimate | None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel to verify: its arguments, and the ways to write it, as written first."""
+
+    path: str
+    kernel: str
+    sizes: Sizes
+    arrays: tuple[ArrayInput, ...]
+    variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What a rewrite changes of a program: predicted before and after, for the slowest rank."""
+
+    before: Estimate
+    after: Estimate
+    ratio: Ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """One way to write a program otherwise.
+
+    Attributes
+    ----------
+    code, title : str
+        The rule and what it does.
+    function : str
+        Where it does so.
+    source : str
+    exact : bool
+        Whether results must be equal to the last bit.
+    change : Change or None
+        None where there is no prediction, for the reason in `unknown`.
+    unknown : str
+    """
+
+    code: str
+    title: str
+    function: str
+    source: str
+    exact: bool
+    change: Change | None
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramCase:
+    """A program to verify.
+
+    Attributes
+    ----------
+    path, source : str
+    ranks : int
+    sizes : mapping of str to number
+    whole : Estimate or None
+        Of all that the file does when it is run; None where parts have no price, for the reason
+        in `unknown`.
+    unknown : str
+    rewrites : tuple of Rewrite
+    """
+
+    path: str
+    source: str
+    ranks: int
+    sizes: Sizes
+    whole: Estimate | None
+    unknown: str
+    rewrites: tuple[Rewrite, ...]
+
+
+def alone(kernel: Kernel) -> Kernel:
+    """Return a kernel on one process: every axis of its meshes has one rank."""
+    arrays = {
+        name: replace(
+            array,
+            spec=replace(
+                array.spec, mesh=MeshSpec(tuple((axis, 1) for axis, _ in array.spec.mesh.axes))
+            ),
+        )
+        for name, array in kernel.arrays.items()
+    }
+    return kernel.with_arrays(arrays)
+
+
+def case_of(
+    path: str,
+    source: str,
+    kernel: Kernel,
+    sizes: Sizes,
+    machine: Machine | None,
+    transforms: Sequence[Transform],
+) -> Case:
+    """Return a kernel with all rewrites that change what one process does.
+
+    Without a machine nothing is predicted.
+
+    Raises
+    ------
+    ExprError
+        A size has no value.
+    """
+
+    def variant(code: str, title: str, text: str, exact: bool, written: Kernel) -> Variant:
+        costed, unknown = _or_why(machine, lambda own: _costed(cost(at_sizes(written, sizes), own)))
+        predicted = None if costed is None else evaluate_price(costed.priced, sizes)
+        return Variant(code, title, text, exact, costed, predicted, unknown)
+
+    proposals = (
+        (transform.code, proposal)
+        for transform in transforms
+        for proposal in transform.propose(kernel)
+        # one process does not notice where data lives
+        if proposal.variant.body != kernel.body
+    )
+    variants = [variant("", ORIGINAL, source, True, alone(kernel))]
+    for code, proposal, text in _rewritten(source, proposals):
+        safe = proposal.legality.applicability is Applicability.SAFE
+        variants.append(variant(code, proposal.title, text, safe, alone(proposal.variant)))
+    return Case(path, kernel.name, sizes, tuple(inputs_of(kernel, sizes)), tuple(variants))
+
+
+def program_case(
+    path: str,
+    source: str,
+    given: Sizes,
+    ranks: int,
+    machine: Machine | None,
+    transforms: Sequence[ProgramTransform],
+) -> ProgramCase | None:
+    """Return an SPMD program with all rewrites that its rules have edits for.
+
+    None where the file is no such program; without a machine nothing is predicted.
+
+    Raises
+    ------
+    SourceProblem
+        The file does not parse.
+    """
+    program = read_program(path, source)
+    if program is None or not program.functions or program.mpi_module is None:
+        return None
+    sizes = bind_program(program, {**given, RANKS: ranks}).values
+    whole, unknown = _or_why(machine, partial(_whole, program, sizes))
+    proposals = ((one.code, made) for one in transforms for made in one.propose_program(program))
+    rewrites = []
+    for code, proposal, text in _rewritten(source, proposals):
+        change, why = _or_why(machine, partial(_change, proposal, sizes))
+        exact = proposal.legality.applicability is Applicability.SAFE
+        function = proposal.function.name
+        rewrites.append(Rewrite(code, proposal.title, function, text, exact, change, why))
+    return ProgramCase(path, source, ranks, sizes, whole, unknown, tuple(rewrites))
+
+
+def _rewritten(
+    source: str, proposals: Iterable[tuple[str, _Proposal]]
+) -> Iterator[tuple[str, _Proposal, str]]:
+    """Yield what has edits, with the text that they make; each other text once."""
+    seen = {source}
+    for code, proposal in proposals:
+        try:
+            text = apply_edits(source, proposal.edits())
+        except EditError:
+            continue
+        if text not in seen:
+            seen.add(text)
+            yield code, proposal, text
+
+
+# Predictions, or why there are none.
+
+
+class _Unknown(Exception):
+    """A part without a price; the message names it."""
+
+
+def _or_why(
+    machine: Machine | None, predict: Callable[[Machine], _Found]
+) -> tuple[_Found | None, str]:
+    """Return what is predicted on a machine, or None and why nothing is."""
+    if machine is None:
+        return None, NOT_CALIBRATED
+    try:
+        return predict(machine), ""
+    except Unpriced as unpriced:
+        return None, unpriced.reason
+    except _Unknown as unknown:
+        return None, str(unknown)
+
+
+def _costed(found: _Found | Missing) -> _Found:
+    if isinstance(found, Missing):
+        raise _Unknown(found.what)
+    return found
+
+
+def _change(proposal: ProgramProposal, sizes: Sizes, machine: Machine) -> Change:
+    try:
+        before, after = (
+            _costed(cost_steps(steps, machine, proposal.loops)).costed.priced
+            for steps in (proposal.before, proposal.after)
+        )
+        ends = evaluate_price(before, sizes), evaluate_price(after, sizes)
+        return Change(*ends, compare(before, after, sizes))
+    except ExprError as error:
+        raise _Unknown(str(error)) from error
+
+
+def _whole(program: Program, sizes: Sizes, machine: Machine) -> Estimate:
+    """Return what all that a file does takes."""
+    ran = program.function(MODULE) or program.function("main")
+    if ran is None:
+        raise _Unknown("it says of no function that it is run")
+    try:
+        found = _costed(cost_steps(ran.body, machine))
+        if found.gaps:
+            first = min(found.gaps, key=lambda gap: gap.span)
+            more = f" and {len(found.gaps) - 1} more" if len(found.gaps) > 1 else ""
+            raise _Unknown(f"line {first.span.start_line}: {first.reason}{more}")
+        return evaluate_price(found.costed.priced, sizes)
+    except ExprError as error:
+        raise _Unknown(str(error)) from error
+
+
+# Arguments to make.
+
+
+def inputs_of(kernel: Kernel, sizes: Sizes) -> Iterator[ArrayInput]:
+    """Yield what arrays to make for a kernel at given sizes."""
+    limits = dict(_limits(kernel, sizes))
+    for name, array in kernel.arrays.items():
+        shape = tuple(int(evaluate(extent, sizes)) for extent in array.extents)
+        yield ArrayInput(name, shape, array.dtype, limits.get(name, 1000), array.spec.order)
+
+
+def _limits(kernel: Kernel, sizes: Sizes) -> Iterator[tuple[str, int]]:
+    """Yield the arrays whose elements are places in another one, and how many places it has."""
+    for statement in walk(kernel.body):
+        if isinstance(statement, Scatter):
+            yield from _places(statement.places, kernel, statement.array, sizes)
+        if isinstance(statement, Bind | Store | ScalarBind | Scatter):
+            yield from _gathered(statement.value, kernel, sizes)
+
+
+def _gathered(value: Value, kernel: Kernel, sizes: Sizes) -> Iterator[tuple[str, int]]:
+    if isinstance(value, Gather) and isinstance(value.operand, Read):
+        yield from _places(value.places, kernel, value.operand.array, sizes)
+    for part in operands(value):
+        yield from _gathered(part, kernel, sizes)
+
+
+def _places(value: Value, kernel: Kernel, table: str, sizes: Sizes) -> Iterator[tuple[str, int]]:
+    if isinstance(value, Read):
+        try:
+            yield value.array, int(evaluate(kernel.extents(table)[0], sizes))
+        except ExprError:
+            return

@@ -1,0 +1,79 @@
+"""Rules about loops and scans over small kernels: what they write, and what they leave alone.
+
+The cases of a rule are a document in ``cases/loops``. A line ``=== arrays`` names arrays with their
+dimensions and their type, ``=== name: verdict`` begins a case. What is ``written`` follows a line
+``---``; of others nothing is proposed (``quiet``), or nothing but what nobody writes (``no edit``),
+or anything but what the verdict names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from advisor.analysis.lower import lower
+from advisor.frontend.kernels import read_kernels
+from advisor.ir.proposal import Transform
+from tests.transforms.generated.loop_programs import Program, program, rewritten
+from transforms.loops import loop_order, vectorise
+from transforms.sweeps import scan_rows
+
+RULES = {rule.code: rule for rule in (m.TRANSFORM for m in (vectorise, loop_order, scan_rows))}
+DOCUMENTS = Path(__file__).parents[1] / "cases" / "loops"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel, and what a rule makes of it."""
+
+    name: str
+    rule: Transform
+    made: Program
+    verdict: str
+    expected: list[str]
+
+
+def cases() -> Iterator[Case]:
+    for code, rule in RULES.items():
+        parts = re.split(r"^=== (.*)\n", (DOCUMENTS / f"{code}.txt").read_text("utf-8"), flags=re.M)
+        arrays, dtype = (), ""
+        for head, text in zip(parts[1::2], parts[2::2], strict=True):
+            if head.startswith("arrays "):
+                *named, _, dtype = head.split()[1:]
+                arrays = tuple((one[:-2], int(one[-1])) for one in named)
+                continue
+            name, _, verdict = head.partition(": ")
+            lines, _, expected = text.rstrip("\n").partition("\n---\n")
+            made = program(lines.splitlines(), arrays, dtype)
+            if verdict != "written":
+                source = made.source.replace("N: int)", "N: int, K: int)")
+                made = Program(source, made.arrays, made.dtype)
+            yield Case(f"{code} {name}", rule, made, verdict, expected.splitlines())
+
+
+CASES = {case.name: case for case in cases()}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_made_of_a_case(name: str) -> None:
+    case = CASES[name]
+    found = list(case.rule.propose(case.made.kernel))
+    match case.verdict:
+        case "written":
+            first = next(one for one in found if one.edits())
+            source = rewritten(case.made, first)
+            body = source.partition("N: int):\n")[2].splitlines()
+            assert [line.removeprefix("    ") for line in body] == case.expected
+            (again,) = read_kernels("program.py", source)
+            assert lower(again) == lower(first.variant)
+        case "quiet":
+            assert [one.title for one in found] == []
+        case "no edit":
+            assert [one.title for one in found if one.edits()] == []
+        case _:
+            words = case.verdict.removeprefix("no ")
+            assert [one.title for one in found if words in one.title] == []

@@ -1,0 +1,158 @@
+"""Rules about messages over small programs: findings, near misses, and edits that run.
+
+The cases of a rule are a document in ``cases/messages``. A line ``=== name: verdict`` begins one,
+the lines of its program follow: between those of the last ``=== start`` and ``=== end``. The
+verdict is the applicability of each finding in order, ``display`` for one that nobody can apply, or
+``quiet``; ``within`` tells by how much results may differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from advisor.ir.spmd.proposal import ProgramTransform
+from advisor.ir.spmd.steps import Loop
+from costdb.expr import evaluate
+from tests.transforms.spmd_running import program_text, proposals, rewritten, run_side_by_side
+from transforms.messages import (
+    fused_reductions,
+    halo_faces,
+    hand_written,
+    message_loops,
+    pickled_array,
+    wrong_collective,
+)
+
+MODULES = (
+    pickled_array,
+    halo_faces,
+    message_loops,
+    wrong_collective,
+    hand_written,
+    fused_reductions,
+)
+RULES = {module.TRANSFORM.code: module.TRANSFORM for module in MODULES}
+DOCUMENTS = Path(__file__).parents[1] / "cases" / "messages"
+ON_THREE_RANKS = ("ADV604", "ADV607")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, and what a rule says of it."""
+
+    name: str
+    rule: ProgramTransform
+    source: str
+    verdict: tuple[str, ...]
+    tolerance: float
+
+    @property
+    def is_rewritten(self) -> bool:
+        return self.verdict[0] in ("safe", "unsafe")
+
+
+def cases() -> Iterator[Case]:
+    for code, rule in RULES.items():
+        around = {"start": "", "end": ""}
+        parts = re.split(r"^=== (.*)\n", (DOCUMENTS / f"{code}.txt").read_text("utf-8"), flags=re.M)
+        for head, lines in zip(parts[1::2], parts[2::2], strict=True):
+            if head in around:
+                around[head] = lines.strip("\n") + "\n"
+                continue
+            name, _, told = head.partition(": ")
+            verdict, _, tolerance = told.partition(" within ")
+            source = program_text("{start}\n{0}\n{end}".format(lines.strip("\n"), **around))
+            compile(source, "program.py", "exec")
+            words = () if verdict == "quiet" else tuple(verdict.split())
+            yield Case(f"{code}_{name}", rule, source, words or ("",), float(tolerance or 0))
+
+
+CASES = {case.name: case for case in cases()}
+REWRITTEN = {name: case for name, case in CASES.items() if case.is_rewritten}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_said(name: str) -> None:
+    case = CASES[name]
+    found = proposals(case.source, case.rule)
+    said = [str(one.legality.applicability) for one in found] or [""]
+    assert said == list(case.verdict), [one.title for one in found]
+    assert all(bool(one.edits()) is case.is_rewritten for one in found)
+
+
+def until_quiet(case: Case) -> str:
+    """Return a program after all edits: what one pickle brings to light, another edit changes."""
+    source = case.source
+    for _ in range(3 if case.name.startswith("ADV601") else 1):
+        source = rewritten(source, proposals(source, case.rule))
+    assert proposals(source, case.rule) == [] and source != case.source
+    assert source.count("#") == case.source.count("#")
+    return source
+
+
+@pytest.mark.parametrize(("ranks", "codes"), [(2, tuple(RULES)), (3, ON_THREE_RANKS)])
+def test_rewritten_programs_give_equal_results(
+    tmp_path: Path, ranks: int, codes: tuple[str, ...]
+) -> None:
+    programs = {
+        name: (case.source, until_quiet(case), case.tolerance)
+        for name, case in REWRITTEN.items()
+        if name.startswith(codes)
+    }
+    assert run_side_by_side(tmp_path, programs, ranks) == dict.fromkeys(programs, "same")
+
+
+@pytest.mark.parametrize("name", [name for name in REWRITTEN if name.startswith(ON_THREE_RANKS)])
+def test_of_what_happens_once_only_loops_over_ranks_count(name: str) -> None:
+    case = REWRITTEN[name]
+    once = re.sub(r"for step in range\(\d\):", "step = 3\n    if size:", case.source, count=1)
+    by_rank = case.rule is hand_written.TRANSFORM and not ("chain" in name or "ring" in name)
+    assert len(proposals(once, case.rule)) == by_rank
+
+
+PIPELINE = """
+rank, size = comm.Get_rank(), comm.Get_size()
+a = np.ones((2000, 30))
+for i in range(2000):
+    if rank > 0:
+        comm.Recv(a[i, :1], source=rank - 1)
+    a[i, 1:] += a[i, 0]
+    if rank < size - 1:
+        comm.Send(a[i, -1:], dest=rank + 1)
+return a
+"""
+
+
+def test_a_pipeline_is_tried_with_larger_pieces() -> None:
+    found = proposals(program_text(PIPELINE), message_loops.TRANSFORM)
+    assert [one.title.split()[2] for one in found] == ["4", "16", "64", "256"]
+    assert len({one.span for one in found}) == 1
+    assert {str(one.legality.applicability) for one in found} == {"display"}
+    (before,), (after,) = found[1].before, found[1].after
+    assert isinstance(before, Loop) and isinstance(after, Loop)
+    assert before.trips is not None and after.trips is not None
+    # as many turns as there are pieces, and one for each rank before the last
+    assert evaluate(before.trips, {"P": 5}) == 2000 + 4
+    assert evaluate(after.trips, {"P": 5}) == 125 + 4
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("dest=rank + 1", "dest=(rank + 2) % size"),
+        ("source=rank - 1", "source=MPI.ANY_SOURCE"),
+        ("a[i, :1]", "a[0, :1]"),
+        ("    a[i, 1:] += a[i, 0]\n", ""),
+        ("    a[i, 1:] += a[i, 0]\n", "    a[i, 1:] += comm.allreduce(a[i, 0])\n"),
+        ("range(2000)", "range(7)"),
+    ],
+)
+def test_what_is_no_pipeline(change: tuple[str, str]) -> None:
+    source = program_text(PIPELINE.replace(*change))
+    assert source != program_text(PIPELINE)
+    assert proposals(source, message_loops.TRANSFORM) == []
