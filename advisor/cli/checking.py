@@ -150,6 +150,7 @@ def run(request: Request, stream: IO[str] | None, environment: Mapping[str, str]
     for file, found in _answered(files, request):
         try:
             if isinstance(found, Refusal):
+                print(found.trace, file=sys.stderr, end="")
                 raise CommandError(found.line)
             _one_file(file, found, request, outcome)
         except CommandError as problem:
@@ -354,9 +355,10 @@ FEWEST_FILES = 16
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a file has no answer; the whole line."""
+    """Why a file has no answer; the whole line, and where a bug of ours came up."""
 
     line: str
+    trace: str = ""
 
 
 def answer(task: Question) -> Answer | Refusal:
@@ -369,6 +371,12 @@ def answer(task: Question) -> Answer | Refusal:
         return Refusal(str(problem))
     except MachineError as error:
         return Refusal(f"advise: {error}")
+    except Exception:
+        # a bug of ours costs one file, not the run
+        from traceback import format_exc
+
+        told = f"advise: internal error in {task.path}: please report it with the lines above"
+        return Refusal(told, format_exc())
     return Answer(result.findings, result.remarks, result.names, result.coverage)
 
 

@@ -357,9 +357,11 @@ def _text(node: ast.stmt, found: Summed, kernel: Kernel) -> str | None:
         sides = text(term.left), text(term.right)
         value = f"{sides[product[0]]} @ {sides[product[1]]}"
     elif is_count(found.term):
-        if kernel.context.array_module is None:
+        if kernel.context.array_module is None or "int" in kernel.context.not_builtins:
             return None
         value = f"{kernel.context.array_module}.count_nonzero({text(term)})"
+        # NumPy's number where Python's was is not what every reader of it takes
+        value = f"int({value})" if is_total(store) else value
     else:
         inner = text(term) if isinstance(term, ast.Subscript) else f"({text(term)})"
         given = ""

@@ -153,11 +153,12 @@ def test_an_interrupt_is_quiet(kernel: Path) -> None:
 
 
 def test_a_bug_of_ours_shows_its_trace_and_ends_with_2(kernel: Path) -> None:
+    (kernel / "other.py").write_text((kernel / "k.py").read_text())
     (kernel / "k.py").write_text("kernel CRASH\n")
-    ended = run(kernel, "k.py")
-    assert ended.returncode == 2
+    ended = run(kernel, "k.py", "other.py")
+    assert ended.returncode == 2 and "other.py" in ended.stdout
     assert "ZeroDivisionError: a bug of the engine" in ended.stderr
-    assert ended.stderr.splitlines()[-1].startswith("advise: internal error")
+    assert ended.stderr.splitlines()[-1].startswith("advise: internal error in k.py")
 
 
 def test_colours_can_be_forced_and_are_not_in_pipes_or_files(kernel: Path) -> None:
