@@ -161,11 +161,13 @@ def block(finding: Finding, source: str | None, style: Style) -> list[str]:
         shown = shown[:2]  # whose time it is must be said; `explain` has the reason too
     what = shortened(sentence(finding.title), style.width - 2)
     lines = [_head(finding, style), f"  {what}", *([""] * bool(shown)), *shown, ""]
-    spare = MOST_LINES - len(lines) - len(told)
+    # the conditions under which an edit holds are never left out
+    whole = {"fix": wrapped(told["fix"], style, " " * _LABEL)} if "fix" in told else {}
+    spare = MOST_LINES - len(lines) - len(told) - sum(len(one) - 1 for one in whole.values())
     for name, text in told.items():
         # what does not fit goes on where there is a line left, and else is left to `explain`
-        shown = wrapped(text, style, " " * _LABEL, most=1 + spare * (name != "fix"))
-        spare -= len(shown) - 1
+        shown = whole.get(name) or wrapped(text, style, " " * _LABEL, most=1 + max(0, spare))
+        spare -= 0 if name in whole else len(shown) - 1
         shown[0] = f"  {style.paint(f'{name:<{_LABEL - 2}}', 'cyan')}{shown[0][_LABEL:]}"
         lines += shown
     return lines

@@ -10,7 +10,19 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from costdb.arrays.amounts import CALL, FAULT, LINES, Hierarchy, amounts, rate_key, residual_key
+from costdb.arrays.amounts import (
+    APART_ELEMENT,
+    APART_LINE,
+    CALL,
+    ELEMENT,
+    FAULT,
+    LINE,
+    LINES,
+    Hierarchy,
+    amounts,
+    rate_key,
+    residual_key,
+)
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import Quality, Timing
 from costdb.expr import evaluate
@@ -286,6 +298,7 @@ _NEAR_ERROR = 0.05
 _ARRAY_QUANTILES = (0.05, 0.95)
 _FEW, _UNSURE = 6, (0.5, 2.0)
 """So few points may agree by chance: these ends count with theirs."""
+_TOGETHER = {APART_ELEMENT: ELEMENT, APART_LINE: LINE}
 _UNITS = {
     "call_us": "us",
     "run_us": "us",
@@ -374,7 +387,10 @@ def _fitted(
             kind = residual_key(rows[number])
             ratios.setdefault(kind, []).extend(t / us for t in timings[number].each_launch_us)
     document: dict[str, Json] = {}
-    for place, value in zip(places, found.tolist(), strict=True):
+    fitted = dict(zip(places, found.tolist(), strict=True))
+    for place, value in fitted.items():
+        # what lies apart is never cheaper than what lies together, whatever a busy host showed
+        value = max(value, fitted.get((_TOGETHER.get(place[0], ""), *place[1:]), 0.0))
         inner = document
         if len(place) > 1:
             held = document.setdefault(place[0], {})

@@ -424,6 +424,15 @@ def test_what_comes_from_farther_never_costs_less_whatever_was_measured() -> Non
         assert rates == sorted(rates), name
 
 
+def test_what_lies_apart_never_costs_less_whatever_was_measured() -> None:
+    cheap = {place: 0.0 if "apart" in place[0] else value for place, value in TRUTH.items()}
+    found = fitted(made_up_timings(cheap))
+    assert value_at(found, ("apart_element_us",)) >= value_at(found, ("element_us",)) > 0
+    for key in CACHES.keys:
+        apart, together = (value_at(found, (name, key)) for name in ("apart_line_us", "line_us"))
+        assert apart >= together
+
+
 def test_a_profile_whose_far_lines_are_cheaper_than_near_ones_is_refused() -> None:
     cheaper = {**BINARY, "line_us": {"b10000": 0.5, "beyond": 0.4}}
     assert check_profile(document(binary=BINARY), "made-up.json") == []
