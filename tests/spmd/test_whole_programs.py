@@ -14,7 +14,7 @@ from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
 from advisor.ranking.programs import bind_program
 from costdb.expr import evaluate
-from costdb.lines.regions import bytes_of
+from costdb.lines.coefficients import bytes_of
 from costdb.process.terms import Branch, Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.work import Message
 
