@@ -340,15 +340,13 @@ _PARAMETERS = {
 """mpi4py's names of parameters, in its order."""
 
 
-def make_window(method: str, arguments: Arguments, run: Run, span: Span) -> Value:
+def make_window(arguments: Arguments, run: Run, span: Span) -> Value:
     """Return the window that a function of ``MPI.Win`` makes."""
-    values = [one.value for one in arguments.all]
-    comms = [v.communicator for v in values if isinstance(v, Comm)]
-    memory = next((v.view for v in values if isinstance(v, Array)), None)
-    world = run.communicator(CommKind.WORLD, "COMM_WORLD", Span(1, 0, 1, 0))
-    dynamic = method == "Create_dynamic"
-    made_on = comms[0] if comms else world
-    return Window(run.target or run.text_of(span), made_on, None if dynamic else memory)
+    given = (one.value.communicator for one in arguments.all if isinstance(one.value, Comm))
+    made_on = next(given, None)
+    if made_on is None:
+        made_on = run.communicator(CommKind.WORLD, "COMM_WORLD", Span(1, 0, 1, 0))
+    return Window(run.target or run.text_of(span), made_on)
 
 
 def window_method(window: Window, name: str, arguments: Arguments, run: Run, span: Span) -> Value:
@@ -431,7 +429,7 @@ def construct(path: str, arguments: Arguments, run: Run, span: Span) -> Value:
     if cls in _CLASSES and method and isinstance(first, Comm):
         return _unbound(first.communicator, method, arguments.behind(1), run, span)
     if cls == "Win":
-        return make_window(method, arguments, run, span)
+        return make_window(arguments, run, span)
     if cls == "Datatype":
         base = first if isinstance(first, Datatype) else Datatype(None)
         return derive(base, method, arguments.values()[1:], run, span)

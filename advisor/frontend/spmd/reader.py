@@ -127,17 +127,15 @@ def _threads(functions: Iterable[SpmdFunction], symbols: Symbols) -> dict[str, S
         return {}
     steps = [visit.step for function in functions for visit in function.visits()]
     shared = [s for s in steps if isinstance(s, Loop) and s.kind is LoopKind.THREADS]
-    dealing = [
-        loop
+    dealing = {
+        symbols.value(loop.high): loop
         for loop in shared
         if any(isinstance(one, Loop) and is_dealt_in_turn(loop, one) for one in loop.body)
-    ]
-    counts = {symbols.value(loop.high): loop for loop in dealing}
-    if len(counts) == 1:
-        ((value, loop),) = counts.items()
-        if value is not None:
-            line = loop.span.start_line
-            return {THREADS: SizeFact(value, f"`prange` in line {line}", loop.span)}
+    }
+    match [*dealing.items()]:
+        case [(int() as value, loop)]:
+            origin = f"`prange` in line {loop.span.start_line}"
+            return {THREADS: SizeFact(value, origin, loop.span)}
     return {THREADS: SizeFact(None, "nothing says how many threads there are")} if shared else {}
 
 

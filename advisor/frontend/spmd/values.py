@@ -136,7 +136,6 @@ class Window:
 
     name: str
     communicator: Communicator
-    memory: View | None = None
 
 
 @dataclass(frozen=True, slots=True)
