@@ -88,7 +88,7 @@ def _calibrated(request: Request, watcher: _Progress) -> Made | None:
 
     if launched_ranks() == 1:
         return campaign.calibrate(request, watcher, this_host())
-    from costdb.calibration.launch import Team
+    from costdb.calibration.worker import Team
 
     team = Team()
     if not team.leads:
