@@ -1,6 +1,7 @@
 """Runs the program in this process, as the tests of its commands do."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,17 @@ class Ended:
     code: int
     out: str
     err: str
+
+
+Advise = Callable[..., Ended]
+
+
+def refused(ended: Ended, *parts: str) -> None:
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.count("\n") == 1, ended.err
+    assert ended.err.startswith("advise: ")
+    for part in parts:
+        assert part in ended.err
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,15 @@ import pytest
 from advisor import engine
 from advisor.cli.app import main
 from tests.advisor.cli import marker_engine
-from tests.advisor.cli.cli_running import Advise, Ended
+from tests.advisor.cli.commands import Advise, Ended, Program, isolated
+
+
+@pytest.fixture
+def program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Program:
+    """Return the program in an empty directory, on the engine."""
+    return isolated(monkeypatch, capsys, tmp_path)
 
 
 @pytest.fixture

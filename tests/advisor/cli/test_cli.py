@@ -9,7 +9,7 @@ import pytest
 from advisor.cli.common import parse_bindings
 from advisor.config.effective import resolve, split_codes
 from advisor.config.layer import CommandError
-from tests.advisor.cli.cli_running import Advise, refused
+from tests.advisor.cli.commands import Advise, refused
 
 NO_MARK = "no kernel is marked there, and there is no program for MPI or numba"
 

@@ -11,7 +11,7 @@ import pytest
 from advisor.lsp.settings import OptionsError, OptionsOfFiles, Settings
 from costdb.machines import load_machine
 from costdb.machines.stored import remove_profile, store_profile
-from tests.advisor.cli.cli_running import Advise, refused
+from tests.advisor.cli.commands import Advise, refused
 
 
 @pytest.fixture(autouse=True)

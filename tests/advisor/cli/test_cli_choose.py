@@ -7,7 +7,7 @@ import pytest
 
 from advisor.cli.subjects import parse_over
 from advisor.config.layer import CommandError
-from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
+from tests.advisor.cli.commands import EXAMPLES, ROOT, Program
 
 REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")
 PSTSWM = str(EXAMPLES / "pstswm" / "pstswm.toml")
@@ -31,13 +31,6 @@ def moved(
 """
 
 
-@pytest.fixture
-def advise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Program:
-    return isolated(monkeypatch, capsys, tmp_path)
-
-
 def printed_best() -> list[list[object]]:
     figures = json.loads((ROOT / "tests" / "data" / "pstswm_paragon.json").read_text())
     rows: list[list[object]] = figures["best_algorithm"]["rows"]
@@ -47,9 +40,9 @@ def printed_best() -> list[list[object]]:
 # --- the published choices ----------------------------------------------------------------
 
 
-def test_the_best_mesh(advise: Program) -> None:
+def test_the_best_mesh(program: Program) -> None:
     fixed = ("-D", "problem=T42", "-D", "algorithm=TH")
-    found = advise.json(*ON_PARAGON, *fixed, "--over", "PX,PY", "--where", "PX*PY == 64")
+    found = program.json(*ON_PARAGON, *fixed, "--over", "PX,PY", "--where", "PX*PY == 64")
     assert found["choices"][0]["bindings"] == {"PX": 16, "PY": 4}
     assert found["given"] == {"problem": "T42", "algorithm": "TH"}
     meshes = [tuple(choice["bindings"].values()) for choice in found["choices"]]
@@ -64,11 +57,11 @@ def test_the_best_mesh(advise: Program) -> None:
     [row[:4] for row in printed_best() if str(row[2]) in ("TH", "TR", "DR", "DH")],
 )
 def test_the_printed_best_is_fastest_within_the_printed_digits(
-    advise: Program, problem: str, processors: int, algorithm: str, mesh: str
+    program: Program, problem: str, processors: int, algorithm: str, mesh: str
 ) -> None:
     where = f"PX*PY == {processors}"
     options = ("-D", f"problem={problem}", "--where", where, "--over", "algorithm,PX,PY")
-    found = advise.json(*ON_PARAGON, *options)["choices"]
+    found = program.json(*ON_PARAGON, *options)["choices"]
     px, py = map(int, mesh.split("x"))
     wanted = {"algorithm": algorithm, "PX": px, "PY": py}
     (time,) = [c["seconds"]["mid"] for c in found if c["bindings"] == wanted]
@@ -76,10 +69,10 @@ def test_the_printed_best_is_fastest_within_the_printed_digits(
     assert time <= 1.02 * found[0]["seconds"]["mid"]
 
 
-def test_the_best_of_each_algorithm(advise: Program) -> None:
+def test_the_best_of_each_algorithm(program: Program) -> None:
     options = ("-D", "problem=T42", "--over", "algorithm,PX,PY", "--where", "PX*PY == 64")
-    everything = advise.json(*ON_PARAGON, *options)
-    best = advise.json(*ON_PARAGON, *options, "--best-per", "algorithm")
+    everything = program.json(*ON_PARAGON, *options)
+    best = program.json(*ON_PARAGON, *options, "--best-per", "algorithm")
     assert {c["bindings"]["algorithm"] for c in best["choices"]} == {
         "DH",
         "DR",
@@ -96,13 +89,13 @@ def test_the_best_of_each_algorithm(advise: Program) -> None:
             if c["bindings"]["algorithm"] == choice["bindings"]["algorithm"]
         ]
         assert choice["seconds"]["mid"] == min(rivals)
-    ended = advise(*ON_PARAGON, *options, "--best-per", "algorithm")
+    ended = program(*ON_PARAGON, *options, "--best-per", "algorithm")
     assert "6 of 36 choices" in ended.out
 
 
-def test_which_sort_and_how_many_processors(advise: Program) -> None:
+def test_which_sort_and_how_many_processors(program: Program) -> None:
     options = ("--machine", "powerchallenge", "-D", "n=1048576", "--over", "algorithm,p=2,4,8,12")
-    found = advise.json("choose", SORTS, *options)["choices"]
+    found = program.json("choose", SORTS, *options)["choices"]
     assert len(found) == 12
     assert {choice["bindings"]["p"] for choice in found} == {2, 4, 8, 12}
     best = {}
@@ -111,7 +104,7 @@ def test_which_sort_and_how_many_processors(advise: Program) -> None:
     assert best["sample"] < best["column"] < best["radix"]
 
 
-def test_a_distribution_is_chosen_by_its_flag(advise: Program) -> None:
+def test_a_distribution_is_chosen_by_its_flag(program: Program) -> None:
     # Blocks of finished columns leave their owners idle; cyclic columns keep all busy.
     Path("columns.pam").write_text(
         "numeric parameter N\nnumeric parameter P\nnumeric parameter cyclic = 1\n"
@@ -120,7 +113,7 @@ def test_a_distribution_is_chosen_by_its_flag(advise: Program) -> None:
         "    if (cyclic == 1) use(cpu(j mod P), 1) else use(cpu((j - 1) div ceil(N/P)), 1)\n"
     )
     options = ("-D", "N=16", "-D", "P=4", "--over", "cyclic=0,1")
-    found = advise.json("choose", "columns.pam", *options)["choices"]
+    found = program.json("choose", "columns.pam", *options)["choices"]
     seconds = {choice["bindings"]["cyclic"]: choice["seconds"]["mid"] for choice in found}
     left = [16 - k + 1 for k in range(1, 17)]
     assert seconds == {
@@ -142,33 +135,33 @@ def test_a_distribution_is_chosen_by_its_flag(advise: Program) -> None:
     ],
 )
 def test_values_may_be_listed_or_follow_from_the_condition(
-    advise: Program, values: tuple[str, ...]
+    program: Program, values: tuple[str, ...]
 ) -> None:
-    found = advise.json("choose", REPAIR, *values)["choices"]
+    found = program.json("choose", REPAIR, *values)["choices"]
     pairs = {(c["bindings"]["P"], c["bindings"]["N"]): c["seconds"]["mid"] for c in found}
     assert pairs.keys() == {(1, 12), (2, 6), (3, 4), (4, 3), (6, 2), (12, 1)}
     for (machines, times), seconds in pairs.items():
         assert seconds == pytest.approx(max(times * 10.1, machines * times * 0.1))
 
 
-def test_the_mesh_of_a_kernel(advise: Program) -> None:
+def test_the_mesh_of_a_kernel(program: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     options = ("--machine", "t3e", "-D", "N=1024")
     over = ("--over", "PX,PY", "--where", "PX*PY == 16")
-    found = advise.json("choose", "kernel.py", *options, *over)["choices"]
+    found = program.json("choose", "kernel.py", *options, *over)["choices"]
     meshes = [(choice["bindings"]["PX"], choice["bindings"]["PY"]) for choice in found]
     assert sorted(meshes) == [(1, 16), (2, 8), (4, 4), (8, 2), (16, 1)]
     for choice, (px, py) in zip(found, meshes, strict=True):
         mesh = ("-D", f"PX={px}", "-D", f"PY={py}")
-        alone = advise.json("predict", "kernel.py", *options, *mesh)
+        alone = program.json("predict", "kernel.py", *options, *mesh)
         assert alone["seconds"] == choice["seconds"]
     # Blocks are of equal size, and where rows are not divided, none is sent.
     assert meshes[0] == (1, 16)
 
 
-def test_the_best_only(advise: Program) -> None:
+def test_the_best_only(program: Program) -> None:
     options = ("choose", REPAIR, "-D", "N=10", "--over", "P=90..120")
-    everything, best = advise.json(*options), advise.json(*options, "--top", "3")
+    everything, best = program.json(*options), program.json(*options, "--top", "3")
     assert best["choices"] == everything["choices"][:3]
     assert best["considered"] == len(everything["choices"]) == 31
     # Ties are in the order of the values: up to 101 machines wait for nobody.
@@ -214,22 +207,22 @@ def test_a_malformed_over_is_refused(text: str, said: str) -> None:
 # --- text ---------------------------------------------------------------------------------
 
 
-def test_text_compares_with_the_best(advise: Program) -> None:
+def test_text_compares_with_the_best(program: Program) -> None:
     fixed = ("-D", "problem=T42", "-D", "algorithm=TH")
-    ended = advise(*ON_PARAGON, *fixed, "--over", "PX,PY", "--where", "PX*PY == 64")
+    ended = program(*ON_PARAGON, *fixed, "--over", "PX,PY", "--where", "PX*PY == 64")
     lines = ended.out.splitlines()
     assert lines[1] == "with problem=T42 algorithm=TH"
     assert lines[3].split() == ["PX", "PY", "low", "s", "mid", "s", "high", "s", "to", "best"]
     assert lines[4].split()[:2] == ["16", "4"] and lines[4].endswith("1.00x")
     assert len(lines) == 10
-    exact = advise("choose", REPAIR, "-D", "N=10", "--over", "P=100,404")
+    exact = program("choose", REPAIR, "-D", "N=10", "--over", "P=100,404")
     assert exact.out.splitlines()[3].split() == ["P", "mid", "s", "to", "best"]
     assert exact.out.splitlines()[5].endswith("4.00x")
 
 
-def test_extrapolated_choices_say_so(advise: Program) -> None:
+def test_extrapolated_choices_say_so(program: Program) -> None:
     sobel = str(EXAMPLES / "pgas" / "sobel.toml")
-    ended = advise("choose", sobel, "--machine", "bupc", "--over", "T=8,16")
+    ended = program("choose", sobel, "--machine", "bupc", "--over", "T=8,16")
     rows = {line.split()[0]: line for line in ended.out.splitlines()[3:]}
     assert rows["16"].endswith("extrapolated")
     assert not rows["8"].endswith("extrapolated")
@@ -259,25 +252,25 @@ def test_extrapolated_choices_say_so(advise: Program) -> None:
         ([SORTS, "-m", "t3e", "-D", "n=9", "--over", "algorithm,p"], "no prices of threads"),
     ],
 )
-def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:
-    assert said in advise.refusal("choose", *arguments)
+def test_wrong_use_costs_one_line(program: Program, arguments: list[str], said: str) -> None:
+    assert said in program.refusal("choose", *arguments)
 
 
 # --- values that are left out --------------------------------------------------------------
 
 
-def test_values_that_are_refused_are_told(advise: Program) -> None:
+def test_values_that_are_refused_are_told(program: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     base = ("choose", "kernel.py", "--machine", "t3e", "-D", "PX=2", "-D", "PY=2")
-    ended = advise(*base, "--over", "N=2.5,300,400")
+    ended = program(*base, "--over", "N=2.5,300,400")
     assert ended.code == 0 and "2.5" not in ended.out
     assert "N = 2.5 is not a whole number: left out" in ended.err
     assert ended.err.count("\n") == 1
-    assert advise(*base, "--over", "N=300,400").err == ""
-    ended = advise(*ON_PARAGON, *FIXED, "--over", "PX=3,4,8,PY=4")
+    assert program(*base, "--over", "N=300,400").err == ""
+    ended = program(*ON_PARAGON, *FIXED, "--over", "PX=3,4,8,PY=4")
     assert "PX = 3 must be a power of two: left out" in ended.err
 
 
-def test_values_that_a_condition_leaves_out_are_not(advise: Program) -> None:
-    ended = advise(*ON_PARAGON, *FIXED, "--over", "PX=4,8,PY=4", "--where", "PX*PY == 32")
+def test_values_that_a_condition_leaves_out_are_not(program: Program) -> None:
+    ended = program(*ON_PARAGON, *FIXED, "--over", "PX=4,8,PY=4", "--where", "PX*PY == 32")
     assert (ended.code, ended.err) == (0, "")

@@ -8,7 +8,7 @@ import pytest
 from advisor import engine
 from advisor.cache import FOLDER_NAME
 from tests.advisor.cli import marker_engine
-from tests.advisor.cli.cli_running import Advise, refused
+from tests.advisor.cli.commands import Advise, refused
 
 
 def configure(text: str, folder: str = ".") -> None:

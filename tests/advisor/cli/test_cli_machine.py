@@ -8,16 +8,9 @@ import pytest
 
 from costdb.machines import built_in_names, load_machine
 from costdb.profile_check import check_profile
-from tests.advisor.cli.commands import ROOT, Program, isolated
+from tests.advisor.cli.commands import ROOT, Program
 
 PROFILES = ROOT / "machine_profiles"
-
-
-@pytest.fixture
-def advise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Program:
-    return isolated(monkeypatch, capsys, tmp_path)
 
 
 def write_profile(path: str, name: str, **changed: object) -> dict[str, Any]:
@@ -37,19 +30,19 @@ def count_quantities(value: object) -> int:
 # --- list and show ------------------------------------------------------------------------
 
 
-def test_all_machines_are_listed(advise: Program) -> None:
-    found = advise.json("machine", "list")
+def test_all_machines_are_listed(program: Program) -> None:
+    found = program.json("machine", "list")
     assert found["schema_version"] == 1
     assert tuple(machine["name"] for machine in found["machines"]) == built_in_names()
     assert {machine["origin"] for machine in found["machines"]} == {"built-in"}
-    lines = advise("machine", "list").out.splitlines()
+    lines = program("machine", "list").out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == list(built_in_names())
 
 
 @pytest.mark.parametrize("name", built_in_names())
-def test_every_number_of_a_machine_is_shown_with_its_origin(advise: Program, name: str) -> None:
+def test_every_number_of_a_machine_is_shown_with_its_origin(program: Program, name: str) -> None:
     machine = load_machine(name)
-    document = advise.json("machine", "show", name)["machine"]
+    document = program.json("machine", "show", name)["machine"]
     assert document["name"] == name
     quantities = {quantity["place"]: quantity for quantity in document["quantities"]}
     assert len(quantities) == len(document["quantities"]) == count_quantities(machine.document)
@@ -68,7 +61,7 @@ def test_every_number_of_a_machine_is_shown_with_its_origin(advise: Program, nam
         assert shown["provenance"] == quantity.provenance
         assert shown["source"] == quantity.source
         assert shown.get("fitted_to", "") == quantity.fitted_to
-    text = advise("machine", "show", name).out
+    text = program("machine", "show", name).out
     lines = text.splitlines()
     for place, shown in quantities.items():
         (row,) = [line for line in lines if line.startswith(f"{place} ")]
@@ -78,34 +71,34 @@ def test_every_number_of_a_machine_is_shown_with_its_origin(advise: Program, nam
         assert f"{key}: {' '.join(citation.split())}" in lines
 
 
-def test_an_unknown_machine_is_met_with_the_nearest(advise: Program) -> None:
-    refusal = advise.refusal("machine", "show", "t3")
+def test_an_unknown_machine_is_met_with_the_nearest(program: Program) -> None:
+    refusal = program.refusal("machine", "show", "t3")
     assert 'unknown machine "t3": nearest is t3e' in refusal
-    assert "unknown machine" in advise.refusal("machine", "export", "t3")
+    assert "unknown machine" in program.refusal("machine", "export", "t3")
 
 
 # --- validate -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", built_in_names())
-def test_built_in_profiles_are_valid(advise: Program, name: str) -> None:
-    ended = advise("machine", "validate", str(PROFILES / f"{name}.json"))
+def test_built_in_profiles_are_valid(program: Program, name: str) -> None:
+    ended = program("machine", "validate", str(PROFILES / f"{name}.json"))
     assert (ended.code, ended.out, ended.err) == (0, "", "")
 
 
-def test_all_problems_are_listed_with_their_places(advise: Program) -> None:
+def test_all_problems_are_listed_with_their_places(program: Program) -> None:
     document = write_profile("mine.json", "mine", value=-5, low=-5)
     document["lines"]["message"]["beta_us_per_byte"]["provenance"] = "guessed"
     document["title"] = ""
     Path("mine.json").write_text(json.dumps(document))
-    ended = advise("machine", "validate", "mine.json")
+    ended = program("machine", "validate", "mine.json")
     assert (ended.code, ended.err) == (2, "")
     lines = ended.out.splitlines()
     assert lines == check_profile(document, "mine.json")
     assert len(lines) >= 3
     for place in ("/title", "/lines/message/alpha_us", "/lines/message/beta_us_per_byte"):
         assert any(line.startswith(f"mine.json: {place}") for line in lines)
-    as_json = advise("machine", "validate", "mine.json", "--output-format", "json")
+    as_json = program("machine", "validate", "mine.json", "--output-format", "json")
     assert as_json.code == 2
     assert json.loads(as_json.out) == {
         "schema_version": 1,
@@ -114,80 +107,82 @@ def test_all_problems_are_listed_with_their_places(advise: Program) -> None:
     }
 
 
-def test_what_is_no_profile_at_all_costs_one_line(advise: Program) -> None:
+def test_what_is_no_profile_at_all_costs_one_line(program: Program) -> None:
     Path("text.json").write_text("{,}")
     Path("list.json").write_text("[]")
     Path("deep.json").write_text("[" * 100_000)
     for command in ("validate", "import"):
-        assert "text.json:1:2: not JSON" in advise.refusal("machine", command, "text.json")
-        assert "list.json: /: expected an object" in advise.refusal("machine", command, "list.json")
-        assert "deep.json: nested too deeply" in advise.refusal("machine", command, "deep.json")
-        assert "none.json: No such file" in advise.refusal("machine", command, "none.json")
+        assert "text.json:1:2: not JSON" in program.refusal("machine", command, "text.json")
+        assert "list.json: /: expected an object" in program.refusal(
+            "machine", command, "list.json"
+        )
+        assert "deep.json: nested too deeply" in program.refusal("machine", command, "deep.json")
+        assert "none.json: No such file" in program.refusal("machine", command, "none.json")
 
 
 # --- import and export --------------------------------------------------------------------
 
 
-def test_an_imported_machine_is_one_of_all(advise: Program) -> None:
+def test_an_imported_machine_is_one_of_all(program: Program) -> None:
     document = write_profile("mine.json", "mine", value=7)
-    ended = advise("machine", "import", "mine.json")
+    ended = program("machine", "import", "mine.json")
     assert (ended.code, ended.out) == (0, "")
     assert ended.err.startswith("imported mine into ")
-    names = [machine["name"] for machine in advise.json("machine", "list")["machines"]]
+    names = [machine["name"] for machine in program.json("machine", "list")["machines"]]
     assert sorted(names) == names and {"mine", *built_in_names()} == set(names)
-    assert json.loads(advise("machine", "export", "mine").out) == document
-    shown = advise.json("machine", "show", "mine")["machine"]
+    assert json.loads(program("machine", "export", "mine").out) == document
+    shown = program.json("machine", "show", "mine")["machine"]
     assert shown["origin"].endswith(": mine")
     (alpha,) = [q for q in shown["quantities"] if q["place"] == "/lines/message/alpha_us"]
     assert alpha["value"] == 7
 
 
-def test_what_is_exported_can_be_imported_again(advise: Program) -> None:
+def test_what_is_exported_can_be_imported_again(program: Program) -> None:
     write_profile("mine.json", "mine")
-    advise("machine", "import", "mine.json")
-    assert advise("machine", "export", "mine", "-o", "again.json").out == ""
-    assert "imported before" in advise.refusal("machine", "import", "again.json")
-    found = advise.json("machine", "import", "again.json", "--replace")
+    program("machine", "import", "mine.json")
+    assert program("machine", "export", "mine", "-o", "again.json").out == ""
+    assert "imported before" in program.refusal("machine", "import", "again.json")
+    found = program.json("machine", "import", "again.json", "--replace")
     assert found["imported"] == "mine"
     assert Path(found["store"]).is_file()
-    assert advise("machine", "validate", "again.json").code == 0
+    assert program("machine", "validate", "again.json").code == 0
 
 
-def test_a_machine_that_is_removed_is_forgotten(advise: Program) -> None:
+def test_a_machine_that_is_removed_is_forgotten(program: Program) -> None:
     write_profile("mine.json", "mine")
-    advise("machine", "import", "mine.json")
-    ended = advise("machine", "remove", "mine")
+    program("machine", "import", "mine.json")
+    ended = program("machine", "remove", "mine")
     assert (ended.code, ended.out) == (0, "")
     assert ended.err.startswith("removed mine from ")
-    assert 'unknown machine "mine"' in advise.refusal("machine", "remove", "mine")
-    assert "built-in" in advise.refusal("machine", "remove", "t3e")
-    assert "no store holds" in advise.refusal("machine", "remove", "./mine.json")
+    assert 'unknown machine "mine"' in program.refusal("machine", "remove", "mine")
+    assert "built-in" in program.refusal("machine", "remove", "t3e")
+    assert "no store holds" in program.refusal("machine", "remove", "./mine.json")
     assert Path("mine.json").is_file()
-    names = [machine["name"] for machine in advise.json("machine", "list")["machines"]]
+    names = [machine["name"] for machine in program.json("machine", "list")["machines"]]
     assert tuple(names) == built_in_names()
 
 
-def test_a_wrong_profile_is_not_imported(advise: Program) -> None:
+def test_a_wrong_profile_is_not_imported(program: Program) -> None:
     write_profile("mine.json", "mine", value=-1, low=-1)
-    refusal = advise.refusal("machine", "import", "mine.json")
+    refusal = program.refusal("machine", "import", "mine.json")
     assert refusal.startswith("advise: mine.json: /lines/message/alpha_us")
     write_profile("t3e.json", "t3e")
-    refusal = advise.refusal("machine", "import", "t3e.json")
+    refusal = program.refusal("machine", "import", "t3e.json")
     assert 't3e.json: /name: "t3e" is a built-in machine' in refusal
-    names = [machine["name"] for machine in advise.json("machine", "list")["machines"]]
+    names = [machine["name"] for machine in program.json("machine", "list")["machines"]]
     assert tuple(names) == built_in_names()
 
 
-def test_a_damaged_store_is_told_and_set_aside(advise: Program) -> None:
+def test_a_damaged_store_is_told_and_set_aside(program: Program) -> None:
     write_profile("mine.json", "mine")
-    assert advise("machine", "import", "mine.json").code == 0
+    assert program("machine", "import", "mine.json").code == 0
     (store,) = Path("data").glob("*.sqlite3")
     for path in Path("data").iterdir():
         if path != store:
             path.unlink()
     damaged = b"no database " * 1000
     store.write_bytes(damaged)
-    ended = advise("machine", "list")
+    ended = program("machine", "list")
     assert ended.code == 0
     assert "damaged" in ended.err and ended.err.count("\n") == 1
     kept = [p for p in Path("data").iterdir() if ".damaged-" in p.name and p.stat().st_size]
@@ -205,5 +200,5 @@ def test_a_damaged_store_is_told_and_set_aside(advise: Program) -> None:
         (["export", "t3e", "--output-format", "text"], "a profile is json"),
     ],
 )
-def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:
-    assert said in advise.refusal("machine", *arguments).lower()
+def test_wrong_use_costs_one_line(program: Program, arguments: list[str], said: str) -> None:
+    assert said in program.refusal("machine", *arguments).lower()

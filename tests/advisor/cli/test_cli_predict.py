@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
+from tests.advisor.cli.commands import EXAMPLES, ROOT, Program
 
 REPAIR = str(EXAMPLES / "models" / "machine_repair.pam")
 PSTSWM = str(EXAMPLES / "pstswm" / "pstswm.toml")
@@ -33,68 +33,61 @@ def doubled(
 """
 
 
-@pytest.fixture
-def advise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Program:
-    return isolated(monkeypatch, capsys, tmp_path)
-
-
 # --- process models -----------------------------------------------------------------------
 
 
-def test_machine_repair(advise: Program) -> None:
-    found = advise.json("predict", REPAIR, "-D", "P=1000", "-D", "N=1000000")
+def test_machine_repair(program: Program) -> None:
+    found = program.json("predict", REPAIR, "-D", "P=1000", "-D", "N=1000000")
     assert found["seconds"] == {"low": 1e8, "mid": 1e8, "high": 1e8}
     assert found["bindings"] == {"P": 1000, "N": 1000000}
     assert found["machine"] is None
     assert sorted(term["seconds"]["mid"] for term in found["terms"]) == [1.01e7, 1e8]
     # One machine waits for nobody.
-    alone = advise.json("predict", REPAIR, "-D", "P=1", "-D", "N=1e6")
+    alone = program.json("predict", REPAIR, "-D", "P=1", "-D", "N=1e6")
     assert alone["seconds"]["mid"] == 1.01e7
     assert alone["formula"] == found["formula"]
 
 
-def test_a_formula_is_read_back_and_gives_the_prediction(advise: Program) -> None:
+def test_a_formula_is_read_back_and_gives_the_prediction(program: Program) -> None:
     from costdb.expr import evaluate, free_symbols, parse
 
-    found = advise.json("predict", REPAIR, "-D", "P=7", "-D", "N=30")
+    found = program.json("predict", REPAIR, "-D", "P=7", "-D", "N=30")
     formula = parse(found["formula"])
     assert free_symbols(formula) == {"P", "N"}
     for machines in (1, 50, 101, 102, 3000):
         given = ("-D", f"P={machines}", "-D", "N=30")
-        seconds = advise.json("predict", REPAIR, *given)["seconds"]["mid"]
+        seconds = program.json("predict", REPAIR, *given)["seconds"]["mid"]
         assert seconds == pytest.approx(float(evaluate(formula, {"P": machines, "N": 30})))
 
 
-def test_a_model_may_be_split_into_program_and_machine(advise: Program) -> None:
+def test_a_model_may_be_split_into_program_and_machine(program: Program) -> None:
     Path("program.pam").write_text(
         "numeric parameter N\nprocess parameter work(k)\nprocess main = seq (i = 1, N) work(i)\n"
     )
     Path("slow.pam").write_text("process work(k) = delay(2*k)\n")
     Path("fast.pam").write_text("numeric parameter t = 0.5\nprocess work(k) = delay(t)\n")
-    slow = advise.json("predict", "program.pam", "slow.pam", "-D", "N=10")
-    fast = advise.json("predict", "program.pam", "fast.pam", "-D", "N=10")
+    slow = program.json("predict", "program.pam", "slow.pam", "-D", "N=10")
+    fast = program.json("predict", "program.pam", "fast.pam", "-D", "N=10")
     assert (slow["seconds"]["mid"], fast["seconds"]["mid"]) == (110, 5)
     # A parameter keeps its default unless it is given a value.
     assert fast["bindings"] == {"N": 10, "t": 0.5}
-    tuned = advise.json("predict", "program.pam", "fast.pam", "-D", "N=10", "-D", "t=.25")
+    tuned = program.json("predict", "program.pam", "fast.pam", "-D", "N=10", "-D", "t=.25")
     assert tuned["seconds"]["mid"] == 2.5
-    refusal = advise.refusal("predict", "program.pam", "fast.pam", "-D", "N=10", "-D", "t=-1")
+    refusal = program.refusal("predict", "program.pam", "fast.pam", "-D", "N=10", "-D", "t=-1")
     assert "t = -1 must not be negative" in refusal
 
 
 # --- descriptions -------------------------------------------------------------------------
 
 
-def test_pstswm_is_within_two_per_cent_of_the_printed_predictions(advise: Program) -> None:
+def test_pstswm_is_within_two_per_cent_of_the_printed_predictions(program: Program) -> None:
     printed = json.loads((ROOT / "tests" / "data" / "pstswm_paragon.json").read_text())
     rows = printed["TH_runtimes"]["rows"]
     tried = 0
     for problem, px, py, measured, error_percent in rows[::6]:
         given = [f"problem={problem}", "algorithm=TH", f"PX={px}", f"PY={py}"]
         options = [part for name in given for part in ("-D", name)]
-        found = advise.json("predict", PSTSWM, "--machine", "paragon", *options)
+        found = program.json("predict", PSTSWM, "--machine", "paragon", *options)
         expected = measured * (1 + error_percent / 100)
         assert found["seconds"]["mid"] == pytest.approx(expected, rel=0.02)
         assert found["bindings"]["PX"] == px
@@ -102,8 +95,8 @@ def test_pstswm_is_within_two_per_cent_of_the_printed_predictions(advise: Progra
     assert tried >= 4
 
 
-def test_terms_of_a_sum_add_up_and_fits_are_marked(advise: Program) -> None:
-    found = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH)
+def test_terms_of_a_sum_add_up_and_fits_are_marked(program: Program) -> None:
+    found = program.json("predict", PSTSWM, "--machine", "paragon", *MESH)
     for end in ("low", "mid", "high"):
         total = sum(term["seconds"][end] for term in found["terms"])
         assert found["seconds"][end] == pytest.approx(total)
@@ -121,44 +114,44 @@ def test_terms_of_a_sum_add_up_and_fits_are_marked(advise: Program) -> None:
     assert "message.alpha_us" in fitted and "beta_us_per_byte" in fitted and "fitted to" in fitted
 
 
-def test_a_size_of_a_word_can_be_replaced(advise: Program) -> None:
-    usual = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH)
-    finer = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH, "-D", "NVER=32")
+def test_a_size_of_a_word_can_be_replaced(program: Program) -> None:
+    usual = program.json("predict", PSTSWM, "--machine", "paragon", *MESH)
+    finer = program.json("predict", PSTSWM, "--machine", "paragon", *MESH, "-D", "NVER=32")
     assert finer["bindings"]["NVER"] == 32
     assert 1.8 < finer["seconds"]["mid"] / usual["seconds"]["mid"] < 2.1
 
 
 @pytest.mark.parametrize("algorithm", ["radix", "sample", "column"])
-def test_a_sort_is_an_interval_from_good_to_bad(advise: Program, algorithm: str) -> None:
+def test_a_sort_is_an_interval_from_good_to_bad(program: Program, algorithm: str) -> None:
     given = ("-D", f"algorithm={algorithm}", "-D", "n=1048576", "-D", "p=8")
-    found = advise.json("predict", SORTS, "--machine", "powerchallenge", *given)["seconds"]
+    found = program.json("predict", SORTS, "--machine", "powerchallenge", *given)["seconds"]
     assert 0 < found["low"] < found["mid"] < found["high"]
     assert found["mid"] == pytest.approx((found["low"] + found["high"]) / 2)
 
 
-def test_extrapolations_are_told(advise: Program) -> None:
+def test_extrapolations_are_told(program: Program) -> None:
     matmul = str(EXAMPLES / "pgas" / "matmul.toml")
     options = ("--machine", "mupc", "-D", "spread=block")
-    inside = advise.json("predict", matmul, *options, "-D", "T=12")
-    outside = advise.json("predict", matmul, *options, "-D", "T=13")
+    inside = program.json("predict", matmul, *options, "-D", "T=12")
+    outside = program.json("predict", matmul, *options, "-D", "T=13")
     assert (inside["in_range"], inside["remarks"]) == (True, [])
     assert outside["in_range"] is False
     assert outside["remarks"] == ["threads: 13 is outside the calibrated 2 to 12"]
 
 
 def test_the_configuration_may_name_the_machine(
-    advise: Program, monkeypatch: pytest.MonkeyPatch
+    program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Path("sobel.toml").write_text((EXAMPLES / "pgas" / "sobel.toml").read_text())
     Path("pyproject.toml").write_text('[tool.advise]\nmachine = "bupc"\n')
-    assert advise.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "bupc"
+    assert program.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "bupc"
     monkeypatch.setenv("ADVISE_MACHINE", "mupc")
-    assert advise.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "mupc"
-    asked = advise.json("predict", "sobel.toml", "-D", "T=4", "--machine", "gupc-t3e")
+    assert program.json("predict", "sobel.toml", "-D", "T=4")["machine"] == "mupc"
+    asked = program.json("predict", "sobel.toml", "-D", "T=4", "--machine", "gupc-t3e")
     assert asked["machine"] == "gupc-t3e"
     monkeypatch.delenv("ADVISE_MACHINE")
     Path("pyproject.toml").write_text('[tool.advise]\nmachines = "bupc"\n')
-    refusal = advise.refusal("predict", "sobel.toml", "-D", "T=4")
+    refusal = program.refusal("predict", "sobel.toml", "-D", "T=4")
     assert "pyproject.toml:2" in refusal and "machines" in refusal
 
 
@@ -166,72 +159,72 @@ def test_the_configuration_may_name_the_machine(
 
 
 def test_sizes_are_bound_as_they_are_for_findings(
-    advise: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "k.py").write_text((EXAMPLES / "box_sum.py").read_text())
     (tmp_path / "pyproject.toml").write_text("[tool.advise]\nsizes = { N = 640, other = 3 }\n")
 
     def bindings(*options: str) -> object:
-        return advise.json("predict", "k.py", "--machine", "t3e", *options)["bindings"]
+        return program.json("predict", "k.py", "--machine", "t3e", *options)["bindings"]
 
     assert bindings() == {"N": 640, "b": 3}
-    assert "N = 640: pyproject.toml" in advise("predict", "k.py", "--machine", "t3e").out
+    assert "N = 640: pyproject.toml" in program("predict", "k.py", "--machine", "t3e").out
     monkeypatch.setenv("ADVISE_DEFINE", "N=512 b=5")
     assert bindings() == {"N": 512, "b": 5}
     assert bindings("-D", "N=100") == {"N": 100, "b": 5}
-    chosen = advise.json("choose", "k.py", "--machine", "t3e", "--over", "b=2,9")
+    chosen = program.json("choose", "k.py", "--machine", "t3e", "--over", "b=2,9")
     assert chosen["given"] == {"N": 512}
     assert {one["bindings"]["b"] for one in chosen["choices"]} == {2, 9}
     # a description has parameters of its own
     sorts = str(EXAMPLES / "sorts" / "sorts.toml")
     options = ("--machine", "powerchallenge", "-D", "algorithm=radix", "-D", "n=1e6", "-D", "p=8")
-    assert "N" not in advise.json("predict", sorts, *options)["bindings"]
+    assert "N" not in program.json("predict", sorts, *options)["bindings"]
     monkeypatch.setenv("ADVISE_DEFINE", "N=x")
-    assert "-D N=x: 'x' is not a number" in advise.refusal("predict", "k.py", "-m", "t3e")
+    assert "-D N=x: 'x' is not a number" in program.refusal("predict", "k.py", "-m", "t3e")
 
 
-def test_a_kernel_is_priced_as_it_is_written(advise: Program) -> None:
+def test_a_kernel_is_priced_as_it_is_written(program: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     options = ("predict", "kernel.py", "--machine", "t3e", "-D", "PX=4", "-D", "PY=4")
-    moved = advise.json(*options, "--kernel", "moved")
+    moved = program.json(*options, "--kernel", "moved")
     assert moved["bindings"] == {"N": 1000, "PX": 4, "PY": 4}
     assert moved["machine"] == "t3e"
-    smaller = advise.json(*options, "--kernel", "moved", "-D", "N=500")
+    smaller = program.json(*options, "--kernel", "moved", "-D", "N=500")
     assert 0 < smaller["seconds"]["mid"] < moved["seconds"]["mid"]
     # Only the shift sends anything.
-    doubled = advise.json(*options, "--kernel", "doubled")
+    doubled = program.json(*options, "--kernel", "doubled")
     assert "start-up" in {term["label"] for term in moved["terms"]}
     assert "start-up" not in {term["label"] for term in doubled["terms"]}
 
 
-def test_which_kernel_must_be_said_where_there_are_several(advise: Program) -> None:
+def test_which_kernel_must_be_said_where_there_are_several(program: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     options = ("predict", "kernel.py", "--machine", "t3e")
-    assert "holds moved, doubled: choose one with --kernel" in advise.refusal(*options)
-    refusal = advise.refusal(*options, "--kernel", "move")
+    assert "holds moved, doubled: choose one with --kernel" in program.refusal(*options)
+    refusal = program.refusal(*options, "--kernel", "move")
     assert "kernel.py: there is no kernel move: nearest is moved" in refusal
     Path("plain.py").write_text("x = 1\n")
-    assert "there is no kernel: mark" in advise.refusal("predict", "plain.py", "--machine", "t3e")
+    assert "there is no kernel: mark" in program.refusal("predict", "plain.py", "--machine", "t3e")
 
 
-def test_a_kernel_without_a_size_says_which(advise: Program) -> None:
+def test_a_kernel_without_a_size_says_which(program: Program) -> None:
     Path("kernel.py").write_text(KERNEL)
     options = ("predict", "kernel.py", "--machine", "t3e", "--kernel", "moved")
-    assert "PY is not bound" in advise.refusal(*options, "-D", "PX=4")
-    refusal = advise.refusal(*options, "-D", "px=4")
+    assert "PY is not bound" in program.refusal(*options, "-D", "PX=4")
+    refusal = program.refusal(*options, "-D", "px=4")
     assert "there is no size px: nearest" in refusal and "PX" in refusal
-    assert "PX = 0 is not a positive number" in advise.refusal(*options, "-D", "PX=0")
+    assert "PX = 0 is not a positive number" in program.refusal(*options, "-D", "PX=0")
 
 
 # --- text ---------------------------------------------------------------------------------
 
 
-def test_text_shows_the_interval_the_parts_and_the_origin(advise: Program) -> None:
-    ended = advise("predict", PSTSWM, "--machine", "paragon", *MESH)
+def test_text_shows_the_interval_the_parts_and_the_origin(program: Program) -> None:
+    ended = program("predict", PSTSWM, "--machine", "paragon", *MESH)
     lines = ended.out.splitlines()
     assert lines[0].endswith("pstswm.toml on paragon")
     assert lines[1] == "with problem=T42 algorithm=TH reading=restored PX=16 PY=4"
-    found = advise.json("predict", PSTSWM, "--machine", "paragon", *MESH)
+    found = program.json("predict", PSTSWM, "--machine", "paragon", *MESH)
     low, mid, high = (found["seconds"][end] for end in ("low", "mid", "high"))
     assert lines[2] == f"{mid:.1f} s ({low:.1f} s to {high:.1f} s)"
     assert "provenance: estimated" in lines
@@ -244,15 +237,15 @@ def test_text_shows_the_interval_the_parts_and_the_origin(advise: Program) -> No
     assert sum(shares) == pytest.approx(100, abs=0.1 * len(shares))
 
 
-def test_text_of_a_model_shows_its_formula_and_no_shares(advise: Program) -> None:
-    ended = advise("predict", REPAIR, "-D", "P=1000", "-D", "N=1000000")
+def test_text_of_a_model_shows_its_formula_and_no_shares(program: Program) -> None:
+    ended = program("predict", REPAIR, "-D", "P=1000", "-D", "N=1000000")
     assert "seconds = max(" in ended.out
     assert "100000000 s" in ended.out
     assert "share" not in ended.out
 
 
-def test_a_result_can_be_written_to_a_file(advise: Program) -> None:
-    ended = advise("predict", REPAIR, "-D", "P=2", "-D", "N=2", "-o", "result.txt")
+def test_a_result_can_be_written_to_a_file(program: Program) -> None:
+    ended = program("predict", REPAIR, "-D", "P=2", "-D", "N=2", "-o", "result.txt")
     assert (ended.code, ended.out) == (0, "")
     assert "20.2 s" in Path("result.txt").read_text()
 
@@ -291,8 +284,8 @@ def test_a_result_can_be_written_to_a_file(advise: Program) -> None:
         ([], "missing argument"),
     ],
 )
-def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: str) -> None:
-    assert said in advise.refusal("predict", *arguments)
+def test_wrong_use_costs_one_line(program: Program, arguments: list[str], said: str) -> None:
+    assert said in program.refusal("predict", *arguments)
 
 
 @pytest.mark.parametrize(
@@ -308,9 +301,9 @@ def test_wrong_use_costs_one_line(advise: Program, arguments: list[str], said: s
     ],
 )
 def test_what_a_machine_lacks_is_named_with_its_remedy(
-    advise: Program, arguments: list[str], lacking: str
+    program: Program, arguments: list[str], lacking: str
 ) -> None:
-    refusal = advise.refusal("predict", *arguments)
+    refusal = program.refusal("predict", *arguments)
     assert refusal.startswith("advise: cannot predict: ")
     assert lacking in refusal
     assert "; remedy: " in refusal
@@ -339,23 +332,23 @@ scale(np.zeros(n))
 
 
 def test_functions_that_numba_compiles_are_kernels_of_the_calls_in_their_file(
-    advise: Program,
+    program: Program,
 ) -> None:
     Path("c.py").write_text(COMPILED)
     options = ("predict", "c.py", "--machine", "t3e")
-    small = advise.json(*options, "--kernel", "scale")
-    assert small == advise.json(*options)
-    large = advise.json(*options, "-D", "n=50000")
+    small = program.json(*options, "--kernel", "scale")
+    assert small == program.json(*options)
+    large = program.json(*options, "-D", "n=50000")
     assert 0 < small["seconds"]["mid"] < large["seconds"]["mid"]
-    assert large == advise.json(*options, "-D", "a.axis0=50000")
+    assert large == program.json(*options, "-D", "a.axis0=50000")
     over = ("choose", *options[1:], "--over", "n=100,200")
-    assert "there is no parameter n" in advise.refusal(*over)
-    assert "there is no kernel uncalled" in advise.refusal(*options, "--kernel", "uncalled")
+    assert "there is no parameter n" in program.refusal(*over)
+    assert "there is no kernel uncalled" in program.refusal(*options, "--kernel", "uncalled")
     Path("c.py").write_text(COMPILED.replace("scale(np", "print(np"))
-    assert "or say in comments" in advise.refusal(*options, "--kernel", "scale")
+    assert "or say in comments" in program.refusal(*options, "--kernel", "scale")
 
 
-def test_sizes_that_are_given_are_those_of_the_arrays_that_the_file_makes(advise: Program) -> None:
+def test_sizes_that_are_given_are_those_of_the_arrays_that_the_file_makes(program: Program) -> None:
     plane = COMPILED.replace("np.zeros(n)", "np.zeros((n, n))").replace(
         "    for i in range(a.shape[0]):\n        a[i] *= 2.0",
         "    for j in range(a.shape[1]):\n        for i in range(a.shape[0]):\n"
@@ -364,7 +357,7 @@ def test_sizes_that_are_given_are_those_of_the_arrays_that_the_file_makes(advise
     Path("c.py").write_text(plane)
     before: list[float] = []
     for n in (700, 1400):
-        (found,) = advise.json("c.py", "--machine", "t3e", "-D", f"n={n}", "--exit-zero")[
+        (found,) = program.json("c.py", "--machine", "t3e", "-D", f"n={n}", "--exit-zero")[
             "findings"
         ]
         told = {(size["name"], size["value"]) for size in found["assumptions"]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
+from tests.advisor.cli.commands import EXAMPLES, ROOT, Program
 
 DEEP = "(" * 100_000 + "N" + ")" * 100_000
 TEXTS = {
@@ -44,16 +44,9 @@ source = "nobody"
 SOON_S = 5.0
 
 
-@pytest.fixture
-def advise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Program:
-    return isolated(monkeypatch, capsys, tmp_path)
-
-
-def refused_soon(advise: Program, *arguments: str) -> str:
+def refused_soon(program: Program, *arguments: str) -> str:
     begun = time.monotonic()
-    refusal = advise.refusal(*arguments)
+    refusal = program.refusal(*arguments)
     assert time.monotonic() - begun < SOON_S
     assert len(refusal) < 500
     return refusal
@@ -67,20 +60,20 @@ def profile(**changed: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_in_a_description(advise: Program, text: str) -> None:
+def test_in_a_description(program: Program, text: str) -> None:
     Path("a.toml").write_text(HEAD + PHASE.format(count=text, rate=2))
-    refusal = refused_soon(advise, "predict", "a.toml", "-m", "t3e", "-D", "N=3")
+    refusal = refused_soon(program, "predict", "a.toml", "-m", "t3e", "-D", "N=3")
     assert refusal.startswith("advise: a.toml: ")
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_in_a_process_model(advise: Program, text: str) -> None:
+def test_in_a_process_model(program: Program, text: str) -> None:
     Path("a.pam").write_text(f"numeric parameter N\nprocess main = delay({text})\n")
-    assert "a.pam" in refused_soon(advise, "predict", "a.pam", "-D", "N=3")
+    assert "a.pam" in refused_soon(program, "predict", "a.pam", "-D", "N=3")
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_in_a_profile(advise: Program, text: str) -> None:
+def test_in_a_profile(program: Program, text: str) -> None:
     document = json.loads((ROOT / "machine_profiles" / "paragon.json").read_text())
     document["name"] = "mine"
     ranges = {"x": {"quantity": text, "low": 1, "high": 2}}
@@ -88,45 +81,45 @@ def test_in_a_profile(advise: Program, text: str) -> None:
     Path("a.json").write_text(json.dumps(document))
     given = ("-D", "problem=T42", "-D", "algorithm=TH", "-D", "PX=4", "-D", "PY=4")
     pstswm = str(EXAMPLES / "pstswm" / "pstswm.toml")
-    refused_soon(advise, "predict", pstswm, "-m", "a.json", *given)
+    refused_soon(program, "predict", pstswm, "-m", "a.json", *given)
 
 
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_in_a_condition(advise: Program, text: str) -> None:
+def test_in_a_condition(program: Program, text: str) -> None:
     Path("a.pam").write_text("numeric parameter N\nprocess main = delay(N)\n")
-    refused_soon(advise, "choose", "a.pam", "--over", "N=1,2", "--where", text)
+    refused_soon(program, "choose", "a.pam", "--over", "N=1,2", "--where", text)
 
 
 @pytest.mark.parametrize("text", ["__import__('os')", "9**9**9**9", "nan", "-1", "1e999", "((1))"])
-def test_in_a_binding(advise: Program, text: str) -> None:
+def test_in_a_binding(program: Program, text: str) -> None:
     Path("a.pam").write_text("numeric parameter N\nprocess main = delay(N)\n")
     Path("a.toml").write_text(HEAD + PHASE.format(count="N", rate=2))
-    assert f"N = {text}" in refused_soon(advise, "predict", "a.pam", "-D", f"N={text}")
-    refused_soon(advise, "predict", "a.toml", "-m", "t3e", "-D", f"N={text}")
+    assert f"N = {text}" in refused_soon(program, "predict", "a.pam", "-D", f"N={text}")
+    refused_soon(program, "predict", "a.toml", "-m", "t3e", "-D", f"N={text}")
 
 
 @pytest.mark.parametrize("rate", ["nan", "inf", "-2", "0", "true", '"2"', "1e999"])
-def test_a_rate_in_a_description(advise: Program, rate: str) -> None:
+def test_a_rate_in_a_description(program: Program, rate: str) -> None:
     Path("a.toml").write_text(HEAD + PHASE.format(count="N", rate=rate))
-    refusal = refused_soon(advise, "predict", "a.toml", "-m", "t3e", "-D", "N=3")
+    refusal = refused_soon(program, "predict", "a.toml", "-m", "t3e", "-D", "N=3")
     assert "a.toml: /rates/r" in refusal
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "5", None, True, [1], 10**400])
-def test_a_number_in_a_profile(advise: Program, value: object) -> None:
+def test_a_number_in_a_profile(program: Program, value: object) -> None:
     Path("a.json").write_text(json.dumps(profile(value=value, low=value, high=value)))
     place = "/lines/message/alpha_us"
     sorts = str(EXAMPLES / "sorts" / "sorts.toml")
-    assert place in refused_soon(advise, "predict", sorts, "-m", "a.json")
-    assert place in refused_soon(advise, "machine", "import", "a.json")
-    ended = advise("machine", "validate", "a.json")
+    assert place in refused_soon(program, "predict", sorts, "-m", "a.json")
+    assert place in refused_soon(program, "machine", "import", "a.json")
+    ended = program("machine", "validate", "a.json")
     assert ended.code == 2 and place in ended.out
 
 
 @pytest.mark.parametrize("time_s", ["-2", "0 - 1", "-N/N"])
-def test_a_negative_time_in_a_process_model(advise: Program, time_s: str) -> None:
+def test_a_negative_time_in_a_process_model(program: Program, time_s: str) -> None:
     Path("a.pam").write_text(f"numeric parameter N\nprocess main = delay({time_s})\n")
-    assert "negative" in refused_soon(advise, "predict", "a.pam", "-D", "N=3")
+    assert "negative" in refused_soon(program, "predict", "a.pam", "-D", "N=3")
 
 
 @pytest.mark.parametrize(
@@ -147,29 +140,29 @@ def test_a_negative_time_in_a_process_model(advise: Program, time_s: str) -> Non
         ("a.json", "{" * 100_000),
     ],
 )
-def test_files_that_are_nothing(advise: Program, name: str, content: str) -> None:
+def test_files_that_are_nothing(program: Program, name: str, content: str) -> None:
     Path(name).write_text(content)
-    assert "a." in refused_soon(advise, "predict", name, "-m", "t3e")
+    assert "a." in refused_soon(program, "predict", name, "-m", "t3e")
 
 
-def test_files_that_are_no_text(advise: Program) -> None:
+def test_files_that_are_no_text(program: Program) -> None:
     for name in ("a.toml", "a.pam", "a.py"):
         Path(name).write_bytes(b"\xff\xfe# advise: kernel")
-        assert name in refused_soon(advise, "predict", name, "-m", "t3e")
+        assert name in refused_soon(program, "predict", name, "-m", "t3e")
         Path(name).unlink()
         Path(name).mkdir()
-        assert name in refused_soon(advise, "predict", name, "-m", "t3e")
+        assert name in refused_soon(program, "predict", name, "-m", "t3e")
 
 
-def test_descriptions_can_be_checked_without_a_machine(advise: Program) -> None:
+def test_descriptions_can_be_checked_without_a_machine(program: Program) -> None:
     good = str(EXAMPLES / "pstswm" / "pstswm.toml")
-    assert advise("predict", "--validate", good).code == 0
+    assert program("predict", "--validate", good).code == 0
     Path("bad.toml").write_text(Path(good).read_text().replace("count =", "coutn ="))
-    ended = advise("predict", "--validate", good, "bad.toml")
+    ended = program("predict", "--validate", good, "bad.toml")
     assert (ended.code, ended.err) == (2, "")
     assert all(line.startswith("bad.toml: /") for line in ended.out.splitlines())
-    found = advise("predict", "--validate", "bad.toml", "--output-format", "json")
+    found = program("predict", "--validate", "bad.toml", "--output-format", "json")
     assert found.code == 2
     assert json.loads(found.out)["problems"] == ended.out.splitlines()
-    assert "is for descriptions" in advise.refusal("predict", "--validate", "k.py")
-    assert "No such file" in advise.refusal("predict", "--validate", "none.toml")
+    assert "is for descriptions" in program.refusal("predict", "--validate", "k.py")
+    assert "No such file" in program.refusal("predict", "--validate", "none.toml")

@@ -19,7 +19,7 @@ from advisor.ir.spmd.program import Program as Read
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.steps import Loop, LoopKind, Op
 from costdb.expr import num
-from tests.advisor.cli.commands import EXAMPLES, ROOT, Program, isolated
+from tests.advisor.cli.commands import EXAMPLES, ROOT, Program
 
 PLAIN = str(ROOT / "tests" / "data" / "plain_machine.json")
 JACOBI = str(EXAMPLES / "mpi" / "jacobi.py")
@@ -50,17 +50,12 @@ exchange(np.zeros((N, N)), 10)
 """
 
 
-@pytest.fixture
-def advise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Program:
-    return isolated(monkeypatch, capsys, tmp_path)
-
-
-def test_the_price_of_a_function_is_that_of_its_messages(advise: Program, tmp_path: Path) -> None:
+def test_the_price_of_a_function_is_that_of_its_messages(program: Program, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(ONE_FACE.replace("        if unforeseen():\n            comm.Barrier()\n", ""))
-    found = advise.json("predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "2")
+    found = program.json(
+        "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "2"
+    )
     # 10 messages of 100 double words: alpha + 800 beta + 13 lines (12 and a half, unaligned)
     alpha, beta, gamma = 100e-6, 0.01e-6, 0.1e-6
     messages = [term["seconds"]["mid"] for term in found["terms"] if term["model"] == "lines"]
@@ -68,55 +63,55 @@ def test_the_price_of_a_function_is_that_of_its_messages(advise: Program, tmp_pa
     assert found["bindings"] == {"N": 100}
     assert found["bound_by"] == ["N = 100: line 4"]
     assert found["complete"] and found["missing"] == []
-    more = advise.json(
+    more = program.json(
         "predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-D", "N=200"
     )
     assert more["seconds"]["mid"] > found["seconds"]["mid"]
 
 
-def test_what_is_not_known_is_told_with_its_line(advise: Program, tmp_path: Path) -> None:
+def test_what_is_not_known_is_told_with_its_line(program: Program, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(ONE_FACE)
     arguments = ("predict", str(file), "--kernel", "exchange", "--machine", PLAIN, "-P", "4")
-    found = advise.json(*arguments)
+    found = program.json(*arguments)
     assert not found["complete"] and found["seconds"]["high"] is None
     assert any(one["line"] == 13 and "unforeseen" in one["text"] for one in found["missing"])
-    shown = advise(*arguments).out
+    shown = program(*arguments).out
     assert "at least" in shown and "not priced: line 13, " in shown
     # the size of a parameter that nothing gives
-    unbound = advise("predict", str(file), "--kernel", "whole", "--machine", PLAIN, "-P", "4")
+    unbound = program("predict", str(file), "--kernel", "whole", "--machine", PLAIN, "-P", "4")
     assert unbound.code == 2
     assert unbound.err.count("\n") == 1
     assert "u.size is not bound" in unbound.err
 
 
-def test_several_functions_must_be_told_apart(advise: Program, tmp_path: Path) -> None:
+def test_several_functions_must_be_told_apart(program: Program, tmp_path: Path) -> None:
     file = tmp_path / "f.py"
     file.write_text(ONE_FACE)
     for extra, message in (((), "choose one with --kernel"), (("--kernel", "hole"), "whole")):
-        ended = advise("predict", str(file), *extra, "--machine", PLAIN, "-P", "2")
+        ended = program("predict", str(file), *extra, "--machine", PLAIN, "-P", "2")
         assert ended.code == 2
         assert message in ended.err
 
 
-def test_functions_that_do_the_same_job_are_ranked(advise: Program) -> None:
-    found = advise.json(
+def test_functions_that_do_the_same_job_are_ranked(program: Program) -> None:
+    found = program.json(
         "choose", BOX, "--kernel", "box_by_shifts,box_by_scans", "--machine", PLAIN, "-P", "2"
     )
     times = {c["bindings"]["program"]: c["seconds"]["mid"] for c in found["choices"]}
     assert times.keys() == {"box_by_shifts", "box_by_scans"}
     for name, time in times.items():
-        alone = advise.json("predict", BOX, "--kernel", name, "--machine", PLAIN, "-P", "2")
+        alone = program.json("predict", BOX, "--kernel", name, "--machine", PLAIN, "-P", "2")
         assert alone["seconds"]["mid"] == time
     assert list(times.values()) == sorted(times.values())
 
 
-def test_several_files_are_ranked_against_each_other(advise: Program, tmp_path: Path) -> None:
-    ended = advise("choose", JACOBI, BOX, "--kernel", "main", "--machine", PLAIN, "-P", "2")
+def test_several_files_are_ranked_against_each_other(program: Program, tmp_path: Path) -> None:
+    ended = program("choose", JACOBI, BOX, "--kernel", "main", "--machine", PLAIN, "-P", "2")
     assert ended.code == 0
     assert "jacobi.py:main" in ended.out
     assert "box_sum.py:main" in ended.out
-    over = advise("choose", JACOBI, "--kernel", "jacobi", "--over", "P=2,4", "--machine", PLAIN)
+    over = program("choose", JACOBI, "--kernel", "jacobi", "--over", "P=2,4", "--machine", PLAIN)
     assert over.code == 0
 
 

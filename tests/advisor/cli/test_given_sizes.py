@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from commands import EXAMPLES, Program, isolated
+from commands import EXAMPLES, Program
 
 from advisor.cli.common import names_in
 from advisor.frontend.kernels import read_kernels
@@ -17,79 +17,72 @@ BOX_SUM = str(EXAMPLES / "box_sum.py")
 RUN = ("--machine", "t3e", "--output-format", "concise", "--no-cache")
 
 
-@pytest.fixture
-def advise(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Program:
-    return isolated(monkeypatch, capsys, tmp_path)
-
-
-def test_a_name_that_nothing_has_is_told_and_nothing_else_changes(advise: Program) -> None:
-    plain = advise(BOX_SUM, *RUN)
+def test_a_name_that_nothing_has_is_told_and_nothing_else_changes(program: Program) -> None:
+    plain = program(BOX_SUM, *RUN)
     for name in ("Q", "row", "i", "n"):
-        ended = advise(BOX_SUM, *RUN, "-D", f"{name}=3")
+        ended = program(BOX_SUM, *RUN, "-D", f"{name}=3")
         assert (ended.code, ended.out) == (plain.code, plain.out)
         assert ended.err.startswith(f"advise: -D {name} changes nothing: ")
         assert ended.err.count("\n") == 1
-    assert "known are N, b" in advise(BOX_SUM, *RUN, "-D", "Q=3").err
-    assert advise(BOX_SUM, *RUN, "-D", "N=50", "-D", "b=4").err == ""
+    assert "known are N, b" in program(BOX_SUM, *RUN, "-D", "Q=3").err
+    assert program(BOX_SUM, *RUN, "-D", "N=50", "-D", "b=4").err == ""
 
 
-def test_the_cache_knows_the_names_too(advise: Program) -> None:
+def test_the_cache_knows_the_names_too(program: Program) -> None:
     Path("k.py").write_text(box_sum_text(60, 4))
-    first, second = (advise("k.py", "--machine", "t3e", "-D", "Q=3") for _ in range(2))
+    first, second = (program("k.py", "--machine", "t3e", "-D", "Q=3") for _ in range(2))
     assert first == second
     assert "-D Q changes nothing" in second.err
 
 
-def test_one_file_that_has_the_name_is_enough(advise: Program) -> None:
+def test_one_file_that_has_the_name_is_enough(program: Program) -> None:
     Path("k.py").write_text(box_sum_text(60, 4))
     Path("m.py").write_text(box_sum_text(60, 4).replace("N", "M"))
-    assert advise("k.py", "m.py", *RUN, "-D", "M=70").err == ""
-    assert "-D M changes nothing" in advise("k.py", *RUN, "-D", "M=70").err
+    assert program("k.py", "m.py", *RUN, "-D", "M=70").err == ""
+    assert "-D M changes nothing" in program("k.py", *RUN, "-D", "M=70").err
 
 
 def test_nothing_is_told_where_a_file_could_not_be_read_or_none_was_looked_into(
-    advise: Program,
+    program: Program,
 ) -> None:
     Path("bad.py").write_text("# advise: kernel\ndef f(:\n")
     Path("plain.py").write_text("x = 1\n")
-    assert "changes nothing" not in advise(BOX_SUM, "bad.py", *RUN, "-D", "Q=3").err
-    assert advise("plain.py", *RUN, "-D", "Q=3").err == ""
+    assert "changes nothing" not in program(BOX_SUM, "bad.py", *RUN, "-D", "Q=3").err
+    assert program("plain.py", *RUN, "-D", "Q=3").err == ""
 
 
 @pytest.mark.parametrize("command", [(), ("explain",)])
-def test_a_size_is_a_whole_number(advise: Program, command: tuple[str, ...]) -> None:
+def test_a_size_is_a_whole_number(program: Program, command: tuple[str, ...]) -> None:
     place = f"{BOX_SUM}:35" if command else BOX_SUM
-    ended = advise(*command, place, "--machine", "t3e", "-D", "N=2.5")
+    ended = program(*command, place, "--machine", "t3e", "-D", "N=2.5")
     assert ended.code == 2
     said = "box_sum.py:20:5: size N of kernel `box_sum` must be a whole number of at least 1"
     assert f"{said}, not 2.5 (-D)\n" in ended.err
 
 
-def test_a_configured_size_is_named_with_its_file(advise: Program) -> None:
+def test_a_configured_size_is_named_with_its_file(program: Program) -> None:
     Path("k.py").write_text(box_sum_text(60, 4))
     Path("pyproject.toml").write_text("[tool.advise]\nsizes = { b = 1.5 }\n")
-    assert "not 1.5 (pyproject.toml)" in advise("k.py", *RUN).err
+    assert "not 1.5 (pyproject.toml)" in program("k.py", *RUN).err
     Path("pyproject.toml").write_text("[tool.advise]\nsizes = { b = 3.0, N = 50.0 }\n")
-    given = advise("k.py", *RUN)
+    given = program("k.py", *RUN)
     Path("pyproject.toml").write_text("[tool.advise]\nsizes = { b = 3, N = 50 }\n")
-    assert (given.err, given.out) == ("", advise("k.py", *RUN).out)
+    assert (given.err, given.out) == ("", program("k.py", *RUN).out)
 
 
-def test_predictions_and_choices_ask_for_whole_numbers_too(advise: Program) -> None:
-    assert "N = 2.5 is not a whole number" in advise.refusal(
+def test_predictions_and_choices_ask_for_whole_numbers_too(program: Program) -> None:
+    assert "N = 2.5 is not a whole number" in program.refusal(
         "predict", BOX_SUM, "--machine", "t3e", "-D", "N=2.5"
     )
     huge = "9" * 30
-    assert f"N = {huge} is too large" in advise.refusal(
+    assert f"N = {huge} is too large" in program.refusal(
         "predict", BOX_SUM, "--machine", "t3e", "-D", f"N={huge}"
     )
 
 
-def test_ranks_are_whole_too(advise: Program) -> None:
+def test_ranks_are_whole_too(program: Program) -> None:
     jacobi = str(EXAMPLES / "mpi" / "jacobi.py")
-    ended = advise(jacobi, *RUN, "-D", "P=2.5")
+    ended = program(jacobi, *RUN, "-D", "P=2.5")
     assert ended.code == 2
     assert "jacobi.py:1:1: size P must be a whole number, not 2.5 (-D)" in ended.err
 
@@ -107,13 +100,13 @@ def test_what_only_a_pragma_names_may_be_any_number() -> None:
         checked_sizes("k.py", kernel, {"N": 0.5})
 
 
-def test_explanations_tell_such_names_too(advise: Program) -> None:
+def test_explanations_tell_such_names_too(program: Program) -> None:
     Path("k.py").write_text(box_sum_text(60, 4))
-    line = advise("k.py", *RUN).out.split(":")[1]
+    line = program("k.py", *RUN).out.split(":")[1]
     place = ("explain", f"k.py:{line}", "--machine", "t3e")
-    plain, known = advise(*place), advise(*place, "-D", "N=60")
+    plain, known = program(*place), program(*place, "-D", "N=60")
     assert (plain.code, plain.err, known.err) == (0, "", "")
-    ended = advise(*place, "-D", "Q=3")
+    ended = program(*place, "-D", "Q=3")
     assert (ended.code, ended.out) == (plain.code, plain.out)
     assert ended.err.startswith("advise: -D Q changes nothing: ")
 
@@ -150,12 +143,12 @@ def test_functions_that_numba_compiles_have_names() -> None:
         ("mine.json", "advise machine validate"),
     ],
 )
-def test_files_of_other_commands_are_told_them(advise: Program, name: str, command: str) -> None:
+def test_files_of_other_commands_are_told_them(program: Program, name: str, command: str) -> None:
     Path(name).write_text("x = 1\n")
-    ended = advise(name, *RUN)
+    ended = program(name, *RUN)
     assert ended.code == 0 and ended.err.count("\n") == 1
     assert name in ended.err and command in ended.err
     Path("folder").mkdir()
     Path("folder", name).write_text("x = 1\n")
     Path("folder", "plain.py").write_text("x = 1\n")
-    assert advise("folder", *RUN).err == ""
+    assert program("folder", *RUN).err == ""
