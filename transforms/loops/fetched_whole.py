@@ -45,7 +45,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
-from advisor.distribution import NotDistributed
+from advisor.distribution import ArraySpec, NotDistributed
 from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel, Places
 from advisor.ir.nests import element_reads, gathers, is_of_elements, nest_of
@@ -69,7 +69,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text
-from transforms.kit.kernels import compiled, overlapping, renamed, with_statement
+from transforms.kit.kernels import compiled, is_spread, overlapping, renamed, with_statement
 from transforms.kit.rewrite import (
     before,
     first_line,
@@ -121,13 +121,12 @@ def _fetched(statement: Statement, kernel: Kernel) -> list[str]:
     return [
         name
         for name in found
-        if name not in changed and name in kernel.arrays and _is_spread(kernel.arrays[name])
+        if name not in changed and name in kernel.arrays and _is_remote(kernel.arrays[name].spec)
     ]
 
 
-def _is_spread(array: DeclaredArray) -> bool:
-    extents = dict(array.spec.mesh.axes)
-    return any(extents.get(axis) != 1 for dim in array.spec.dims for axis in dim.axes)
+def _is_remote(spec: ArraySpec) -> bool:
+    return any(is_spread(spec, dimension) for dimension in range(len(spec.dims)))
 
 
 def _proposal(statement: Statement, array: str, kernel: Kernel) -> Proposal:

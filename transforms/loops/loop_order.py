@@ -53,7 +53,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import permutations
 
@@ -75,7 +75,7 @@ from advisor.ir.rebuilt import rebuilt, symbols
 from advisor.ir.shapes import kind_of_or_none
 from advisor.ir.statements import Statement, Store, Threads
 from advisor.ir.values import Elementwise, Read, reads
-from advisor.source import Edit, Span
+from advisor.source import Edit
 from costdb.expr import substitute, sym
 from transforms.kit.kernels import (
     compiled,
@@ -249,65 +249,35 @@ def _reordered(nest: Nest, order: tuple[int, ...]) -> Statement:
     return body[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Header:
-    """What stands between ``for`` and the colon.
-
-    Attributes
-    ----------
-    span : Span
-    text : str
-    names : frozenset of str
-        Every name in it but the index.
-    function : str
-        What makes the range: ``range``, or ``prange`` of numba; ``""`` where nothing is called.
-    """
-
-    span: Span
-    text: str
-    names: frozenset[str]
-    function: str = ""
-
-    def by(self, function: str) -> str | None:
-        """Return the text with another function in its place; None where it cannot be told."""
-        before, found, behind = self.text.partition(f"{self.function}(")
-        return f"{before}{function}({behind}" if self.function and function and found else None
-
-
-def _headers(nest: Nest, context: SourceContext) -> tuple[_Header, ...] | None:
-    """Return the headers of a nest's loops, outermost first; None where they cannot be found."""
-    nodes, lines = statements_at(context), context.lines
-    if not is_all_of(nest, nodes):
-        return None
-    found: list[_Header] = []
-    for loop in nest.loops:
-        node = nodes.get((loop.span.start_line, loop.span.start_column))
-        if not isinstance(node, ast.For) or not isinstance(node.target, ast.Name):
-            return None
-        span = stretch(span_of(node.target, lines), span_of(node.iter, lines))
-        names = {n.id for n in ast.walk(node.iter) if isinstance(n, ast.Name)}
-        function = ""
-        if isinstance(node.iter, ast.Call):
-            function = context.text(span_of(node.iter.func, lines))
-        found.append(_Header(span, context.text(span), frozenset(names), function))
-    return tuple(found)
+def _headers(nest: Nest, context: SourceContext) -> list[ast.For]:
+    """Return the loops of a nest, outermost first; none where the source shows something else."""
+    nodes = statements_at(context)
+    found = [nodes.get((loop.span.start_line, loop.span.start_column)) for loop in nest.loops]
+    loops = [node for node in found if isinstance(node, ast.For)]
+    named = all(isinstance(node.target, ast.Name) for node in loops)
+    return loops if named and is_all_of(nest, nodes) else []
 
 
 def _edits(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> tuple[Edit, ...]:
-    found = _headers(nest, kernel.context)
-    indices = {index_name(variable) for variable in nest.variables}
-    if found is None or any(header.names & indices for header in found):
+    context, found = kernel.context, _headers(nest, kernel.context)
+    lines, indices = context.lines, {index_name(variable) for variable in nest.variables}
+    bounds = [part for node in found for part in ast.walk(node.iter)]
+    if not found or any(isinstance(part, ast.Name) and part.id in indices for part in bounds):
         return ()
+    spans = [stretch(span_of(node.target, lines), span_of(node.iter, lines)) for node in found]
+    calls = [node.iter.func if isinstance(node.iter, ast.Call) else None for node in found]
+    makers = ["" if call is None else context.text(span_of(call, lines)) for call in calls]
     made: list[Edit] = []
     for where, which in enumerate(order):
-        text: str | None = found[which].text
+        text = context.text(spans[which])
         if nest.loops[where].threads is not nest.loops[which].threads:
             # a place keeps its prange, whichever loop comes there
-            text = found[which].by(found[where].function)
-        if text is None:
-            return ()
+            ahead, call, behind = text.partition(f"{makers[which]}(")
+            if not (makers[where] and makers[which] and call):
+                return ()
+            text = f"{ahead}{makers[where]}({behind}"
         if where != which:
-            made.append(Edit(found[where].span, text))
+            made.append(Edit(spans[where], text))
     return tuple(made)
 
 
