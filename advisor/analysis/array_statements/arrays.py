@@ -9,15 +9,16 @@ from functools import partial
 from advisor.analysis.array_statements import calls, operations
 from advisor.analysis.array_statements.interpreted import is_compiled, single
 from advisor.analysis.array_statements.operations import PRODUCTS, STATEMENTS
-from advisor.analysis.array_statements.traversals import advance, traversed
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.operands import (
     Operand,
     Pairs,
+    advance,
     local_region,
     pairs_of,
     selected,
     stretched,
+    traversed,
     without_points,
 )
 from advisor.analysis.placed.owners import value_placement
