@@ -1,9 +1,9 @@
 """Descriptions of programs in TOML, whichever model they are for, as subjects of predictions.
 
 Parameters, derived quantities, constraints and variants are the same in all
-(:mod:`costdb.phases.reading`); besides, there are phases and messages, supersteps, or references
-(:mod:`costdb.pgas.document`). Each kind has one reader, which says the place of whatever is wrong;
-a test holds the JSON Schemas to the readers.
+(:mod:`costdb.phases.application`); besides, there are phases and messages, supersteps, or
+references (:mod:`costdb.pgas.document`). Each kind has one reader, which says the place of
+whatever is wrong; a test holds the JSON Schemas to the readers.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from costdb.estimate import ImpossibleError, Missing, Priced
 from costdb.expr import Expr, ExprError, evaluate, free_symbols, num
 from costdb.machines import Machine
 from costdb.phases.application import (
+    HEAD_KEYS,
+    OPTIONAL_HEAD_KEYS,
+    PHASES,
     Application,
     ApplicationError,
     Bindings,
@@ -25,21 +28,16 @@ from costdb.phases.application import (
     When,
     Word,
     WordParameter,
-    bind,
-)
-from costdb.phases.document import Node, read_content, read_toml
-from costdb.phases.pricing import derived_quantities, price_words, written_out
-from costdb.phases.reading import (
-    HEAD_KEYS,
-    OPTIONAL_HEAD_KEYS,
-    PHASES,
     application_of,
+    bind,
     check_names,
     head_expressions,
     listed,
     read_head,
     read_when,
 )
+from costdb.phases.document import Node, read_content, read_toml
+from costdb.phases.pricing import derived_quantities, price_words, written_out
 from costdb.process.terms import Leaf, Process, Sequential, repeated
 from costdb.subject import Bound, Chosen, Number, RefusedError, SubjectError
 from costdb.wording import read_number

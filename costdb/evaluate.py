@@ -2,8 +2,8 @@
 
 Every machine coefficient has an interval. An estimate's ends put each coefficient at whichever
 of its ends makes the price least or greatest, except residuals, which are independent of one
-another (:mod:`costdb.spread`); a ratio moves the coefficients that both prices share together, so
-what is uncertain about both alike cancels.
+another (:mod:`costdb.intervals`); a ratio moves the coefficients that both prices share together,
+so what is uncertain about both alike cancels.
 """
 
 from __future__ import annotations
@@ -14,19 +14,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import ExprError
 from costdb.expr.evaluate import Evaluator
-from costdb.multilinear import (
+from costdb.intervals import (
     Box,
     Interval,
     Point,
     Reduced,
+    independent_of,
     multipliers,
     reduce_price,
     search,
     settled,
+    spread,
+    spread_of_ratio,
+    with_own_misses,
 )
 from costdb.quantity import Provenance, Quantity
 from costdb.repetition import with_repetition
-from costdb.spread import independent_of, spread, spread_of_ratio, with_own_misses
 
 _SECONDS_PER_MICROSECOND = 1e-6
 _TRUST = tuple(Provenance)

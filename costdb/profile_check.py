@@ -1,7 +1,7 @@
 """The full check of a profile: its JSON Schema, and what physics allows.
 
 It is made when a profile is imported, validated, or written by a calibration. Every start makes
-only the cheap checks of :mod:`costdb.machines.checks`.
+only the cheap checks of :mod:`costdb.machines.documents`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from costdb.expr import ExprError, parse
-from costdb.machines.checks import LINE_SIZE_EXPECTED, cheap_problems, is_line_size
-from costdb.machines.documents import Json, place_of
+from costdb.machines.documents import (
+    LINE_SIZE_EXPECTED,
+    Json,
+    cheap_problems,
+    is_line_size,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator

@@ -34,7 +34,7 @@ class Quantity:
         names that figure. Such a value is always ``estimated``.
     independent : bool
         Whether its deviation from `value` says nothing about that of any other quantity, as with
-        what is left unexplained of one class of work (:mod:`costdb.spread`).
+        what is left unexplained of one class of work (:mod:`costdb.intervals`).
     """
 
     value: float

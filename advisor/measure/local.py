@@ -85,7 +85,13 @@ _OPERATORS: Final = {
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
     "bitwise_or": "|", "bitwise_xor": "^",
 }  # fmt: skip
-_REDUCED: Final = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+_REDUCED: Final = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "mean": "mean",
+}
 _SCANNED: Final = {"add": "np.cumsum", "multiply": "np.cumprod"}
 
 

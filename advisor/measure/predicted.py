@@ -20,9 +20,8 @@ from advisor.measure.language import Refused, sampled_function
 from advisor.measure.local import ENTRY, NotLocalError, local_parts
 from advisor.measure.pieces import Effort, NoPiece, Piece
 from advisor.measure.subjects import Subject, arguments_of, of_script, sampled
-from advisor.ranking.own_cores import ranks_of
-from advisor.ranking.program_subject import PROGRAM, AlternativesSubject, ProgramSubject
-from advisor.ranking.subject import KernelSubject
+from advisor.ranking.sizes import ranks_of
+from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
 from advisor.report.style import duration
 from advisor.source import SourceProblem
 from advisor.verify.cases import ORIGINAL, inputs_of

@@ -17,11 +17,11 @@ from costdb.arrays.amounts import (
     RESIDUALS,
     ROWS_ELEMENT,
     Amount,
+    Hierarchy,
     amounts,
     rate_key,
     residual_key,
 )
-from costdb.arrays.memory import Hierarchy
 from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, conditional, less, num, sym
 from costdb.expr.nodes import ZERO, Num, add

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from costdb.arrays.amounts import FAULT, PAGE_BYTES
-from costdb.calibration.array_fit import caches, caches_document, ends_of, fit_classes
-from costdb.calibration.fitting import repetition
+from costdb.calibration.fitting import caches, caches_document, ends_of, fit_classes, repetition
 from costdb.calibration.hardware import Host, keep_freed_memory
 from costdb.calibration.loops import INTERPRETED, fit_steps, interpreted_action, interpreted_points
 from costdb.calibration.section import (

@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Any, Protocol
 
 from costdb.calibration.hardware import Bystanders, Host
-from costdb.calibration.launch import launch
 from costdb.calibration.profile import OTHERS_BUSY, Made, make_profile, record
 from costdb.calibration.section import (
     SECTIONS,
@@ -23,7 +22,7 @@ from costdb.calibration.section import (
     Skipped,
     sections,
 )
-from costdb.calibration.worker import PACES, Job, code_version, launched_ranks
+from costdb.calibration.worker import PACES, Job, code_version, launch, launched_ranks
 from costdb.machines import built_in_names, is_machine_name
 from costdb.store.database import writing
 from costdb.store.place import store_path

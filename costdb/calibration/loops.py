@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from costdb.calibration.array_fit import (
+from costdb.calibration.fitting import (
     caches,
     caches_document,
+    fit_above,
     fit_classes,
+    predict,
     quantity_of_ratios,
 )
-from costdb.calibration.fitting import fit_above, predict
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,

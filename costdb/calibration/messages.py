@@ -53,8 +53,7 @@ from costdb.calibration.section import (
     repetitions,
 )
 from costdb.expr import evaluate, num
-from costdb.lines.coefficients import Place, Scale, amounts, scale
-from costdb.lines.regions import bytes_of
+from costdb.lines.coefficients import Place, Scale, amounts, bytes_of, scale
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines.documents import measured
 from costdb.repetition import RANKS

@@ -49,9 +49,9 @@ from costdb.calibration.section import (
     repetitions,
     spread_sizes,
 )
+from costdb.common import pickled_steps
 from costdb.expr import evaluate, num
 from costdb.machines.documents import measured
-from costdb.pickled import pickled_steps
 from costdb.work import PICKLED_KINDS, CollectiveKind
 
 _SMALL_BYTES, _LARGEST_BYTES = 48 << 10, 4 << 20

@@ -25,8 +25,7 @@ from costdb.calibration.section import (
     find_section,
 )
 from costdb.calibration.worker import NO_LIBRARY
-from costdb.machines.checks import PROFILE_SCHEMA_VERSION
-from costdb.machines.documents import SOURCE, Json
+from costdb.machines.documents import PROFILE_SCHEMA_VERSION, SOURCE, Json
 from costdb.machines.machine import LEFT_OUT
 from costdb.machines.stored import store_profile
 from costdb.profile_check import check_profile

@@ -20,12 +20,11 @@ import numpy as np
 from numba import njit, prange, set_num_threads
 from numpy.typing import NDArray
 
-from costdb.smp.suites import ELEMENT_BYTES
-
 LINE_BYTES = 64
 
 Numbers = NDArray[np.int64]
 
+ELEMENT_BYTES = np.dtype(np.int64).itemsize
 ELEMENTS_IN_LINE = LINE_BYTES // ELEMENT_BYTES
 _GOLDEN = (math.sqrt(5) - 1) / 2
 _LARGEST_ARENA_BYTES = 512 << 20

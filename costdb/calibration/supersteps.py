@@ -20,14 +20,15 @@ import itertools
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum, StrEnum
 
 import numpy as np
 
-from costdb.calibration.array_fit import cache_levels
 from costdb.calibration.fitting import (
     Columns,
     Mask,
     Vector,
+    cache_levels,
     fit_above,
     held_out,
     judged,
@@ -51,11 +52,129 @@ from costdb.calibration.section import (
 )
 from costdb.machines.documents import Json, measured
 from costdb.repetition import THREADS
-from costdb.smp.suites import ELEMENT_BYTES, Kind, Plan, Suite, heights, make_plan
+
+# Plans of supersteps.
+#
+# Three kinds of superstep over the accesses `h` of a busy processor and the number `x` of busy
+# processors. What each of the published kinds does to the other processors is reconstructed from
+# its name and from what the cost functions must tell apart:
+#
+# - *like gather*: `x` processors read `h` elements each, which all have written alike;
+# - *like scatter*: `x` processors write `h` elements each, which all read alike;
+# - *vary*: `x` processors read and write `h` elements each, the others none.
+#
+# Suite 1 makes exactly these plans. Suite 2 draws each processor's reads and writes at random
+# below the same maxima, suite 3 divides the same totals at random. The Good functions are fitted
+# to suite 1, the Bad ones to suite 2; the other two suites validate each.
+
+ELEMENT_BYTES = 8
+LEAST_H = 5_000
+GREATEST_H = 1_900_000
+
+
+class Kind(StrEnum):
+    """Who reads and who writes."""
+
+    LIKE_GATHER = "like-gather"
+    LIKE_SCATTER = "like-scatter"
+    VARY = "vary"
+
+
+class Suite(IntEnum):
+    """How closely a plan keeps to its kind."""
+
+    EXACT = 1
+    SAME_MAXIMA = 2
+    SAME_TOTALS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A superstep to perform.
+
+    Attributes
+    ----------
+    reads, writes : tuple of int
+        Elements that each processor reads and writes, one entry for each processor.
+    """
+
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+    @property
+    def hr(self) -> int:
+        """Most reads by one processor."""
+        return max(self.reads)
+
+    @property
+    def hw(self) -> int:
+        """Most writes by one processor."""
+        return max(self.writes)
+
+    @property
+    def total(self) -> int:
+        """Reads and writes of all processors."""
+        return sum(self.reads) + sum(self.writes)
+
+
+def heights(count: int, high: int = GREATEST_H) -> tuple[int, ...]:
+    """Return `count` whole numbers up to `high`, evenly spaced by ratio."""
+    return tuple(np.geomspace(LEAST_H, high, count).round().astype(int).tolist())
+
+
+def make_plan(
+    suite: Suite, kind: Kind, h: int, x: int, processors: int, source: random.Random
+) -> Plan:
+    """Return one plan.
+
+    Parameters
+    ----------
+    h : int
+        Accesses of each busy processor, at least 1.
+    x : int
+        Busy processors, at least 1 and fewer than `processors`.
+    source : random.Random
+        Where suites 2 and 3 draw from; suite 1 draws nothing.
+    """
+    busy = (h,) * x + (0,) * (processors - x)
+    match kind:
+        case Kind.LIKE_GATHER:
+            reads, writes = busy, _evenly(x * h, processors)
+        case Kind.LIKE_SCATTER:
+            reads, writes = _evenly(x * h, processors), busy
+        case Kind.VARY:
+            reads, writes = busy, busy
+    match suite:
+        case Suite.EXACT:
+            pass
+        case Suite.SAME_MAXIMA:
+            reads, writes = _below(reads, source), _below(writes, source)
+        case Suite.SAME_TOTALS:
+            reads, writes = _divided(reads, source), _divided(writes, source)
+    return Plan(reads, writes)
+
+
+def _evenly(total: int, processors: int) -> tuple[int, ...]:
+    share, rest = divmod(total, processors)
+    return (share + 1,) * rest + (share,) * (processors - rest)
+
+
+def _below(counts: tuple[int, ...], source: random.Random) -> tuple[int, ...]:
+    most = max(counts)
+    drawn = [source.randint(0, most) for _ in counts]
+    drawn[source.randrange(len(counts))] = most
+    return tuple(drawn)
+
+
+def _divided(counts: tuple[int, ...], source: random.Random) -> tuple[int, ...]:
+    total = sum(counts)
+    cuts = sorted(source.randint(0, total) for _ in counts[1:])
+    return tuple(b - a for a, b in zip((0, *cuts), (*cuts, total), strict=True))
+
 
 GOOD, BAD = "good", "bad"
 _FITTED_SUITE = {GOOD: Suite.EXACT, BAD: Suite.SAME_MAXIMA}
-_HEIGHTS = {Effort.FULL: heights(12), Effort.QUICK: heights(6, high=600_000)}
+_HEIGHTS = {Effort.FULL: heights(12), Effort.QUICK: heights(6, 600_000)}
 
 
 def _points(effort: Effort, processors: int, host: Host) -> Sequence[Point]:

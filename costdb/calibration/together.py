@@ -14,9 +14,8 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from costdb.arrays.memory import Hierarchy
-from costdb.calibration.array_fit import cache_levels, caches, caches_document
-from costdb.calibration.fitting import judged
+from costdb.arrays.amounts import Hierarchy
+from costdb.calibration.fitting import cache_levels, caches, caches_document, judged
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import (
     Action,

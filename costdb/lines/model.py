@@ -14,8 +14,7 @@ from types import MappingProxyType
 
 from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ceil, conditional, floor, less, log2, maximum, minimum, num
-from costdb.lines.coefficients import Bill
-from costdb.lines.regions import bytes_of, elements_of
+from costdb.lines.coefficients import Bill, bytes_of, elements_of
 from costdb.machines import Machine
 from costdb.profile_parts import lacking
 from costdb.quantity import Provenance, Quantity

@@ -5,27 +5,26 @@ from the store or from a path. Loading makes only the cheap checks that keep a w
 of a prediction; :mod:`costdb.profile_check` holds the full ones.
 """
 
-from costdb.machines.checks import PROFILE_SCHEMA_VERSION, is_machine_name
 from costdb.machines.documents import (
+    PROFILE_SCHEMA_VERSION,
     Json,
     MachineError,
     UnknownMachineError,
+    is_machine_name,
     parse_document,
     read_document,
 )
-from costdb.machines.find import (
-    CALIBRATED,
-    built_in_names,
-    default_machine,
-    load_machine,
-    machine_names,
-)
 from costdb.machines.machine import (
     BUILT_IN,
+    CALIBRATED,
     LEFT_OUT,
     RESIDUAL,
     Machine,
+    built_in_names,
+    default_machine,
     is_residual,
+    load_machine,
+    machine_names,
     machine_of,
     quantity_of,
 )

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 from costdb.machines.documents import Json, MachineError, read_document
-from costdb.machines.find import built_in_names
-from costdb.machines.machine import Machine, machine_of
+from costdb.machines.machine import Machine, built_in_names, machine_of
 from costdb.store.database import Report, now, report_to_stderr, transaction, writing
 from costdb.store.place import store_path
 

@@ -1,7 +1,7 @@
 """Programs in a partitioned global address space as documents: references to shared arrays.
 
 Parameters, derived quantities, constraints and variants are those of application descriptions
-(:mod:`costdb.phases.reading`); in place of phases there is what one thread does between two
+(:mod:`costdb.phases.application`); in place of phases there is what one thread does between two
 sequence points. Its groups are found by :mod:`costdb.pgas.partition`.
 """
 
@@ -26,18 +26,21 @@ from costdb.pgas.partition import (
     Subscript,
     remote_groups,
 )
-from costdb.phases.application import Application, ApplicationError, When, Word
-from costdb.phases.document import Node
-from costdb.phases.pricing import derived_quantities, written_out
-from costdb.phases.reading import (
+from costdb.phases.application import (
     HEAD_KEYS,
     OPTIONAL_HEAD_KEYS,
+    Application,
+    ApplicationError,
+    When,
+    Word,
     check_names,
     head_expressions,
     listed,
     read_head,
     read_when,
 )
+from costdb.phases.document import Node
+from costdb.phases.pricing import derived_quantities, written_out
 from costdb.process.terms import Leaf, Process, Sequential, repeated
 
 KIND: Final = "references"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from costdb.expr import Expr, ExprError, num, parse, sym
-from costdb.phases.application import ApplicationError
 
 _LARGEST_BYTES: Final = 1_000_000
 _LARGEST_NUMBER: Final = 10**15
@@ -52,6 +51,10 @@ def read_toml(content: bytes, origin: str) -> dict[str, object]:
         raise ApplicationError(f"{origin}: not TOML: {reason}") from error
 
 
+class ApplicationError(ValueError):
+    """A description or a choice that cannot be used; the message is one line with its place."""
+
+
 class Node:
     """A value of the document that knows its place, for errors."""
 
@@ -81,7 +84,7 @@ class Node:
         allowed = required + optional
         for key, inner in table.items():
             if key not in allowed:
-                raise inner.refuse(f"unknown key{_nearest(key, allowed)}")
+                raise inner.refuse(f"unknown key{nearest(key, allowed)}")
         for key in required:
             if key not in table:
                 raise self.refuse(f'"{key}" is missing')
@@ -146,7 +149,8 @@ class Node:
             raise self.refuse(str(error)) from error
 
 
-def _nearest(key: str, allowed: tuple[str, ...]) -> str:
+def nearest(key: str, allowed: tuple[str, ...]) -> str:
+    """Return a hint at the name that was meant, or at all there are, to follow a complaint."""
     from difflib import get_close_matches
 
     close = get_close_matches(key, allowed, n=1)

@@ -15,13 +15,13 @@ from costdb.estimate import Domain, Missing, Priced, Term
 from costdb.expr import Expr, ExprError, free_symbols, num, parse, substitute, summation, sym
 from costdb.machines import Machine
 from costdb.phases.application import (
+    RATE_UNITS,
     Application,
     ApplicationError,
     Exchange,
     Phase,
     Word,
 )
-from costdb.phases.reading import RATE_UNITS
 from costdb.quantity import Quantity
 
 MODEL = "phases"

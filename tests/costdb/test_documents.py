@@ -7,19 +7,15 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from costdb import documents
 from costdb.choosing import predict
 from costdb.documents import description_problems, load_description
 from costdb.estimate import Estimate, Missing, Priced
-from costdb.evaluate import evaluate_price
 from costdb.expr import sym
 from costdb.machines import load_machine
 from costdb.pgas.document import program_of as references_of
-from costdb.pgas.model import price_groups
-from costdb.pgas.partition import Interval, PartitionError, Spread, partition, remote_groups
+from costdb.pgas.partition import Interval, PartitionError, Spread, partition
 from costdb.phases.application import ApplicationError
 from costdb.subject import SubjectError
 from tests.papers.upc_programs import histogram, matmul, sobel
@@ -50,24 +46,6 @@ def estimate(path: str, machine: str, **chosen: str | int) -> Estimate:
 def known(priced: Priced | Missing) -> Priced:
     assert not isinstance(priced, Missing)
     return priced
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-@pytest.mark.parametrize(("name", "spread"), PROGRAMS)
-@settings(max_examples=8, deadline=None)
-@given(size=st.integers(1, 3000), threads=st.integers(1, 20))
-def test_described_references_are_the_programs(
-    platform: str, name: str, spread: str, size: int, threads: int
-) -> None:
-    chosen: dict[str, str | int] = {"spread": spread} if spread else {}
-    if name == "histogram":
-        chosen["percent"] = 100
-    priced = known(price_groups(remote_groups(PROGRAMS[name, spread]), load_machine(platform)))
-    expected = evaluate_price(priced, {"N": size, "T": threads})
-    described = estimate(f"pgas/{name}.toml", platform, N=size, T=threads, **chosen)
-    for end in ("low", "mid", "high"):
-        assert getattr(described, end) == pytest.approx(getattr(expected, end), rel=1e-12)
-    assert described.in_range == expected.in_range
 
 
 @pytest.mark.parametrize(("name", "spread"), PROGRAMS)

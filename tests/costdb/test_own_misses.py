@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from costdb.estimate import Priced
 from costdb.evaluate import compare
 from costdb.expr import maximum, num, sym
-from costdb.multilinear import General, Interval, Multilinear
+from costdb.intervals import General, Interval, Multilinear, with_own_misses
 from costdb.quantity import Provenance, Quantity
-from costdb.spread import with_own_misses
 
 RATES, CLASSES = ("m.near", "m.far"), ("m.a.residual", "m.b.residual")
 BOX = {name: Interval(2.0, 2.0, 2.0) for name in RATES} | {

@@ -15,13 +15,10 @@ from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import PICKLED_KINDS, CollectiveKind, PickledCollective, PickledMessage, Region
+from tests.costdb.made_up import HEADING, quantity
 
 N, P = sym("N"), sym("P")
 ARRAY = Region(8, (N,), (num(8),))
-
-
-def quantity(value: float, unit: str) -> Json:
-    return {"value": value, "unit": unit, "provenance": "measured", "source": "test"}
 
 
 def step(call_us: float, *pieces: tuple[float | None, float]) -> Json:
@@ -58,11 +55,7 @@ def document(**changes: Json) -> dict[str, Json]:
         "range": {"bytes": [8, 1_000_000]},
     }
     return {
-        "schema_version": 1,
-        "name": "test",
-        "title": "Test",
-        "library": "none",
-        "sources": {"test": "made up"},
+        **HEADING,
         "pickle": {k: v for k, v in {**section, **changes}.items() if v is not None},
     }
 

@@ -39,6 +39,7 @@ from costdb.work import (
     Superstep,
     Unknown,
 )
+from tests.costdb.made_up import HEADING
 
 N = sym("N")
 REGION = Region(4, (N, num(3)), (N * 4, num(4)))
@@ -66,11 +67,7 @@ UNSTATED = ("interpretation", "unknown")
 def bare_machine(**sections):
     quantity = {"unit": "us", "provenance": "published", "source": "s"}
     document = {
-        "schema_version": 1,
-        "name": "bare",
-        "title": "Bare",
-        "library": "none",
-        "sources": {"s": "somebody"},
+        **HEADING,
     }
     for name, stated in sections.items():
         document[name] = {key: {"value": value, **quantity} for key, value in stated.items()}
@@ -277,11 +274,7 @@ def test_a_branch_not_taken_is_in_range(monkeypatch):
 def test_a_profile_of_the_wrong_shape_is_refused_with_the_place():
     machine = machine_of(
         {
-            "schema_version": 1,
-            "name": "odd",
-            "title": "Odd",
-            "library": "none",
-            "sources": {},
+            **HEADING,
             "hardware": {"barrier_us": 3},
         },
         "odd.json",

@@ -15,6 +15,7 @@ from costdb.evaluate import compare, evaluate_price
 from costdb.expr import num, sym
 from costdb.machines import machine_of
 from costdb.quantity import Provenance, Quantity
+from tests.costdb.made_up import HEADING
 
 CLASSES = ("a", "b", "c")
 
@@ -126,11 +127,7 @@ def test_a_ratio_is_narrower_than_at_its_worst_corner_and_one_of_equals_is_one(
 def test_residuals_of_a_profile_are_independent_and_nothing_else_is() -> None:
     leaf = {"value": 1.0, "unit": "1", "provenance": "measured", "source": "calibration"}
     document = {
-        "schema_version": 1,
-        "name": "made-up",
-        "title": "made up",
-        "library": "none",
-        "sources": {"calibration": "a test"},
+        **HEADING,
         "smp": {
             "residual": {**leaf, "low": 0.5, "high": 2.0},
             "element_bytes": {**leaf, "unit": "byte"},

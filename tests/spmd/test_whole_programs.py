@@ -14,7 +14,7 @@ from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
 from advisor.ranking.programs import bind_program
 from costdb.expr import evaluate
-from costdb.lines.regions import bytes_of
+from costdb.lines.coefficients import bytes_of
 from costdb.process.terms import Branch, Leaf, Parallel, Process, SeqLoop, Sequential
 from costdb.work import Message
 
@@ -64,7 +64,6 @@ def sent(process: Process, here: dict[str, int | float]) -> int:
 def test_all_that_a_program_sends_is_known(name: str) -> None:
     file = PROGRAMS / name
     read = read_program(str(file), file.read_text())
-    assert read is not None
     lowered = lower_steps(read.functions[-1].body)
     assert lowered.gaps == ()
     values = dict(bind_program(read, {"P": 4}).values)

@@ -15,7 +15,7 @@ from advisor.analysis.spmd.statements import kept_copy
 from advisor.ir.spmd.payloads import Payload, PayloadKind
 from advisor.ir.spmd.steps import Communicate, Op
 from costdb.expr import Expr, num
-from costdb.lines.regions import bytes_of
+from costdb.lines.coefficients import bytes_of
 from costdb.work import (
     PICKLED_KINDS,
     Barrier,

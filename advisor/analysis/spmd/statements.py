@@ -17,7 +17,7 @@ from advisor.numpy_shapes import count_of
 from advisor.source import Span
 from costdb.expr import ZERO, Expr, num
 from costdb.expr.nodes import Num
-from costdb.lines.regions import bytes_of
+from costdb.lines.coefficients import bytes_of
 from costdb.work import (
     Access,
     ArrayCall,

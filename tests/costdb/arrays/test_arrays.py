@@ -17,17 +17,19 @@ from costdb.arrays.amounts import (
     GIVEN_BACK,
     PAGE_BYTES,
     SMALL_BYTES,
+    Hierarchy,
     _passes,
     _walked_across,
     amounts,
+    inner_runs,
     rate_key,
+    shape_of,
 )
-from costdb.arrays.memory import Hierarchy, inner_runs, shape_of
-from costdb.calibration.array_fit import cache_levels, caches, fit_classes
-from costdb.calibration.arrays import SECTION, array_points, call_of
+from costdb.calibration.arrays import array_points, call_of
+from costdb.calibration.fitting import cache_levels, caches, fit_classes
 from costdb.calibration.hardware import Host
 from costdb.calibration.loops import SECTION as LOOPS
-from costdb.calibration.section import Effort, Point, Timing, World
+from costdb.calibration.section import Effort, Timing
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import Expr, evaluate, num, sym
@@ -46,7 +48,8 @@ from costdb.work import (
     Statement,
     Visit,
 )
-from tests.costdb.hosts import EPYC, UNTOLD
+from tests.costdb.hosts import UNTOLD
+from tests.costdb.made_up import HEADING
 
 N = sym("N")
 LEVELS = (1000, 10_000)
@@ -74,11 +77,7 @@ def quantities(stated: dict[str, object], unit: str = "us") -> dict[str, object]
 
 def document(**rates: dict[str, object]) -> dict[str, object]:
     return {
-        "schema_version": 1,
-        "name": "made-up",
-        "title": "Made up",
-        "library": "none",
-        "sources": {"calibration": "nobody"},
+        **HEADING,
         "hardware": quantities({"cache_line_bytes": 64}, "byte"),
         "arrays": {
             "levels": quantities({f"b{level}": level for level in LEVELS}, "byte"),
@@ -456,30 +455,9 @@ def test_an_interval_is_that_of_calls_whose_elements_lie_alike() -> None:
     assert half_width(column(100), 100) > 0.15
 
 
-def test_what_is_fitted_makes_a_sound_profile(host: Host) -> None:
-    timings = [
-        Timing(point, (((1.0 + number % 7,),),))
-        for number, point in enumerate(SECTION.points(Effort.QUICK, 1, host))
-    ]
-    found = SECTION.fit(timings, host)
-    assert check_profile({**document(), **found.parts}, "made-up.json") == []
-    assert set(found.parts) == {"arrays", "python"}
-    arrays = found.parts["arrays"]
-    assert isinstance(arrays, dict) and FAULT in arrays
-
-
 def test_loops_that_were_not_measured_leave_the_profile_as_it_is(host: Host) -> None:
     found = LOOPS.fit([Timing(point, ()) for point in LOOPS.points(Effort.QUICK, 1, host)], host)
     assert found.parts == {} and found.notes
-
-
-def test_loops_alone_make_a_sound_profile(host: Host) -> None:
-    timings = [
-        Timing(point, (((float(number + 1),),),))
-        for number, point in enumerate(LOOPS.points(Effort.FULL, 1, host))
-    ]
-    profile = {**document(), **LOOPS.fit(timings, host).parts}
-    assert check_profile(profile, "made-up.json") == []
 
 
 def test_levels_are_the_caches_that_a_system_states(host: Host) -> None:
@@ -501,14 +479,3 @@ def test_points_say_what_they_time_and_tell_every_part_of_a_time(effort: Effort)
     elementwise = told["binary float64"]
     assert all(elementwise[place,] >= 2 for place in ("rows_element_us", "apart_element_us"))
     assert all(places["call_us",] >= 3 for places in told.values())
-
-
-def test_the_largest_points_of_every_class_can_be_done() -> None:
-    largest: dict[str, Point] = {}
-    for point in array_points(Effort.FULL):
-        size = evaluate(call_of(point).elements, {})
-        known = largest.get(point.operation)
-        if known is None or size > evaluate(call_of(known).elements, {}):
-            largest[point.operation] = point
-    for point in largest.values():
-        SECTION.action(point, World(EPYC)).run()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.arrays.memory import Hierarchy
+from costdb.arrays.amounts import Hierarchy
 from costdb.calibration import together
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import Effort, Point, Timing, World
@@ -23,6 +23,7 @@ from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import Access, ArrayCall, ArrayOperation, Region, Statement, Visit
 from tests.costdb.hosts import EPYC
+from tests.costdb.made_up import HEADING
 
 LEVELS = (1000, 10_000, 100_000, 1_000_000)
 MEMORY = Hierarchy(LEVELS, 64)
@@ -124,11 +125,7 @@ def machine(**factors: float) -> Machine:
 
     lines = {key: us(LINE_US[key]) for key in PIECES}
     stated = {
-        "schema_version": 1,
-        "name": "shared",
-        "title": "Made up",
-        "library": "none",
-        "sources": {"calibration": "nobody"},
+        **HEADING,
         "hardware": {"cache_line_bytes": us(64, "byte")},
         "arrays": {
             "levels": {f"b{level}": us(level, "byte") for level in LEVELS},

@@ -19,7 +19,7 @@ import pytest
 from costdb.calibration import campaign
 from costdb.calibration.campaign import LAUNCHES, Request
 from costdb.calibration.hardware import Bystanders, Host
-from costdb.calibration.profile import disturbances, document_of, timings_of
+from costdb.calibration.profile import disturbances, document_of
 from costdb.calibration.section import SECTIONS, CalibrationError, Effort, check_names, find_section
 from costdb.calibration.worker import PACES, launched_ranks
 from costdb.launch.processes import mpiexec
@@ -314,7 +314,7 @@ def test_a_store_of_the_second_version_gains_what_it_lacks():
 
 LAUNCHED = f"""
 from costdb.calibration.campaign import Request, calibrate
-from costdb.calibration.launch import Team
+from costdb.calibration.worker import Team
 from costdb.calibration.worker import launched_ranks
 from costdb.calibration.section import Effort
 import test_calibration_campaign as here
@@ -403,9 +403,3 @@ def test_no_two_sections_share_an_operation():
         for operation in operations:
             assert operation not in seen, f"{name} and {seen[operation]} both have {operation}"
             seen[operation] = name
-
-
-def test_timings_of_an_unknown_run_are_empty():
-    made = calibrate(quick(ALONE), Told())
-    with reading(store_path()) as connection:
-        assert timings_of(connection, made.sections[0].run, TOGETHER) == ()

@@ -23,6 +23,7 @@ from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import Message
 from tests.costdb.hosts import EPYC
+from tests.costdb.made_up import HEADING
 
 TRUTH = {
     "alpha_us": 1.7,
@@ -66,11 +67,7 @@ def timings(noise: float, seed: int = 1, effort: Effort = Effort.FULL) -> list[T
 def machine(fitted: Fitted) -> Machine:
     line = {"value": 64, "unit": "byte", "provenance": "measured", "source": "calibration"}
     stated = {
-        "schema_version": 1,
-        "name": "here",
-        "title": "Here",
-        "library": "MPI",
-        "sources": {"calibration": "of this machine"},
+        **HEADING,
         "hardware": {"cache_line_bytes": line},
         **fitted.parts,
     }

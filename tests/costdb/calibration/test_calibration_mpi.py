@@ -36,17 +36,14 @@ from costdb.work import (
     Work,
 )
 from tests.costdb.hosts import EPYC
+from tests.costdb.made_up import HEADING
 
 MPIEXEC = Path(sys.executable).parent / "mpiexec"
 
 
 def machine(fitted: Fitted) -> Machine:
     stated: dict[str, Any] = {
-        "schema_version": 1,
-        "name": "here",
-        "title": "Here",
-        "library": "MPI",
-        "sources": {"calibration": "of this machine"},
+        **HEADING,
         **fitted.parts,
     }
     assert check_profile(stated, "here.json") == []
@@ -258,26 +255,6 @@ def test_steps_are_recovered_and_stated_only_where_messages_miss() -> None:
         work = Collective(CollectiveKind(name), num(2), array(float(features["bytes"])))
         expected = collective_us(timing.point)
         assert microseconds(work, here) == pytest.approx(expected, rel=0.08), timing.point
-
-
-def test_steps_follow_the_textbook_in_the_number_of_ranks() -> None:
-    here = machine(collectives.SECTION.fit(timings(collectives.SECTION, collective_us, 0.0), EPYC))
-    once = graded(8000, *OWN, STEP_LIMITS)
-    halved = graded(1.5 * 8000, *OWN, STEP_LIMITS)
-    work = Collective(CollectiveKind.REDUCE_SCATTER, num(4), array(8000))
-    assert microseconds(work, here) == pytest.approx(2 * halved, rel=0.01)
-    for kind, ranks, steps in (
-        (CollectiveKind.REDUCE_SCATTER, 2, 1),
-        (CollectiveKind.REDUCE_SCATTER, 1, 0),
-        (CollectiveKind.PREFIX, 8, 3),
-        (CollectiveKind.ALLTOALLV, 8, 7),
-        (CollectiveKind.REDUCE, 8, 3),
-        (CollectiveKind.ALLREDUCE, 6, 4),
-        (CollectiveKind.ALLTOALL, 8, 7),
-        (CollectiveKind.ALLTOALL, 1, 0),
-    ):
-        found = microseconds(Collective(kind, num(ranks), array(8000)), here)
-        assert found == pytest.approx(steps * once, rel=0.01, abs=1e-9), kind
 
 
 def test_kinds_that_an_earlier_version_did_not_measure_are_derived() -> None:

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from costdb.calibration.array_fit import cache_levels
+from costdb.calibration.fitting import cache_levels
 from costdb.calibration.hardware import Host
 from costdb.calibration.section import SECTIONS, Effort, Need, Timing, World
 from costdb.calibration.superstep_kernels import ELEMENTS_IN_LINE, Far, Near
@@ -18,6 +18,7 @@ from costdb.machines import machine_of
 from costdb.profile_check import check_profile
 from costdb.smp.functions import Family, superstep_interval
 from tests.costdb.hosts import EPYC, LAPTOP
+from tests.costdb.made_up import HEADING
 
 BEYOND_BYTES = 16 << 20
 
@@ -67,11 +68,7 @@ def by_level(features, host: Host) -> float:
 
 def machine(part):
     document = {
-        "schema_version": 1,
-        "name": "made-up",
-        "title": "made up",
-        "library": "none",
-        "sources": {"calibration": "a test"},
+        **HEADING,
         "smp": part,
     }
     assert check_profile(document, "made-up") == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from costdb.calibration.array_fit import caches
+from costdb.calibration.fitting import caches
 from costdb.calibration.hardware import (
     Host,
     hardware_facts,
@@ -22,6 +22,7 @@ from costdb.calibration.section import SECTIONS, Effort, Timing, find_section
 from costdb.machines.machine import machine_of
 from costdb.profile_check import check_profile
 from tests.costdb.hosts import EPYC, HOSTS, SERVER, UNTOLD
+from tests.costdb.made_up import HEADING
 
 ROOT = Path(__file__).parents[3]
 ASKING = frozenset(
@@ -107,11 +108,7 @@ def test_what_is_measured_on_any_host_makes_a_sound_profile(name: str, host: Hos
     fitted = section.fit(timings, host)
     hardware = {"hardware": hardware_facts(host)}
     document = {
-        "schema_version": 1,
-        "name": "made-up",
-        "title": host.title,
-        "library": "none",
-        "sources": {"calibration": "a test", "system": "a test"},
+        **HEADING,
         **hardware,
         **fitted.parts,
     }

@@ -158,8 +158,3 @@ def test_bad_sizes_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         count_lines(*arguments)
-
-
-def test_bad_alignment_is_refused() -> None:
-    with pytest.raises(ValueError, match="alignment must be at least 1 byte, got 0"):
-        line_bounds(4, (1,), (4,), 64, 0)

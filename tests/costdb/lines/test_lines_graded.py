@@ -12,19 +12,16 @@ from hypothesis import strategies as st
 from costdb.estimate import Missing, Priced
 from costdb.evaluate import evaluate_price
 from costdb.expr import evaluate, free_symbols, num, sym
-from costdb.lines.regions import marshalling_of
+from costdb.lines.coefficients import marshalling_of
 from costdb.lines.symbolic import region_line_bounds
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.pricing import price_work
 from costdb.profile_check import check_profile
 from costdb.work import Collective, CollectiveKind, Message, Region
+from tests.costdb.made_up import HEADING, quantity
 
 LINE, WAY = 64, 4096
 N = sym("N")
-
-
-def quantity(value: float, unit: str) -> Json:
-    return {"value": value, "unit": unit, "provenance": "measured", "source": "test"}
 
 
 def graded(limits: list[int], key: str, unit: str, rates: list[float]) -> Json:
@@ -41,11 +38,7 @@ STEP_BYTES = 2000
 
 def document() -> dict[str, Any]:
     return {
-        "schema_version": 1,
-        "name": "test",
-        "title": "Test",
-        "library": "none",
-        "sources": {"test": "made up"},
+        **HEADING,
         "hardware": {"cache_line_bytes": quantity(LINE, "byte")},
         "lines": {
             "message": {

@@ -21,6 +21,7 @@ from costdb.lines.model import (
 from costdb.machines import Json, Machine, MachineError, machine_of
 from costdb.quantity import Provenance
 from costdb.work import Access, Collective, CollectiveKind, Message, PrefixScan, Region, Statement
+from tests.costdb.made_up import HEADING
 
 N, P = sym("N"), sym("P")
 
@@ -58,11 +59,7 @@ def machine(origin: str = "test.json", /, collectives: Json = None, **lines: Jso
     sections = {"message": MESSAGE, "scan": LOCAL, "statement": LOCAL, **lines}
     return machine_of(
         {
-            "schema_version": 1,
-            "name": "test",
-            "title": "Test",
-            "library": "none",
-            "sources": {"test": "made up"},
+            **HEADING,
             "hardware": {"cache_line_bytes": quantity(64, "byte")},
             "lines": {k: v for k, v in sections.items() if v is not None},
             **({"collectives": collectives} if collectives else {}),

@@ -9,7 +9,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from costdb.expr import evaluate, num
-from costdb.lines.regions import Marshalling, marshalling_of
+from costdb.lines.coefficients import Marshalling, marshalling_of
 from costdb.work import Region
 
 LINE, WAY = 64, 4096

@@ -12,12 +12,9 @@ from costdb.expr import Expr, evaluate, num, sym
 from costdb.lines.model import price_message, price_scan
 from costdb.machines import Json, Machine, machine_of
 from costdb.work import ArrayCall, ArrayOperation, Message, PrefixScan, Region, Visit
+from tests.costdb.made_up import HEADING, quantity
 
 P = sym("P")
-
-
-def quantity(value: float, unit: str) -> Json:
-    return {"value": value, "unit": unit, "provenance": "measured", "source": "test"}
 
 
 def machine(*, scans: bool = True, additions: bool = True, arrays: bool = True) -> Machine:
@@ -40,11 +37,7 @@ def machine(*, scans: bool = True, additions: bool = True, arrays: bool = True) 
         "gamma_us_per_line": quantity(0.5, "us/line"),
     }
     document: dict[str, Json] = {
-        "schema_version": 1,
-        "name": "test",
-        "title": "Test",
-        "library": "none",
-        "sources": {"test": "made up"},
+        **HEADING,
         "hardware": {"cache_line_bytes": quantity(64, "byte")},
         "lines": {"message": message, "scan": local, "statement": local},
     }

@@ -15,7 +15,6 @@ from costdb.machines import load_machine
 from costdb.pgas.model import price_groups, served_pattern
 from costdb.pgas.partition import (
     CLOSE_ELEMENTS,
-    Affine,
     Affinity,
     Dependence,
     DependenceKind,
@@ -247,11 +246,6 @@ def test_one_fixed_element_is_remote_for_the_slowest_thread() -> None:
     flag = Reference("A", (affine(0),), "s")
     (group,) = partition(one_loop(flag, arrays=(SharedArray("A", Spread.BLOCK),), affinity="i"))
     assert (group.affinity, group.pattern) == (Affinity.REMOTE, Pattern.BASELINE)
-
-
-def test_affine_subscripts_leave_zero_coefficients_out() -> None:
-    assert affine(2, j=0, i=3) == Affine((("i", 3),), 2)
-    assert (affine(i=3).step("i"), affine(i=3).step("j")) == (3, 0)
 
 
 @pytest.mark.parametrize(

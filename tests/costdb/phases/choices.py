@@ -11,10 +11,9 @@ from costdb.documents import DescribedSubject
 from costdb.estimate import Estimate, Missing, Priced
 from costdb.expr import Expr
 from costdb.machines import Machine
-from costdb.phases.application import Application, ApplicationError, Chosen, bind
+from costdb.phases.application import Application, ApplicationError, Chosen, application_of, bind
 from costdb.phases.document import read_content, read_toml
 from costdb.phases.pricing import price_words
-from costdb.phases.reading import application_of
 from costdb.subject import SubjectError
 
 

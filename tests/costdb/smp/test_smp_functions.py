@@ -4,8 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from costdb.estimate import Missing
 from costdb.evaluate import evaluate_price
@@ -131,55 +129,6 @@ def test_every_printed_good_coefficient_is_below_its_bad_counterpart() -> None:
                 assert coefficient <= bad_table[counterpart.get(name, name)]
                 compared += 1
     assert compared == 2 * (2 + 3 + 3 + 4 * 6)
-
-
-@st.composite
-def supersteps(draw: st.DrawFn) -> tuple[int, int, int, int]:
-    processors = draw(st.integers(2, 12))
-    h = draw(st.integers(5_000, 1_900_000))
-    other = draw(st.integers(0, h))
-    busy = draw(st.integers(1, processors - 1))
-    hr, hw = draw(st.sampled_from([(h, other), (other, h)]))
-    total = draw(st.integers(hr + hw, max(hr + hw, busy * (hr + hw))))
-    return hr, hw, total, processors
-
-
-@given(supersteps(), st.sampled_from(list(Family)))
-@settings(max_examples=150, deadline=None)
-def test_good_is_under_bad_everywhere_in_range(
-    superstep: tuple[int, int, int, int], family: Family
-) -> None:
-    good, bad = both(family, *superstep)
-    assert good <= bad
-
-
-def test_good_is_under_bad_on_a_grid_and_above_zero() -> None:
-    heights = (5_000, 20_000, 100_000, CAPACITY, CAPACITY + 1, 700_000, 1_900_000)
-    for processors in range(2, 13):
-        for busy in range(1, processors):
-            for h in heights:
-                for hr, hw in ((h, 0), (0, h), (h, h), (h, h * busy // processors)):
-                    good, bad = both(Family.HRHWM, hr, hw, max(hr + hw, 2 * busy * h), processors)
-                    assert 0 < good < bad
-
-
-def test_where_the_printed_functions_are_odd() -> None:
-    # Documented, not repaired: pieces do not join, and one function turns negative.
-    def good(family: Family, hr: int, hw: int, processors: int) -> float:
-        return both(family, hr, hw, hr + hw, processors)[0]
-
-    for processors in PRINTED_COUNTS:
-        at, above = (good(Family.HRHWM, 0, CAPACITY + extra, processors) for extra in (0, 1))
-        assert above < at
-    reads_fall = [
-        processors
-        for processors in PRINTED_COUNTS
-        if good(Family.HRHWM, CAPACITY + 1, 0, processors)
-        < good(Family.HRHWM, CAPACITY, 0, processors)
-    ]
-    assert reads_fall == [2]
-    assert good(Family.HRHW, CAPACITY + 1, 0, 8) == pytest.approx(-4210.2, abs=0.1)
-    assert good(Family.HRHW, 0, CAPACITY + 1, 8) == pytest.approx(-8719.1, abs=0.1)
 
 
 def test_between_printed_processor_counts_both_are_interpolated() -> None:

@@ -13,6 +13,7 @@ from costdb.expr import evaluate, num
 from costdb.machines import Machine, MachineError, machine_of
 from costdb.profile_check import check_profile
 from costdb.smp.functions import Family, superstep_interval
+from tests.costdb.made_up import HEADING
 
 LIMITS = [1_000, 50_000]
 COUNTS = (2, 4)
@@ -42,11 +43,7 @@ def document(limits: Any = LIMITS) -> dict[str, Any]:
         for family in RATES
     }
     return {
-        "schema_version": 1,
-        "name": "made-up",
-        "title": "made up",
-        "library": "none",
-        "sources": {"test": "made up"},
+        **HEADING,
         "smp": {"levels": levels},
     }
 

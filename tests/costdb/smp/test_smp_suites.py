@@ -3,16 +3,14 @@
 import random
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from costdb.smp.suites import Kind, Plan, Suite, SuiteError, heights, make_plan, plans
+from costdb.calibration.supersteps import Kind, Plan, Suite, heights, make_plan
 
 SIZES = heights(12)
 
 kinds = st.sampled_from(list(Kind))
-random_suites = st.sampled_from([Suite.SAME_MAXIMA, Suite.SAME_TOTALS])
 
 
 @st.composite
@@ -62,29 +60,7 @@ def test_random_plans_keep_what_their_suite_promises(
         assert plan.hr + plan.hw <= plan.total <= len(plan.reads) * (plan.hr + plan.hw)
 
 
-def test_a_suite_is_reproducible_and_complete() -> None:
-    for suite in Suite:
-        made = list(plans(suite, 4, SIZES, seed=7))
-        assert made == list(plans(suite, 4, SIZES, seed=7))
-        assert len(made) == 3 * len(SIZES) * 3
-    assert list(plans(Suite.SAME_MAXIMA, 4, SIZES, 1)) != list(plans(Suite.SAME_MAXIMA, 4, SIZES))
-
-
 def test_heights_cover_the_range_by_ratio() -> None:
     assert (SIZES[0], SIZES[-1], len(SIZES)) == (5_000, 1_900_000, 12)
     ratios = [b / a for a, b in pairwise(SIZES)]
     assert max(ratios) / min(ratios) < 1.001
-
-
-@pytest.mark.parametrize(
-    ("h", "x", "processors"), [(0, 1, 2), (5, 0, 4), (5, 4, 4), (5, 1, 1), (-3, 1, 2)]
-)
-def test_plans_that_cannot_be_made_are_refused(h: int, x: int, processors: int) -> None:
-    with pytest.raises(SuiteError):
-        make_plan(Suite.EXACT, Kind.VARY, h, x, processors, random.Random(0))
-
-
-@pytest.mark.parametrize("arguments", [(1,), (5, 0), (5, 10, 10)])
-def test_heights_of_nothing_are_refused(arguments: tuple[int, ...]) -> None:
-    with pytest.raises(SuiteError):
-        heights(*arguments)
