@@ -6,17 +6,12 @@ import os
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 from advisor.between_sizes import Sizes, Times
 from advisor.measure.language import Sampled
-from advisor.measure.pieces import (
-    Arguments,
-    NoPiece,
-    Piece,
-    key_of,
-)
+from advisor.measure.pieces import Arguments, NoPiece, Piece, key_of
 from advisor.measure.subjects import Subject
 from costdb.calibration.hardware import this_host
 from costdb.launch.processes import THREADS
@@ -33,17 +28,10 @@ def circumstances() -> tuple[str, ...]:
     host = this_host()
     return (
         f"python {platform.python_version()}",
-        *(f"{library} {_version(library)}" for library in ("numpy", "scipy")),
+        *(f"{library} {version(library)}" for library in ("numpy", "scipy")),
         f"{host.processor}, {host.cores} cores",
         *(f"{name}={os.environ[name]}" for name in sorted(THREADS) if name in os.environ),
     )
-
-
-def _version(library: str) -> str:
-    try:
-        return version(library)
-    except PackageNotFoundError:
-        return "none"
 
 
 class Kept:

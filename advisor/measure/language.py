@@ -382,7 +382,9 @@ class _Writer:
                 return []
             case ast.Raise() | ast.Expr(value=ast.Call(func=ast.Attribute(attr="exit" | "Abort"))):
                 return [ast.Raise(ast.Call(ast.Name("RuntimeError"), [], []))]
-            case ast.Assign(targets=[ast.Name(id=name)]) if self._is_given(name, node):
+            case ast.Assign(targets=[ast.Name(id=name)]) if (
+                name in self.sizes and node in self.known.statements
+            ):
                 return [ast.Assign([ast.Name(self.name(name))], ast.Constant(self.sizes[name]))]
             case ast.AnnAssign(value=None):
                 return []
@@ -434,9 +436,6 @@ class _Writer:
         )
         computed = [one for one in values if any(isinstance(p, ast.Call) for p in ast.walk(one))]
         return [ast.Expr(self.expression(one)) for one in computed]
-
-    def _is_given(self, name: str, node: ast.stmt) -> bool:
-        return name in self.sizes and node in self.known.statements
 
     def loop(self, node: ast.For) -> list[ast.stmt]:
         """Write a loop whose iterations come in parts that the clock chooses."""

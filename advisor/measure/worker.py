@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import importlib
+import resource
 import signal
 import sys
 import time
@@ -23,11 +24,6 @@ from advisor.made_up import array, number
 from advisor.measure import pure
 from advisor.measure.clock import Clock, Times, Unfinished
 from costdb.launch.processes import begin
-
-try:
-    import resource
-except ImportError:
-    resource = None  # type: ignore[assignment]  # a system without limits for a process
 
 _SEED = 20_261_123
 _MOST_RUNS = 9
@@ -61,7 +57,7 @@ def _limited(job: Mapping[str, Any]) -> dict[str, Any]:
 
     np.seterr(all="ignore")
     warnings.simplefilter("ignore")
-    if resource is not None and job["memory_bytes"]:
+    if job["memory_bytes"]:
         with suppress(OSError, ValueError):
             pages = int(Path("/proc/self/statm").read_text().split()[0])
             limit = pages * resource.getpagesize() + int(job["memory_bytes"])
@@ -183,7 +179,3 @@ def _copied(value: Any) -> Any:
 def _restore(value: Any, given: Any) -> None:
     if hasattr(value, "strides"):
         value[...] = given
-
-
-if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
