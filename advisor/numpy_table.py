@@ -217,7 +217,8 @@ class Reducing:
     Attributes
     ----------
     operation : str
-        NumPy's function of two elements, or that of places.
+        NumPy's function of two elements, else its own name: what is written out from the
+        intermediate form has to come to the same.
     result : {"same", "sum", "mean", "spread", "truth", "place"}
         Its type: that of the elements; no integer narrower than the platform's; no integer at
         all; nor a complex number; a boolean; or an index.
@@ -232,12 +233,12 @@ REDUCTIONS: Final = {
     "prod": Reducing("multiply", "sum"),
     "max": Reducing("maximum", "same"),
     "min": Reducing("minimum", "same"),
-    "mean": Reducing("add", "mean"),
+    "mean": Reducing("mean", "mean"),
     "any": Reducing("logical_or", "truth"),
     "all": Reducing("logical_and", "truth"),
     "argmax": Reducing("argmax", "place"),
     "argmin": Reducing("argmin", "place"),
-    "count_nonzero": Reducing("add", "place"),
+    "count_nonzero": Reducing("count_nonzero", "place"),
     "ptp": Reducing("subtract", "same"),
     "var": Reducing("var", "spread"),
     "std": Reducing("std", "spread"),

@@ -252,6 +252,8 @@ class _Lowering:
     def _choice(
         self, probability: Expr, then: tuple[Statement, ...], orelse: tuple[Statement, ...]
     ) -> list[Process]:
+        if probability in (ZERO, ONE):
+            return self.block(then if probability == ONE else orelse)
         before, certain = dict(self.halos.held), self.halos.certain
         self.halos.certain = False
         first = Sequential(tuple(self.block(then)))

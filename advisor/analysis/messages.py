@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from advisor.analysis.array_statements.calls import product
+from advisor.ir.rebuilt import rebuilt
 from costdb.expr import Expr, evaluate, free_symbols, less, num, substitute
 from costdb.lines.symbolic import region_line_bounds
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
@@ -84,26 +86,10 @@ def _regions(process: Process, bound: Mapping[str, Expr]) -> Iterator[tuple[str,
 
 
 def _at(label: str, region: Region, bound: Mapping[str, Expr], line_bytes: int) -> Transfer | None:
-    fixed = Region(
-        region.itemsize_bytes,
-        tuple(substitute(count, bound) for count in region.counts),
-        tuple(substitute(pitch, bound) for pitch in region.pitches_bytes),
-        None if region.start_bytes is None else substitute(region.start_bytes, bound),
-    )
-    elements = num(1)
-    for count in fixed.counts:
-        elements = elements * count
-    if free_symbols(elements):
+    fixed = rebuilt(region, lambda part: substitute(part, bound))
+    elements = product(fixed.counts)
+    if free_symbols(elements) or evaluate(elements, {}) <= 0:
         return None
+    low, high = (int(evaluate(lines, {})) for lines in region_line_bounds(fixed, line_bytes))
     number = int(evaluate(elements, {}))
-    if number <= 0:
-        return None
-    low, high = region_line_bounds(fixed, line_bytes)
-    return Transfer(
-        label,
-        number,
-        region.itemsize_bytes,
-        line_bytes,
-        int(evaluate(low, {})),
-        int(evaluate(high, {})),
-    )
+    return Transfer(label, number, region.itemsize_bytes, line_bytes, low, high)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 
 from advisor.analysis.placed.placement import Placement, ranks_of
-from costdb.expr import ONE, Expr, free_symbols
+from costdb.expr import ONE, Expr
 from costdb.expr.nodes import Num
 from costdb.process.terms import Branch, Leaf, Parallel, ParLoop, Process, SeqLoop, Sequential
 from costdb.work import Collective, PrefixScan, Statement, Work
@@ -30,18 +30,6 @@ def works(process: Process) -> Iterator[Work]:
 def meets(process: Process) -> bool:
     """Return whether ranks meet in a collective operation."""
     return any(isinstance(work, Collective | PrefixScan) for work in works(process))
-
-
-def symbols_in(part: object) -> frozenset[str]:
-    """Return every symbol of the expressions in a process, its work, or whatever holds some."""
-    if isinstance(part, Expr):
-        return free_symbols(part)
-    inner: tuple[object, ...] = ()
-    if isinstance(part, tuple):
-        inner = part
-    elif is_dataclass(part):
-        inner = tuple(getattr(part, field.name) for field in fields(part))
-    return frozenset().union(*map(symbols_in, inner))
 
 
 # Under owner-computes all ranks of the mesh do their part at once and share caches and memory; in a

@@ -27,7 +27,7 @@ from advisor.cli.scope import Excluded, python_files
 from advisor.config.effective import Effective, Resolver
 from advisor.config.layer import CommandError, system_error
 from advisor.edits import unified_diff
-from advisor.engine import FileResult, Options
+from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
 from advisor.report.model import Report, renderer
@@ -230,11 +230,7 @@ def _answered(files: Sequence[_File], request: Request) -> Iterator[tuple[_File,
     """Yield files with their answers, in their order; from the cache where it has them."""
     kept = request.resolver.answers
     known = [_known(file, kept) for file in files]
-    tasks = [
-        Task(file.path, file.content.text, file.effective.options)
-        for file, found in zip(files, known, strict=True)
-        if found is None and isinstance(file.content, SourceFile)
-    ]
+    tasks = [file.question for file, found in zip(files, known, strict=True) if found is None]
     fresh = answers(tasks, request.jobs)
     for file, found in watched(list(zip(files, known, strict=True)), "kernel files checked"):
         if found is not None:
@@ -357,22 +353,13 @@ FEWEST_FILES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """One file to check."""
-
-    path: str
-    source: str
-    options: Options
-
-
-@dataclass(frozen=True, slots=True)
 class Refusal:
     """Why a file has no answer; the whole line."""
 
     line: str
 
 
-def answer(task: Task) -> Answer | Refusal:
+def answer(task: Question) -> Answer | Refusal:
     """Return what the engine finds, or its refusal as one line."""
     from costdb.machines import MachineError
 
@@ -385,12 +372,12 @@ def answer(task: Task) -> Answer | Refusal:
     return Answer(result.findings, result.remarks, result.names, result.coverage)
 
 
-def answers(tasks: Sequence[Task], jobs: int | None) -> Iterator[Answer | Refusal]:
+def answers(tasks: Sequence[Question], jobs: int | None) -> Iterator[Answer | Refusal]:
     """Yield the answers in the order of the tasks.
 
     Parameters
     ----------
-    tasks : sequence of Task
+    tasks : sequence of Question
     jobs : int or None
         How many processes; None: as many as are worth it.
     """
@@ -409,7 +396,7 @@ def answers(tasks: Sequence[Task], jobs: int | None) -> Iterator[Answer | Refusa
     yield from map(answer, tasks[done:])
 
 
-def _side_by_side(tasks: Sequence[Task], workers: int) -> Iterator[Answer | Refusal]:
+def _side_by_side(tasks: Sequence[Question], workers: int) -> Iterator[Answer | Refusal]:
     # imported here: one file in an editor or a hook must not pay for it
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor

@@ -288,26 +288,17 @@ _BAR = 24
 
 
 def watched(items: Sequence[_Item], noun: str = "choices") -> Iterator[_Item]:
-    """Yield `items`; after a second, say on a terminal how many are done, as in ``3 of 9 noun``."""
-    stream = sys.stderr
-    if stream is None or not stream.isatty():
-        yield from items
-        return
-    due = time.monotonic() + PATIENCE_S
-    begun = False
+    """Yield `items`; after a second, show on a terminal how many are done."""
+    watches = sys.stderr is not None and sys.stderr.isatty()
+    due, bar = time.monotonic() + PATIENCE_S, Bar()
     try:
         for done, item in enumerate(items):
-            if time.monotonic() >= due:
-                begun = True
+            if watches and time.monotonic() >= due:
                 due = time.monotonic() + _REFRESH_S
-                share = 100 * done // len(items)
-                stream.write(f"\r{done} of {len(items)} {noun} ({share} %)")
-                stream.flush()
+                bar.show(f"{done} of {len(items)} {noun}", done / len(items))
             yield item
     finally:
-        if begun:
-            stream.write("\r\x1b[K")
-            stream.flush()
+        bar.clear()
 
 
 class Bar:

@@ -101,8 +101,7 @@ def _open_python(
     """Return a kernel of a file, or a function of the SPMD program that it holds."""
     from advisor.frontend.syntax.guard import deep_nesting_refused
     from advisor.frontend.syntax.prefilter import may_hold_kernels
-    from advisor.ranking.program_subject import load_function, program_subject
-    from advisor.ranking.subject import kernel_subject, load_kernel
+    from advisor.ranking.subjects import kernel_subject, load_function, load_kernel, program_subject
 
     source = read_text(path)
     runs = Observations(complain)
@@ -135,7 +134,7 @@ def kernels_in(
     """
     from advisor.frontend.kernels import read_kernels
     from advisor.ranking.sizes import checked_sizes
-    from advisor.ranking.subject import heaviest
+    from advisor.ranking.subjects import heaviest
 
     bound = {**settings_of(path).sizes, **given}
     for kernel in read_kernels(path, source, heaviest(Observations(complain).of_file(path))):
@@ -150,7 +149,7 @@ def _open_alternatives(
     given: Mapping[str, int | float],
 ) -> Opened:
     """Return several kernels or functions that do the same job, to be chosen among."""
-    from advisor.ranking.program_subject import AlternativesSubject
+    from advisor.ranking.subjects import AlternativesSubject
 
     chosen = _machine_for(files[0], machine)
     subjects: dict[str, Subject] = {}
@@ -164,8 +163,7 @@ def _open_alternatives(
 
 def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
     """Return what bound the sizes of a Python file that were not given, as far as that is told."""
-    from advisor.ranking.program_subject import ProgramSubject
-    from advisor.ranking.subject import KernelSubject
+    from advisor.ranking.subjects import KernelSubject, ProgramSubject
 
     if isinstance(opened.subject, ProgramSubject | KernelSubject):
         return opened.subject.origins(given)
@@ -174,8 +172,7 @@ def origins_of(opened: Opened, given: Mapping[str, str]) -> tuple[str, ...]:
 
 def cautions_of(opened: Opened, bindings: Mapping[str, Chosen]) -> tuple[str, ...]:
     """Return what a prediction for a Python file takes for granted that need not be so."""
-    from advisor.ranking.program_subject import ProgramSubject
-    from advisor.ranking.subject import KernelSubject
+    from advisor.ranking.subjects import KernelSubject, ProgramSubject
 
     if opened.machine is None or not isinstance(opened.subject, ProgramSubject | KernelSubject):
         return ()

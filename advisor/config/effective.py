@@ -48,16 +48,8 @@ def resolve(
     """Return the codes to select (none: all) and to ignore, with prefixes spelt out.
 
     The longer of two prefixes that disagree wins, and of equal ones ``--ignore``.
-
-    Raises
-    ------
-    CommandError
-        When a code or prefix stands for no known rule.
     """
     chosen = [*select, *extend] if select else []
-    for prefix in (*chosen, *extend, *ignore):
-        if not any(code.startswith(prefix) for code in known):
-            raise wrong_use(f"unknown rule {prefix!r}{nearest(prefix, known)}")
 
     def wanted(code: str) -> bool:
         for_it = _longest_match(code, [*chosen, *extend])

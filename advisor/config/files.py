@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -275,15 +275,6 @@ def _dotted(keys: Keys) -> str:
 
 # Patterns of paths: ``*`` and ``?`` within a name, ``**`` across folders.
 
-_PIECE = re.compile(r"\*\*/|/\*\*$|\*\*|\*|\?|\[!?\]?[^\]/]*\]|.", re.DOTALL)
-_MEANING = {
-    "**/": "(?:[^/]+/)*",
-    "/**": "/.+",
-    "**": ".*",
-    "*": "[^/]*",
-    "?": "[^/]",
-}
-
 
 def matches(path: str, patterns: Iterable[str]) -> bool:
     """Return whether a pattern matches `path` or a folder that it lies in.
@@ -297,42 +288,23 @@ def matches(path: str, patterns: Iterable[str]) -> bool:
         start. A slash at the end changes nothing.
     """
     parts = path.split("/")
-    prefixes = ["/".join(parts[: count + 1]) for count in range(len(parts))]
     for pattern in patterns:
-        stripped = pattern.removeprefix("./").rstrip("/")
-        compiled = _compiled(stripped)
-        if any(map(compiled.fullmatch, prefixes if "/" in stripped else parts)):
+        wanted = pattern.removeprefix("./").rstrip("/").split("/")
+        if len(wanted) == 1 and any(fnmatchcase(part, wanted[0]) for part in parts):
+            return True
+        if len(wanted) > 1 and any(_fits(parts[: n + 1], wanted) for n in range(len(parts))):
             return True
     return False
 
 
-@cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    pieces = (_translated(piece) for piece in _PIECE.findall(pattern))
-    return re.compile("".join(pieces), re.DOTALL)
-
-
-def _translated(piece: str) -> str:
-    if piece in _MEANING:
-        return _MEANING[piece]
-    if len(piece) > 1:
-        inside = piece[1:-1].removeprefix("!")
-        if not inside:
-            return re.escape(piece)
-        sign = "^/" if piece.startswith("[!") else ""
-        return f"[{sign}{_class(inside)}]"
-    return re.escape(piece)
-
-
-def _class(inside: str) -> str:
-    """Return the inside of a character class, its ranges kept where they are ranges."""
-    ranges = re.findall(r".-.|.", inside, re.DOTALL)
-    return "".join(
-        f"{re.escape(one[0])}-{re.escape(one[2])}"
-        if len(one) == 3 and one[0] <= one[2]
-        else re.escape(one)
-        for one in ranges
-    )
+def _fits(parts: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Return whether the parts of a path are those of a pattern."""
+    if not parts or not wanted:
+        return not parts and not wanted
+    if wanted[0] != "**":
+        return fnmatchcase(parts[0], wanted[0]) and _fits(parts[1:], wanted[1:])
+    # whatever is within a folder, but not the folder itself
+    return len(wanted) == 1 or any(_fits(parts[n:], wanted[1:]) for n in range(len(parts)))
 
 
 FILE_NAME = "pyproject.toml"

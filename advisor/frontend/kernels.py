@@ -17,9 +17,8 @@ from advisor.frontend.advise_comments.directives import (
     NumberComment,
     read_pragmas,
 )
-from advisor.frontend.declared.declarations import Declarations, declaration, threads_by_line
-from advisor.frontend.declared.module import FileReader, FoundKernel
-from advisor.frontend.declared.seen import as_seen, compilers, hints, seen_sizes, untold
+from advisor.frontend.declarations import Declarations, declaration, threads_by_line
+from advisor.frontend.file_reader import FileReader, FoundKernel
 from advisor.frontend.naming.bindings import (
     Imports,
     NameScope,
@@ -29,7 +28,8 @@ from advisor.frontend.naming.bindings import (
 )
 from advisor.frontend.naming.names import array_module_name
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.statements.body import Body
+from advisor.frontend.seen import as_seen, compilers, hints, seen_sizes, untold
+from advisor.frontend.statements import Body
 from advisor.frontend.syntax.prefilter import may_hold_kernels
 from advisor.frontend.syntax.trees import tree_of
 from advisor.ir.kernel import DeclaredArray, Kernel, Places, SizeBinding, SourceContext
@@ -82,7 +82,7 @@ def read_kernels(path: str, source: str, observed: Sequence[Seen] = ()) -> tuple
     comments = tree.comments() if reader.kernels else ()
     return _knowing_shared(
         tuple(
-            _kernel(path, function, reader, comments, directives, context)
+            _kernel(function, reader, replace(context, comments=comments))
             for function in reader.kernels
         )
     )
@@ -92,16 +92,9 @@ def _knowing_shared(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
     """Tell every kernel which parts of its declarations other kernels use as well."""
     users: Counter[Span] = Counter()
     for kernel in kernels:
-        users.update(
-            {
-                span
-                for array in kernel.arrays.values()
-                for span in (
-                    *array.places.dimensions,
-                    *(place for _, place in array.places.mesh),
-                )
-            }
-        )
+        places = [array.places for array in kernel.arrays.values()]
+        spans = [span for one in places for span in (*one.dimensions, *dict(one.mesh).values())]
+        users.update(set(spans))
     shared = frozenset(span for span, count in users.items() if count > 1)
     return tuple(
         replace(kernel, context=replace(kernel.context, shared=shared)) for kernel in kernels
@@ -109,20 +102,17 @@ def _knowing_shared(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
 
 
 def _kernel(
-    path: str,
     function: FoundKernel,
     reader: FileReader,
-    comments: Sequence[Span],
-    directives: Sequence[AnyDirective],
     context: SourceContext,
     *,
     general: bool = False,
     dtype: str | None = None,
 ) -> Kernel:
     node, own_scope = function.node, function.scopes[-1]
-    span_of = reader.span_of
+    path, span_of = reader.path, reader.span_of
     last_line = span_of(node.body).end_line
-    own = [d for d in directives if function.first_line <= d.line <= last_line]
+    own = [d for d in reader.directives if function.first_line <= d.line <= last_line]
     imports = Imports(function.scopes)
     bound = bound_anywhere(function.scopes)
     unsure = star_imports(function.scopes)
@@ -144,13 +134,11 @@ def _kernel(
     for name, array in commented.items():
         scope.declared.setdefault(name, array)
     seen, decorators = function.seen, function.decorators
+    sizes |= function.sizes
     if seen is not None:
-        sizes |= function.sizes
         as_seen(seen, function, scope, {p.name.value: span_of(p.name) for p in parameters})
         sizes |= seen_sizes(seen, scope.declared, scope.scalars, span_of(node.name))
         decorators = compilers(function, seen)
-    else:
-        sizes |= function.sizes
     typed = scope.declared.keys() - commented.keys() if seen is None else frozenset[str]()
     if general:
         kept = scope.declared.keys() if dtype is None else typed
@@ -179,15 +167,13 @@ def _kernel(
             array_module=array_module_name(imports, frozenset(own_scope.used)),
             scalar_texts={**texts, **indices},
             not_builtins=bound | _BUILTINS if unsure else bound,
-            comments=tuple(s for s in comments if span_of(node).contains(s)),
+            comments=tuple(s for s in context.comments if span_of(node).contains(s)),
             decorators=decorators,
             keeps_bits=function.asked is not None and function.asked.keeps_bits,
             whole=(function.first_line, last_line),
         ),
         asked=seen is None or seen.source != "text",
-        general=lambda dtype: _kernel(
-            path, function, reader, comments, directives, context, general=True, dtype=dtype
-        ),
+        general=lambda dtype: _kernel(function, reader, context, general=True, dtype=dtype),
         types_are_usual=bool(scope.declared.keys() - typed),
     )
 

@@ -30,8 +30,7 @@ from advisor.ir.statements import (
     within,
     written,
 )
-from advisor.ir.steps import residue
-from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads
+from advisor.ir.values import Point, Range, Strided, Subscript, bounds_in, reads, residue
 from advisor.source import Span
 from costdb.expr import Expr, free_symbols, substitute, sym
 from costdb.expr.nodes import Num

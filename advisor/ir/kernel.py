@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from advisor.distribution import ArraySpec
+from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Statement
 from advisor.source import Span
 from costdb.expr import Expr
@@ -58,12 +59,8 @@ class DeclaredArray:
     places: Places
 
 
-@dataclass(frozen=True, slots=True)
-class LocalArray:
-    """An array that the kernel makes; where it lives follows from what it is made of."""
-
-    dtype: str
-    extents: tuple[Expr, ...]
+LocalArray = ArrayType
+"""An array that the kernel makes; where it lives follows from what it is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,12 +205,8 @@ class Kernel:
 
     def dtype(self, name: str) -> str:
         """Return the element type of an array."""
-        if name in self.arrays:
-            return self.arrays[name].dtype
-        return self.locals[name].dtype
+        return (self.arrays.get(name) or self.locals[name]).dtype
 
     def extents(self, name: str) -> tuple[Expr, ...]:
         """Return the shape of an array."""
-        if name in self.arrays:
-            return self.arrays[name].extents
-        return self.locals[name].extents
+        return (self.arrays.get(name) or self.locals[name]).extents

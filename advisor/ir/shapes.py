@@ -82,19 +82,17 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return ArrayType(value.dtype, ())
         case Fill(_, shape, dtype):
             return ArrayType(dtype, shape)
-        case Copy(operand, dtype):
-            return ArrayType(dtype, describe(operand, lookup).extents)
         case Elementwise(operation, parts):
             return _describe_elementwise(operation, [describe(part, lookup) for part in parts])
-        case Roll() | Flip():
+        case Roll() | Flip() | Sort():
             return describe(value.operand, lookup)
+        case Copy() | Scan() | Fourier():
+            return ArrayType(value.dtype, describe(value.operand, lookup).extents)
         case PeriodicPad(operand, axis, before, after):
             inner = describe(operand, lookup)
             extents = list(inner.extents)
             extents[axis] = extents[axis] + before + after
             return ArrayType(inner.dtype, tuple(extents))
-        case Scan(operand, _, _, dtype):
-            return ArrayType(dtype, describe(operand, lookup).extents)
         case Expand(operand, axis):
             inner = describe(operand, lookup)
             return ArrayType(inner.dtype, expanded(inner.extents, axis))
@@ -103,10 +101,6 @@ def describe(value: Value, lookup: Callable[[str], ArrayType]) -> ArrayType:
             return ArrayType(inner.dtype, tuple(inner.extents[axis] for axis in axes))
         case MatMul(left, right):
             return _describe_product(describe(left, lookup), describe(right, lookup))
-        case Fourier(operand, _, dtype, _):
-            return ArrayType(dtype, describe(operand, lookup).extents)
-        case Sort():
-            return describe(value.operand, lookup)
         case Gather(operand, places):
             return ArrayType(describe(operand, lookup).dtype, describe(places, lookup).extents)
         case Tally(_, _, extent, dtype):

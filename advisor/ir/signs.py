@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from fractions import Fraction
 from math import prod
@@ -164,22 +164,23 @@ def _counted_non_negative(
 
 def largest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
     """Return the maximum of values, without those that are surely not above another."""
-    kept = list(values)
-    for value in values:
-        others = [other for other in kept if other is not value]
-        if any(known_non_negative(other - value, minima) for other in others):
-            kept = others
+    kept = _extremes(values, lambda one, other: known_non_negative(other - one, minima))
     return maximum(*kept) if len(kept) > 1 else kept[0]
 
 
 def smallest(values: Sequence[Expr], minima: Mapping[str, int]) -> Expr:
     """Return the minimum of values, without those that are surely not below another."""
+    kept = _extremes(values, lambda one, other: known_non_negative(one - other, minima))
+    return minimum(*kept) if len(kept) > 1 else kept[0]
+
+
+def _extremes(values: Sequence[Expr], is_covered: Callable[[Expr, Expr], bool]) -> list[Expr]:
     kept = list(values)
     for value in values:
         others = [other for other in kept if other is not value]
-        if any(known_non_negative(value - other, minima) for other in others):
+        if any(is_covered(value, other) for other in others):
             kept = others
-    return minimum(*kept) if len(kept) > 1 else kept[0]
+    return kept
 
 
 def least_index(low: Expr, minima: Mapping[str, int]) -> int:

@@ -19,10 +19,12 @@ from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, TypeVar
 
+from lsprotocol.types import TextDocumentContentChangeEvent
+
 from advisor.edits import split_lines
 from advisor.finding import Finding, Remark
 from advisor.lsp.analysis import Analysis
-from advisor.lsp.document import Change, Document
+from advisor.lsp.document import Document
 from advisor.source import Span
 from advisor.steps import Overtaken, ending_when, step
 
@@ -154,7 +156,9 @@ class Analyses:
         self.files[document.uri] = file
         self._start(file)
 
-    def change(self, uri: str, version: int, changes: Sequence[Change]) -> None:
+    def change(
+        self, uri: str, version: int, changes: Sequence[TextDocumentContentChangeEvent]
+    ) -> None:
         """Change the text of a file and analyse it."""
         file = self.files.get(uri)
         if file is None:

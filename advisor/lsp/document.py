@@ -9,6 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lsprotocol.types import (
+    Position,
+    Range,
+    TextDocumentContentChangeEvent,
+    TextDocumentContentChangePartial,
+)
+
 from advisor.edits import split_lines
 from advisor.source import Span
 
@@ -52,23 +59,6 @@ def code_points(line: str, column: int, encoding: Encoding) -> int:
     return len(line)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
-    """A place as the editor counts: line and column from 0, columns in its code units."""
-
-    line: int
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change by the user: the text from `start` to `end` is replaced; None: all of it."""
-
-    text: str
-    start: Position | None = None
-    end: Position | None = None
-
-
 @dataclass(slots=True)
 class Document:
     """An open file.
@@ -95,13 +85,12 @@ class Document:
         self.text = _joined_surrogates(self.text)
         self.lines = split_lines(self.text)
 
-    def apply(self, change: Change) -> None:
-        """Carry out a change."""
-        if change.start is None or change.end is None:
-            text = change.text
-        else:
-            start, end = self._offset(change.start), self._offset(change.end)
-            text = self.text[:start] + change.text + self.text[max(start, end) :]
+    def apply(self, change: TextDocumentContentChangeEvent) -> None:
+        """Carry out a change, of a part or of all of the text."""
+        text = change.text
+        if isinstance(change, TextDocumentContentChangePartial):
+            start, end = self._offset(change.range.start), self._offset(change.range.end)
+            text = self.text[:start] + text + self.text[max(start, end) :]
         self.text = _joined_surrogates(text)
         self.lines = split_lines(self.text)
 
@@ -120,9 +109,9 @@ class Document:
         before = self._content(line - 1)[:column]
         return Position(line - 1, count_units(before, self.encoding))
 
-    def range_of(self, span: Span) -> tuple[Position, Position]:
-        """Return both ends of a span in the editor's terms."""
-        return (
+    def range_of(self, span: Span) -> Range:
+        """Return a span in the editor's terms."""
+        return Range(
             self.position(span.start_line, span.start_column),
             self.position(span.end_line, span.end_column),
         )
@@ -132,7 +121,7 @@ class Document:
         if position.line >= len(self.lines):
             return len(self.lines), len(self.lines[-1])
         content = self._content(position.line)
-        return position.line + 1, code_points(content, position.column, self.encoding)
+        return position.line + 1, code_points(content, position.character, self.encoding)
 
     def end_of_line(self, line: int) -> Position:
         """Return the end of a line, counted from 1."""

@@ -21,11 +21,11 @@ from advisor.finding import Applicability, Finding, Remark
 from advisor.frontend.syntax.prefilter import SUFFIXES
 from advisor.lsp.analyses import Answer
 from advisor.lsp.analysis import Offer, Purpose
-from advisor.lsp.document import Change, Document, Encoding, Position
+from advisor.lsp.document import Document, Encoding
 from advisor.lsp.settings import SECTION
 from advisor.report.rows import headline, is_gain
 from advisor.report.style import duration
-from advisor.source import Edit, SourceProblem, Span
+from advisor.source import Edit, SourceProblem
 
 MEASURE = "advise.measure"
 """The command that times a kernel."""
@@ -133,22 +133,6 @@ def hover_plain(findings: Iterable[Finding], *, current: bool) -> str:
 SOURCE = "advise"
 
 
-def changes_of(
-    given: Iterable[types.TextDocumentContentChangeEvent],
-) -> Iterator[Change]:
-    """Yield the changes of a notification."""
-    for change in given:
-        if isinstance(change, types.TextDocumentContentChangePartial):
-            start, end = change.range.start, change.range.end
-            yield Change(
-                change.text,
-                Position(start.line, start.character),
-                Position(end.line, end.character),
-            )
-        else:
-            yield Change(change.text)
-
-
 def diagnostics(
     document: Document, answer: Answer, pages: Mapping[str, str]
 ) -> list[types.Diagnostic]:
@@ -166,7 +150,7 @@ def diagnostic(document: Document, finding: Finding, pages: Mapping[str, str]) -
     severity = types.DiagnosticSeverity
     href = pages.get(finding.code)
     return types.Diagnostic(
-        range=range_of(document, finding.span),
+        range=document.range_of(finding.span),
         severity=severity.Warning if is_gain(finding) else severity.Information,
         code=finding.code,
         code_description=types.CodeDescription(href) if href else None,
@@ -175,18 +159,12 @@ def diagnostic(document: Document, finding: Finding, pages: Mapping[str, str]) -
     )
 
 
-def range_of(document: Document, span: Span) -> types.Range:
-    """Return a span in the editor's terms."""
-    start, end = document.range_of(span)
-    return types.Range(_position(start), _position(end))
-
-
 def overlapping(
     document: Document, findings: Iterable[Finding], wanted: types.Range
 ) -> tuple[Finding, ...]:
     """Return the findings that a range of the editor touches."""
-    start = document.place(_place(wanted.start))
-    end = document.place(_place(wanted.end))
+    start = document.place(wanted.start)
+    end = document.place(wanted.end)
     return tuple(
         finding
         for finding in findings
@@ -234,7 +212,7 @@ def workspace_edit(
     """Return edits of a file; with its version where the editor can check it."""
     newline = newline_of(document.text)
     texts = [
-        types.TextEdit(range_of(document, edit.span), edit.replacement.replace("\n", newline))
+        types.TextEdit(document.range_of(edit.span), edit.replacement.replace("\n", newline))
         for edit in edits
     ]
     if not versioned:
@@ -255,13 +233,13 @@ def hover(
         kind, text = types.MarkupKind.Markdown, hover_markdown(findings, current=current)
     else:
         kind, text = types.MarkupKind.PlainText, hover_plain(findings, current=current)
-    return types.Hover(types.MarkupContent(kind, text), range_of(document, findings[0].span))
+    return types.Hover(types.MarkupContent(kind, text), document.range_of(findings[0].span))
 
 
 def inlay_hint(document: Document, hint: Hint) -> types.InlayHint:
     """Return a hint behind the end of its line."""
     return types.InlayHint(
-        position=_position(document.end_of_line(hint.line)),
+        position=document.end_of_line(hint.line),
         label=hint.label,
         tooltip=hint.tooltip,
         padding_left=True,
@@ -270,7 +248,7 @@ def inlay_hint(document: Document, hint: Hint) -> types.InlayHint:
 
 def _of_remark(document: Document, remark: Remark) -> types.Diagnostic:
     return types.Diagnostic(
-        range=range_of(document, remark.span),
+        range=document.range_of(remark.span),
         severity=types.DiagnosticSeverity.Hint,
         source=SOURCE,
         message=remark.message,
@@ -281,19 +259,11 @@ def _of_problem(document: Document, problem: SourceProblem) -> types.Diagnostic:
     start = document.position(problem.line, problem.column)
     end = document.end_of_line(start.line + 1)
     return types.Diagnostic(
-        range=types.Range(_position(start), _position(end)),
+        range=types.Range(start, end),
         severity=types.DiagnosticSeverity.Information,
         source=SOURCE,
         message=problem.message,
     )
-
-
-def _position(position: Position) -> types.Position:
-    return types.Position(position.line, position.column)
-
-
-def _place(position: types.Position) -> Position:
-    return Position(position.line, position.character)
 
 
 # Pages of the rules as files, for the link on a diagnostic.

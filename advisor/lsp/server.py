@@ -48,7 +48,6 @@ from advisor.lsp.protocol import (
     AdviseProtocol,
     abilities_of,
     asked_finding,
-    changes_of,
     code_action,
     diagnostics,
     encoding_of,
@@ -188,8 +187,7 @@ class AdviseServer(LanguageServer):
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
         """Carry out changes, in the order given."""
         identifier = params.text_document
-        changes = tuple(changes_of(params.content_changes))
-        self.analyses.change(identifier.uri, identifier.version, changes)
+        self.analyses.change(identifier.uri, identifier.version, params.content_changes)
 
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a file."""

@@ -206,9 +206,12 @@ class Loop:
         if kind == "zipped":
             parts = [p for p in self.sequence if _divides(p)]
             return min(map(len, parts)) if len(parts) == len(self.sequence) else self._joined()
-        if _divides(self.sequence):
-            return len(self.sequence)
-        return self._joined()
+        if not _divides(self.sequence):
+            return self._joined()
+        length = len(self.sequence)
+        if kind == "numbered":
+            self.sequence, self.kind = (range(length), self.sequence), "zipped"
+        return length
 
     def _joined(self) -> int:
         if self.kind:
@@ -224,8 +227,6 @@ class Loop:
         self.at = low
         if self.kind == "zipped":
             return zip(*(one[low:high] for one in self.sequence), strict=False)
-        if self.kind == "numbered":
-            return zip(range(low, high), self.sequence[low:high], strict=True)
         return self.sequence[low:high]
 
     def _timed(self, low: int, high: int, *, counts: bool = True) -> Generator[Any, None, Times]:

@@ -85,7 +85,13 @@ _OPERATORS: Final = {
     "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
     "bitwise_or": "|", "bitwise_xor": "^",
 }  # fmt: skip
-_REDUCED: Final = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+_REDUCED: Final = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "mean": "mean",
+}
 _SCANNED: Final = {"add": "np.cumsum", "multiply": "np.cumprod"}
 
 
@@ -320,19 +326,17 @@ class _Writer:
         if name not in self.placed:
             raise NotLocalError(f"it is not known where `{name}` lives")
         region = tuple(Range(ZERO, extent) for extent in self.kernel.extents(name))
-        frame, parts = self.target(name, region)
-        own = _name(name)
+        own, (frame, parts) = _name(name), self.target(name, region)
         if not any((name, dimension) in self.ghosts for dimension in range(len(region))):
             self.line(f"{own} = {self.value(value, frame)}", depth, span)
-            return
-        made = f"np.empty({self.shape(name)}, {self.kernel.dtype(name)!r})"
-        if isinstance(value, Fill):
+        elif isinstance(value, Fill):
             self.line(f"{own} = {_filled(value, self.shape(name))}", depth, span)
-            return
-        self.line(f"{own} = {made}", depth, span)
-        value = value.operand if isinstance(value, Copy) else value
-        where = f"{own}[{', '.join(parts)}]"
-        self.line(self.assigned(where, value, frame, in_place=True), depth, span)
+        else:
+            made = f"np.empty({self.shape(name)}, {self.kernel.dtype(name)!r})"
+            value = value.operand if isinstance(value, Copy) else value
+            where = f"{own}[{', '.join(parts)}]"
+            self.line(f"{own} = {made}", depth, span)
+            self.line(self.assigned(where, value, frame, in_place=True), depth, span)
 
     def assigned(self, where: str, value: Value, frame: _Frame, in_place: bool) -> str:
         if in_place and isinstance(value, Elementwise) and frame:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from advisor.measure import pure
 
@@ -55,39 +57,33 @@ def read_command_line(tree: ast.Module, sizes: Mapping[str, int | float]) -> Com
                 value=ast.Call(func=ast.Attribute(value=ast.Name(id=parser), attr="parse_args")),
             ) if parser in found.parsers:
                 found.results.add(name)
-            case ast.Call(
-                func=ast.Attribute(value=ast.Name(id=parser), attr="add_argument"),
-                args=names,
-                keywords=words,
-            ) if parser in found.parsers:
-                _add(found, names, {one.arg: one.value for one in words}, sizes)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=parser), attr="add_argument")) if (
+                parser in found.parsers
+            ):
+                _add(found, node, sizes)
             case _:
                 pass
     return found
 
 
-def _add(
-    found: CommandLine,
-    names: list[ast.expr],
-    words: Mapping[str | None, ast.expr],
-    sizes: Mapping[str, int | float],
-) -> None:
-    texts = [n.value for n in names if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    long = [text for text in texts if text.startswith("--")] or texts
-    name = long[0].lstrip("-").replace("-", "_") if long else ""
-    given = words.get("dest")
-    if isinstance(given, ast.Constant) and isinstance(given.value, str):
-        name = given.value
-    action = words.get("action")
-    default = words.get("default")
-    if name in sizes:
-        found.defaults[name] = ast.Constant(sizes[name])
-    elif default is not None:
-        found.defaults[name] = default
-    elif isinstance(action, ast.Constant) and action.value in ("store_true", "store_false"):
-        found.defaults[name] = ast.Constant(action.value == "store_false")
-    elif long and long[0].startswith("-"):
-        found.defaults[name] = ast.Constant(None)
+def _add(found: CommandLine, call: ast.Call, sizes: Mapping[str, int | float]) -> None:
+    words = {one.arg: one.value for one in call.keywords}
+    names: list[Any] = [one.value for one in call.args if isinstance(one, ast.Constant)]
+    stated: Any = {
+        name: one.value
+        for name, one in words.items()
+        if name in ("dest", "action") and isinstance(one, ast.Constant)
+    }
+    try:
+        made = ArgumentParser(add_help=False).add_argument(*names, **stated)
+    except (TypeError, ValueError):
+        return  # no program gets any further with it
+    if made.dest in sizes:
+        found.defaults[made.dest] = ast.Constant(sizes[made.dest])
+    elif "default" in words:
+        found.defaults[made.dest] = words["default"]
+    elif made.option_strings:
+        found.defaults[made.dest] = ast.Constant(made.default)
 
 
 @dataclass(slots=True)
@@ -357,8 +353,6 @@ def assigned_names(node: ast.AST) -> Iterator[str]:
             continue
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store | ast.Del):
             yield part.id
-        elif isinstance(part, ast.AugAssign) and isinstance(part.target, ast.Name):
-            yield part.target.id
 
 
 def _through(body: Iterable[ast.stmt], written: set[str], exposed: set[str]) -> None:

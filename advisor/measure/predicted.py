@@ -8,7 +8,7 @@ the whole file, on as many ranks as there are cores.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 from advisor.between_sizes import Times, between
@@ -20,9 +20,8 @@ from advisor.measure.language import Refused, sampled_function
 from advisor.measure.local import ENTRY, NotLocalError, local_parts
 from advisor.measure.pieces import Effort, NoPiece, Piece
 from advisor.measure.subjects import Subject, arguments_of, of_script, sampled
-from advisor.ranking.own_cores import ranks_of
-from advisor.ranking.program_subject import PROGRAM, AlternativesSubject, ProgramSubject
-from advisor.ranking.subject import KernelSubject
+from advisor.ranking.sizes import ranks_of
+from advisor.ranking.subjects import PROGRAM, AlternativesSubject, KernelSubject, ProgramSubject
 from advisor.report.style import duration
 from advisor.source import SourceProblem
 from advisor.verify.cases import ORIGINAL, inputs_of
@@ -222,13 +221,8 @@ def _whole(
         provenance=Provenance.MEASURED,
         in_range=True,
         remarks=() if modelled is None else (_as_modelled(modelled),),
-        omitted=tuple(_omissions(left_out)),
+        omitted=tuple(Omission(*one, "left out of what was measured") for one in left_out),
     )
-
-
-def _omissions(left_out: tuple[tuple[int, str], ...]) -> Iterator[Omission]:
-    for line, text in left_out:
-        yield Omission(line, text, "left out of what was measured")
 
 
 def _modelled(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Generic, TypeVar
 
 from advisor.analysis.lower import Unpriced, lower
 from advisor.finding import REPORTED_FROM
-from advisor.ir.concrete import content_of
+from advisor.ir.concrete import at_sizes, content_of
 from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Proposal
 from advisor.source import Span
 from advisor.steps import step
 from costdb.crossovers import Crossover, crossover
@@ -30,8 +32,29 @@ WORTH = 1.01
 MOST_REMEMBERED = 200
 """Costs of kernels and variants that are kept, and comparisons of two."""
 
+KEPT = 3
+"""Members of a family that are priced on their own."""
+
+LARGE = 8
+"""Members from which on a common formula, which costs more than one price, is worth it."""
+
 MOST_RUNS = 3
 """Ranges of a size that are spelled out."""
+
+
+Found = TypeVar("Found")
+
+
+class Recent(dict[Hashable, Found], Generic[Found]):
+    """What was found of late; what nobody asked for longest is forgotten first."""
+
+    def of(self, key: Hashable, find: Callable[[], Found]) -> Found:
+        """Return what is known under a key, or find it."""
+        known = self.pop(key, None) or find()
+        self[key] = known
+        while len(self) > MOST_REMEMBERED:
+            del self[next(iter(self))]
+        return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +117,21 @@ def cost(
         Nobody wants to know any more; see :mod:`advisor.steps`.
     """
     key = (content_of(kernel), machine, closed)
-    known = _costs.pop(key, None) or _cost(kernel, machine, closed)
-    _costs[key] = known
-    while len(_costs) > MOST_REMEMBERED:
-        _costs.pop(next(iter(_costs)))
+    known = _costs.of(key, lambda: _cost(kernel, machine, closed))
     if parts and isinstance(known, Costed):
         in_parts(known)
     return known
+
+
+def cost_at(kernel: Kernel, machine: Machine, sizes: Mapping[str, Number]) -> Costed | Missing:
+    """Return the price of a kernel at its sizes alone, of which most are only compared.
+
+    Raises
+    ------
+    Unpriced, Overtaken
+        As :func:`cost` does.
+    """
+    return cost(at_sizes(kernel, sizes), machine, closed=False, parts=False)
 
 
 def in_parts(costed: Costed) -> Priced:
@@ -114,7 +145,7 @@ def in_parts(costed: Costed) -> Priced:
     return costed.priced
 
 
-_costs: dict[Hashable, Costed | Missing] = {}
+_costs = Recent[Costed | Missing]()
 """Costs of late. Rules reach one variant in several ways, and an editor asks again for all variants
 of a kernel after an edit that changes none of them, as of a comment."""
 
@@ -140,14 +171,20 @@ def _with_parts(
         raise Unpriced(f"its cost has no value: {error}", span) from error
 
 
-def omits_more(before: Costed, after: Costed) -> str:
-    """Return what a proposal's price lacks that the other one has; empty where that is nothing.
+def rival_of(before: Costed, price: Callable[[], Costed | Missing]) -> Costed | str:
+    """Return the price of a proposal, or why there is none that could be held against another.
 
     A lower bound is never ranked above a price that is complete.
     """
+    try:
+        after = price()
+    except Unpriced as unknown:
+        return f"no prediction: {unknown.reason}"
+    if isinstance(after, Missing):
+        return f"no prediction: {after.what}"
     known = set(before.formula.omitted)
     more = [one for one in after.formula.omitted if one not in known]
-    return f"no prediction: line {more[0].line}: {more[0].reason}" if more else ""
+    return f"no prediction: line {more[0].line}: {more[0].reason}" if more else after
 
 
 def time_s(costed: Costed, sizes: Mapping[str, Number]) -> float:
@@ -174,14 +211,10 @@ def compared(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Comp
         Nobody wants to know any more.
     """
     key = before, after, tuple(sorted(sizes.items()))
-    known = _compared.pop(key, None) or _compare(before, after, sizes)
-    _compared[key] = known
-    while len(_compared) > MOST_REMEMBERED:
-        _compared.pop(next(iter(_compared)))
-    return known
+    return _compared.of(key, lambda: _compare(before, after, sizes))
 
 
-_compared: dict[Hashable, Compared] = {}
+_compared = Recent[Compared]()
 """Comparisons of late, of which those of single steps are where plans of several begin."""
 
 
@@ -192,6 +225,58 @@ def _compare(before: Costed, after: Costed, sizes: Mapping[str, Number]) -> Comp
         evaluate_price(after.priced, sizes),
         compare(before.priced, after.priced, sizes),
     )
+
+
+def shortlist(
+    proposals: Iterable[Proposal], machine: Machine, sizes: Mapping[str, Number]
+) -> list[Proposal]:
+    """Return proposals, of each family only the members that its formula puts first.
+
+    Parameters
+    ----------
+    proposals : iterable of Proposal
+    machine : Machine
+    sizes : mapping of str to number
+
+    Returns
+    -------
+    list of Proposal
+        In their original order. A small family, and one whose common form has no price, is left
+        as it is.
+    """
+    everything = list(proposals)
+    families: dict[int, list[Proposal]] = {}
+    for proposal in everything:
+        if proposal.family is not None:
+            families.setdefault(id(proposal.family.kernel), []).append(proposal)
+    dropped: set[int] = set()
+    for members in families.values():
+        if len(members) >= LARGE:
+            dropped |= {id(proposal) for proposal in _later(members, machine, sizes)}
+    return [proposal for proposal in everything if id(proposal) not in dropped]
+
+
+def _later(
+    members: Sequence[Proposal], machine: Machine, sizes: Mapping[str, Number]
+) -> list[Proposal]:
+    """Return the members that are not among the first."""
+    assert members[0].family is not None
+    try:
+        common = cost_at(members[0].family.kernel, machine, sizes)
+    except Unpriced:
+        return []
+    if isinstance(common, Missing):
+        return []
+    times: list[tuple[float, int]] = []
+    for position, proposal in enumerate(members):
+        assert proposal.family is not None
+        try:
+            time = time_s(common, {**sizes, **proposal.family.bindings})
+        except ExprError:
+            # a size is missing: whoever prices the members themselves says so
+            return []
+        times.append((time, position))
+    return [members[position] for _, position in sorted(times)[KEPT:]]
 
 
 def where_it_pays(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from advisor.analysis.lower import Unpriced
 from advisor.analysis.messages import transfers
 from advisor.edits import split_lines
 from advisor.finding import (
@@ -19,12 +20,15 @@ from advisor.finding import (
     Fix,
     Prediction,
 )
-from advisor.ir.proposal import Legality
+from advisor.ir.concrete import symbols_of
+from advisor.ir.kernel import Kernel
+from advisor.ir.proposal import Legality, Proposal, Transform
+from advisor.ir.rule import Rule
+from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.project import lasting_name
-from advisor.ranking.compare import Compared, Costed, where_it_pays
-from advisor.ranking.own_cores import about_cores
-from advisor.ranking.sizes import Sizes
-from advisor.source import Edit, Span
+from advisor.ranking.compare import Compared, Costed, cost, where_it_pays
+from advisor.ranking.sizes import Sizes, about_cores
+from costdb.estimate import Missing, Priced
 from costdb.expr import Expr, ExprError, sym
 from costdb.machines import Machine
 from costdb.quantity import Omission, Provenance, Quantity
@@ -40,43 +44,8 @@ class Place:
     ranks: Expr
 
 
-class Offer(Protocol):
-    """What a finding tells of a proposal, whatever it proposes to change."""
-
-    @property
-    def title(self) -> str:
-        """What to do."""
-
-    @property
-    def reason(self) -> str:
-        """Why it can be faster."""
-
-    @property
-    def span(self) -> Span:
-        """Where to look."""
-
-    @property
-    def legality(self) -> Legality:
-        """Whether results stay the same."""
-
-    @property
-    def edits(self) -> Callable[[], tuple[Edit, ...]]:
-        """How to write it."""
-
-
-class Rule(Protocol):
-    """What a finding tells of its rule."""
-
-    @property
-    def code(self) -> str:
-        """``ADV201``."""
-
-    @property
-    def name(self) -> str:
-        """``repeated-shifts``."""
-
-
-Offered = TypeVar("Offered", bound=Offer, covariant=True)
+AnyProposal = Proposal | ProgramProposal
+Offered = TypeVar("Offered", bound=AnyProposal, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +63,7 @@ def finding_of(
     sizes: Sizes,
     rule: Rule,
     before: Costed,
-    best: Candidate[Offer],
+    best: Candidate[AnyProposal],
     found: Compared,
     rivals: tuple[Alternative, ...],
     *,
@@ -129,7 +98,7 @@ def finding_of(
 def finding_about(
     place: Place,
     rule: Rule,
-    proposal: Offer,
+    proposal: AnyProposal,
     gain: str,
     legality: Legality,
     evidence: Evidence,
@@ -195,7 +164,7 @@ def with_text(omitted: Iterable[Omission], lines: Sequence[str]) -> tuple[Omissi
 
 
 def rivals_of(
-    candidates: Sequence[Candidate[Offer]], now: float, subject: str
+    candidates: Sequence[Candidate[AnyProposal]], now: float, subject: str
 ) -> Iterator[Alternative]:
     """Yield all candidates but the first as alternatives, with the reason that each lost."""
     best = candidates[0].time_s
@@ -241,7 +210,7 @@ def _evidence(
     machine: Machine,
     sizes: Sizes,
     before: Costed,
-    best: Candidate[Offer],
+    best: Candidate[AnyProposal],
     found: Compared,
     details: bool,
 ) -> Evidence:
@@ -305,7 +274,7 @@ def _crossovers(
             yield Crossover(variable, *found)
 
 
-def _fingerprint_of(place: Place, code: str, proposal: Offer) -> str:
+def _fingerprint_of(place: Place, code: str, proposal: AnyProposal) -> str:
     """Return what names a finding after its lines have moved, on any machine, from any folder."""
     line = split_lines(place.source)[proposal.span.start_line - 1]
     text = " ".join(line.split())
@@ -313,3 +282,106 @@ def _fingerprint_of(place: Place, code: str, proposal: Offer) -> str:
     whole = "\0".join(parts)
     # the system's file names are bytes, not all of them text
     return hashlib.sha256(whole.encode("utf-8", "surrogateescape")).hexdigest()[:24]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A finding with the two prices that it compares."""
+
+    finding: Finding
+    before: Priced
+    after: Priced
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A kernel that is ranked at its sizes.
+
+    Attributes
+    ----------
+    place : Place
+    kernel : Kernel
+    machine : Machine
+    sizes : Sizes
+    """
+
+    place: Place
+    kernel: Kernel
+    machine: Machine
+    sizes: Sizes
+
+
+def judged_here(
+    subject: Subject,
+    rule: Transform,
+    here: Costed,
+    chosen: Candidate[Proposal],
+    found: Compared,
+    rivals: tuple[Alternative, ...],
+) -> Judged:
+    """Return what is told of a proposal at the sizes at hand."""
+    about = subject.place, subject.machine, subject.sizes, rule
+    finding = finding_of(*about, here, chosen, found, rivals, details=False)
+    return Judged(finding, here.priced, chosen.costed.priced)
+
+
+def judged_in_full(
+    subject: Subject,
+    rule: Transform,
+    here: Costed,
+    chosen: Candidate[Proposal],
+    found: Compared,
+    rivals: tuple[Alternative, ...],
+    *,
+    formulas: bool,
+) -> Judged:
+    """Return the same with what it rests on and where else it pays.
+
+    Parameters
+    ----------
+    subject : Subject
+    rule : Transform
+    here : Costed
+        The kernel as written, at its sizes.
+    chosen : Candidate
+    found : Compared
+    rivals : tuple of Alternative
+    formulas : bool
+        Whether prices are to be shown, and so need closed forms.
+    """
+    kernel, variant, machine = subject.kernel, chosen.proposal.variant, subject.machine
+    try:
+        before, after = (over_sizes(one, machine) for one in (kernel, variant))
+        shown = [over_sizes(one, machine, closed=formulas).priced for one in (kernel, variant)]
+    except Unpriced as unknown:
+        at_hand = judged_here(subject, rule, here, chosen, found, rivals)
+        finding = _only_here(at_hand.finding, subject, variant, unknown.reason)
+        return replace(at_hand, finding=finding)
+    best = replace(chosen, costed=after)
+    finding = finding_of(subject.place, machine, subject.sizes, rule, before, best, found, rivals)
+    return Judged(finding, *shown)
+
+
+def over_sizes(kernel: Kernel, machine: Machine, *, closed: bool = False) -> Costed:
+    """Return the price of a kernel with its formula over all sizes.
+
+    Raises
+    ------
+    Unpriced
+        There is none.
+    """
+    costed = cost(kernel, machine, closed=closed)
+    if isinstance(costed, Missing):
+        raise Unpriced(f"{costed.what}; {costed.remedy}", kernel.span)
+    return costed
+
+
+def _only_here(finding: Finding, subject: Subject, variant: Kernel, reason: str) -> Finding:
+    sizes, evidence = subject.sizes, finding.evidence
+    names = (symbols_of(subject.kernel) | symbols_of(variant)) & sizes.values.keys()
+    remark = f"for other sizes there is no prediction: {reason}"
+    return replace(
+        finding,
+        assumptions=sizes.assumptions(names),
+        evidence=replace(evidence, remarks=(*evidence.remarks, remark)),
+    )

@@ -7,12 +7,18 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from advisor.analysis.lower import Unpriced
-from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ranking.compare import WORTH, Compared, Costed, compared, cost, time_s
+from advisor.ranking.compare import (
+    WORTH,
+    Compared,
+    Costed,
+    compared,
+    cost_at,
+    shortlist,
+    time_s,
+)
 from advisor.ranking.findings import Candidate
-from advisor.ranking.shortlist import shortlist
 from advisor.ranking.sizes import Sizes
 from costdb.estimate import Missing
 from costdb.expr import ExprError
@@ -166,8 +172,7 @@ def _followed(
 
 def _applied(proposal: Proposal, machine: Machine, sizes: Sizes) -> Candidate[Proposal] | None:
     try:
-        variant = at_sizes(proposal.variant, sizes.values)
-        after = cost(variant, machine, closed=False, parts=False)
+        after = cost_at(proposal.variant, machine, sizes.values)
         if isinstance(after, Missing):
             return None
         return Candidate(proposal, after, time_s(after, sizes.values))

@@ -9,11 +9,11 @@ others at values that the finding names, because a search over all of them would
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic
 
-from advisor.analysis.lower import Unpriced
 from advisor.finding import (
     REPORTED_FROM,
     Alternative,
@@ -25,28 +25,27 @@ from advisor.finding import (
 )
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Legality, Proposal, Transform
+from advisor.ir.rule import Rule
 from advisor.ranking.compare import (
     TRIED_TO,
     Costed,
     Number,
+    Recent,
     cost,
     crossing,
     pays_for,
+    rival_of,
     time_s,
     times_s,
 )
-from advisor.ranking.findings import Offer, Offered, Place, Rule, finding_about, unpredicted
+from advisor.ranking.findings import AnyProposal, Offered, Place, finding_about, unpredicted
 from advisor.ranking.sizes import Sizes
-from costdb.estimate import Missing
 from costdb.expr import ExprError, free_symbols
 from costdb.machines import Machine
 
 EXTENT, RANKS, OTHER = 1024, 16, 4
 """Values that stand in for an open extent of an array, of a mesh, and any other open size,
 while another one is searched."""
-
-MOST_REMEMBERED = 200
-"""Comparisons that are kept."""
 
 STAND_IN = "not bound: its value where another is searched"
 """Origin of such a value."""
@@ -95,15 +94,11 @@ def opened(
     candidates: list[tuple[Proposal, Costed]] = []
     lost: list[Alternative] = []
     for proposal in transform.propose(kernel):
-        try:
-            after = cost(proposal.variant, machine, closed=False)
-        except Unpriced as unknown:
-            lost.append(Alternative(proposal.title, None, f"no prediction: {unknown.reason}"))
-            continue
-        if isinstance(after, Missing):
-            lost.append(Alternative(proposal.title, None, f"no prediction: {after.what}"))
-        else:
+        after = rival_of(before, partial(cost, proposal.variant, machine, closed=False))
+        if isinstance(after, Costed):
             candidates.append((proposal, after))
+        else:
+            lost.append(Alternative(proposal.title, None, after))
     unbound = _unbound(before, candidates, sizes)
     return best_where_open(before, candidates, lost, sizes, _stand_ins(kernel, unbound))
 
@@ -181,7 +176,7 @@ class _Weighed:
     found: tuple[_Searched, ...]
 
 
-_remembered: dict[Hashable, _Weighed] = {}
+_remembered = Recent[_Weighed]()
 """Of late; an editor asks again after edits that change no price, as of a comment."""
 
 
@@ -193,11 +188,7 @@ def _weighed(
         for one in (before, *prices)
     )
     key = asked, unbound, tuple(sorted(here.items())), ranks
-    known = _remembered.pop(key, None) or _weighed_anew(before, prices, unbound, here, ranks)
-    _remembered[key] = known
-    while len(_remembered) > MOST_REMEMBERED:
-        _remembered.pop(next(iter(_remembered)))
-    return known
+    return _remembered.of(key, lambda: _weighed_anew(before, prices, unbound, here, ranks))
 
 
 def _weighed_anew(
@@ -213,7 +204,7 @@ def _weighed_anew(
 
 
 def finding_of_opened(
-    place: Place, machine: Machine, rule: Rule, before: Costed, best: Opened[Offer]
+    place: Place, machine: Machine, rule: Rule, before: Costed, best: Opened[AnyProposal]
 ) -> Finding:
     """Return the finding that a proposal is worth making for some sizes."""
     finding = finding_about(

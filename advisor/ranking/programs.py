@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from advisor.analysis.spmd.lower import Gap, lower_steps
 from advisor.finding import NOTHING_SEEN, Alternative, Remark
 from advisor.ir.spmd.program import RANKS, Program, SizeFact, with_derived
 from advisor.ir.spmd.proposal import ProgramProposal, ProgramTransform
 from advisor.ir.spmd.steps import Loop, Step
-from advisor.ranking.compare import Costed, compared, omits_more, time_s
-from advisor.ranking.findings import Candidate, Place, finding_of, rivals_of
-from advisor.ranking.judged import Judged
+from advisor.ranking.compare import Costed, compared, rival_of, time_s
+from advisor.ranking.findings import Candidate, Judged, Place, finding_of, rivals_of
 from advisor.ranking.open_sizes import EXTENT, OTHER, best_where_open, finding_of_opened
 from advisor.ranking.open_sizes import RANKS as RANKS_STAND_IN
 from advisor.ranking.rank import Ranked, Worth, always
@@ -149,15 +149,12 @@ def _best(
     lost: list[Alternative] = []
     names = before.costed.sizes
     for proposal in proposals:
-        after = cost_steps(proposal.after, machine, proposal.loops)
-        if isinstance(after, Missing):
-            lost.append(Alternative(proposal.title, None, f"no prediction: {after.what}"))
-            continue
-        if without := omits_more(before.costed, after.costed):
-            lost.append(Alternative(proposal.title, None, without))
-            continue
-        candidates.append((proposal, after.costed))
-        names |= after.costed.sizes
+        after = rival_of(before.costed, partial(_price_of, proposal, machine))
+        if isinstance(after, Costed):
+            candidates.append((proposal, after))
+            names |= after.sizes
+        else:
+            lost.append(Alternative(proposal.title, None, after))
     if not candidates:
         return None
     place = Place(program.path, function.name, program.context.source, sym(RANKS))
@@ -185,6 +182,11 @@ def _best(
         return Remark(program.path, function.name, first.span, message)
     judged = Judged(finding, before.costed.priced, best.costed.priced)
     return _valued(judged, whole, best.proposal)
+
+
+def _price_of(proposal: ProgramProposal, machine: Machine) -> Costed | Missing:
+    found = cost_steps(proposal.after, machine, proposal.loops)
+    return found if isinstance(found, Missing) else found.costed
 
 
 def _valued(judged: Judged, whole: WholeProgram, proposal: ProgramProposal) -> Judged:

@@ -27,16 +27,24 @@ from advisor.ranking.compare import (
     Costed,
     compared,
     cost,
+    cost_at,
     in_parts,
-    omits_more,
+    rival_of,
+    shortlist,
     time_s,
 )
-from advisor.ranking.findings import Candidate, Place, rivals_of
+from advisor.ranking.findings import (
+    Candidate,
+    Judged,
+    Place,
+    Subject,
+    judged_here,
+    judged_in_full,
+    over_sizes,
+    rivals_of,
+)
 from advisor.ranking.generality import held
-from advisor.ranking.judged import Judged, Subject, judged_here, judged_in_full, over_sizes
-from advisor.ranking.own_cores import ranks_of
-from advisor.ranking.shortlist import shortlist
-from advisor.ranking.sizes import Sizes, open_sizes
+from advisor.ranking.sizes import Sizes, open_sizes, ranks_of
 from advisor.ranking.worth import (
     Whole,
     is_distributed,
@@ -45,6 +53,7 @@ from advisor.ranking.worth import (
     redistributes,
     weighed,
 )
+from advisor.source import Span
 from advisor.steps import Overtaken, ending_when
 from costdb.estimate import Missing
 from costdb.machines import Machine
@@ -154,17 +163,9 @@ def rank(
     -----
     Where nothing binds some size, findings say for which of its values they pay.
     """
-    ranked = _rank(
-        path,
-        kernel,
-        machine,
-        sizes,
-        transforms,
-        worth,
-        formulas=formulas,
-        details=details,
-        plans=plans,
-    )
+    place = Place(path, kernel.name, kernel.context.source, ranks_of(kernel))
+    subject = Subject(place, kernel, machine, sizes)
+    ranked = _Ranking(subject, transforms, worth, formulas, details, plans).ranked()
     lines = tuple(about_threads(kernel.body))
     if lines:
         ranked = replace(ranked, judged=tuple(_cautioned(one, lines) for one in ranked.judged))
@@ -181,187 +182,195 @@ def _cautioned(judged: Judged, lines: tuple[str, ...]) -> Judged:
     return replace(judged, finding=replace(judged.finding, evidence=evidence))
 
 
-def _rank(
-    path: str,
-    kernel: Kernel,
-    machine: Machine,
-    sizes: Sizes,
-    transforms: Sequence[Transform],
-    worth: Worth,
-    *,
-    formulas: bool,
-    details: bool,
-    plans: bool,
-) -> Ranked:
-    place = Place(path, kernel.name, kernel.context.source, ranks_of(kernel))
-    # variants are compared at their sizes, where formulas are short; only what is told of gets
-    # its formula in full
-    concrete = at_sizes(kernel, sizes.values)
-    if not symbols_of(concrete) <= sizes.values.keys():
-        before = _as_written(path, kernel, machine)
-        if isinstance(before, Ranked):
-            return before
-        if open_sizes(before, sizes):
-            return _rank_open(place, kernel, machine, sizes, transforms, worth, before, formulas)
-    try:
-        here = cost(concrete, machine, closed=False)
-    except Unpriced as unknown:
-        whole = _as_written(path, kernel, machine)
-        if isinstance(whole, Ranked):
-            return whole
-        # as where a shift reaches farther than the values allow
-        return _not_understood(path, kernel, unknown, " at its sizes")
-    if isinstance(here, Missing):
-        whole = _as_written(path, kernel, machine)
-        return whole if isinstance(whole, Ranked) else _missing(path, kernel, machine, here)
-    subject = Subject(place, kernel, machine, sizes, here)
-    now = time_s(here, sizes.values)
-    around = Whole(now, not here.formula.omitted, 1.0, _priced_as(place, kernel, machine, sizes))
-    judged: list[Judged] = []
-    unpriced: list[Remark] = []
-    untold: list[Untold] = []
-    gains = 0
-    fastest: list[tuple[str, Candidate[Proposal]]] = []
-    for transform in transforms:
-        candidates: list[Candidate[Proposal]] = []
-        lost: list[Alternative] = []
-        proposals = shortlist(transform.propose(kernel), machine, sizes.values)
-        for proposal in proposals:
-            tried = _tried(proposal, machine, sizes)
-            if isinstance(tried, Alternative):
-                lost.append(tried)
-            elif without := omits_more(here, tried.costed):
-                lost.append(Alternative(proposal.title, None, without))
-            else:
-                candidates.append(tried)
-        # of equally fast ones the one proposed first, which its rule prefers
-        candidates.sort(key=lambda candidate: candidate.time_s)
-        _drop_without_parts(candidates, lost)
-        if not candidates:
-            # where no statement changes, it is the layout that a statement does not allow
-            if lost and proposals[0].variant.body != kernel.body:
-                unpriced.append(_unpriced(path, kernel, transform.code, proposals, lost))
-            continue
-        fastest.append((transform.code, candidates[0]))
-        if candidates[0].time_s >= now:
-            continue
-        for number, chosen in enumerate(_to_tell(candidates, now)):
-            try:
-                found = compared(here, chosen.costed, sizes.values)
-            except Unpriced:
-                # it has a time, as a rival of the first one
+@dataclass(frozen=True, slots=True)
+class _Ranking:
+    """A kernel, the rules that look at it, and what is wanted; see :func:`rank`."""
+
+    subject: Subject
+    transforms: Sequence[Transform]
+    worth: Worth
+    formulas: bool
+    details: bool
+    plans: bool
+
+    def ranked(self) -> Ranked:
+        """Return what is to be said of the kernel, at its sizes or over those that are open."""
+        kernel, machine, sizes = self.subject.kernel, self.subject.machine, self.subject.sizes
+        # variants are compared at their sizes, where formulas are short; only what is told of gets
+        # its formula in full
+        concrete = at_sizes(kernel, sizes.values)
+        if not symbols_of(concrete) <= sizes.values.keys():
+            before = self._as_written()
+            if isinstance(before, Ranked):
+                return before
+            if open_sizes(before, sizes):
+                return self._open(before)
+        try:
+            here = cost(concrete, machine, closed=False)
+        except Unpriced as unknown:
+            # as where a shift reaches farther than the values allow
+            nothing = _not_understood(self.subject, unknown, " at its sizes")
+        else:
+            if isinstance(here, Costed):
+                return self._at_sizes(here)
+            nothing = _missing(self.subject, here)
+        whole = self._as_written()
+        return whole if isinstance(whole, Ranked) else nothing
+
+    def _as_written(self) -> Costed | Ranked:
+        """Return the price of a kernel over all sizes, or what is said where it has none."""
+        try:
+            before = cost(self.subject.kernel, self.subject.machine, closed=False)
+        except Unpriced as unknown:
+            return _not_understood(self.subject, unknown)
+        return _missing(self.subject, before) if isinstance(before, Missing) else before
+
+    def _at_sizes(self, here: Costed) -> Ranked:
+        """Return findings at the sizes at hand."""
+        subject, kernel, values = self.subject, self.subject.kernel, self.subject.sizes.values
+        now = time_s(here, values)
+        around = Whole(now, not here.formula.omitted, 1.0, self._priced_as())
+        judged: list[Judged] = []
+        unpriced: list[Remark] = []
+        untold: list[Untold] = []
+        gains = 0
+        fastest: list[tuple[str, Candidate[Proposal]]] = []
+        for transform in self.transforms:
+            proposals = shortlist(transform.propose(kernel), subject.machine, values)
+            candidates, lost = self._candidates(proposals, here)
+            if not candidates:
+                # where no statement changes, it is the layout that a statement does not allow
+                if lost and proposals[0].variant.body != kernel.body:
+                    why = f"{transform.code} could {lost[0].title}: {lost[0].reason}"
+                    unpriced.append(
+                        _remark(subject, f"kernel `{kernel.name}`: {why}", proposals[0].span)
+                    )
                 continue
-            if found.ratio.mid <= 1:
+            fastest.append((transform.code, candidates[0]))
+            if candidates[0].time_s >= now:
                 continue
-            if found.ratio.mid >= WORTH and not number:
-                gains += 1
-            if not worth(transform.code, found.ratio.mid):
-                untold.append(Untold(transform.code, chosen.proposal.span))
-            else:
+            for number, chosen in enumerate(_to_tell(candidates, now)):
+                try:
+                    found = compared(here, chosen.costed, values)
+                except Unpriced:
+                    # it has a time, as a rival of the first one
+                    continue
+                if found.ratio.mid <= 1:
+                    continue
+                gains += found.ratio.mid >= WORTH and not number
+                if not self.worth(transform.code, found.ratio.mid):
+                    untold.append(Untold(transform.code, chosen.proposal.span))
+                    continue
                 others = [chosen, *(one for one in candidates if one is not chosen)]
                 rivals = (*rivals_of(others, now, "the kernel"), *lost)
-                given = subject, transform, chosen, found, rivals
-                told = judged_in_full(*given, formulas=formulas) if details else judged_here(*given)
-                judged.append(
-                    replace(told, finding=_valued(told.finding, subject, transform, chosen, around))
-                )
-    judged.sort(key=lambda one: one.finding.order)
-    ranked = Ranked(
-        tuple(judged), tuple(unpriced), tuple(untold), coverage=_left_out(kernel, machine, here)
-    )
-    if gains < 2:
-        return ranked
-    search = partial(_plan, path, kernel, here, machine, sizes, transforms, fastest, worth)
-    try:
-        plan = search() if plans else _at_hand(search)
-    except _NotAtHand:
-        return replace(ranked, later=search)
-    return ranked if plan is None else replace(ranked, remarks=(*unpriced, plan))
-
-
-def _left_out(kernel: Kernel, machine: Machine, here: Costed) -> Coverage:
-    """Return which parts have no price, so that nobody takes what is left for the whole."""
-    parts = dict.fromkeys(f"{one.text}: {one.reason}" for one in here.formula.omitted)
-    if not parts:
-        return NOTHING_SEEN
-    told = f"{kernel.name}, no price on {machine.name}: {', '.join(parts)}"
-    return Coverage(unpriced=(told,), incomplete=(kernel.name,))
-
-
-def _priced_as(place: Place, kernel: Kernel, machine: Machine, sizes: Sizes) -> str:
-    distributed = is_distributed(kernel)
-    return priced_as(machine, place.ranks, sizes.values, distributed=distributed)
-
-
-def _valued(
-    finding: Finding,
-    subject: Subject,
-    rule: Transform,
-    chosen: Candidate[Proposal],
-    whole: Whole,
-) -> Finding:
-    kernel, variant = subject.kernel, chosen.proposal.variant
-    found = weighed(finding, whole, plan=redistributes(kernel, variant))
-    found = held(found, rule, kernel, chosen.proposal)
-    return offered(found, kernel, variant, subject.machine, subject.sizes.values)
-
-
-def _plan(
-    path: str,
-    kernel: Kernel,
-    before: Costed,
-    machine: Machine,
-    sizes: Sizes,
-    transforms: Sequence[Transform],
-    singles: Sequence[tuple[str, Candidate[Proposal]]],
-    worth: Worth,
-) -> Remark | None:
-    """Return the best plan of several steps, if there is one that is worth telling."""
-    from advisor.ranking.joint import best_plan
-
-    plan = best_plan(kernel, before, machine, sizes, transforms, singles)
-    if plan is None or not worth("", plan.compared.ratio.mid):
-        return None
-    message = f"best plan for kernel `{kernel.name}`, {plan}"
-    return Remark(path, kernel.name, kernel.span, message)
-
-
-class _NotAtHand(Exception):
-    """A search has to price something that was not priced of late."""
-
-
-def _at_hand(search: Callable[[], Remark | None]) -> Remark | None:
-    """Return what a search finds, if it need not begin any of the longer steps for that."""
-    try:
-        with ending_when(lambda: True):
-            return search()
-    except Overtaken:
-        raise _NotAtHand from None
-
-
-def _unpriced(
-    path: str,
-    kernel: Kernel,
-    code: str,
-    proposals: Sequence[Proposal],
-    lost: Sequence[Alternative],
-) -> Remark:
-    """Return what is said of a rule that would change something nobody can price."""
-    span = proposals[0].span
-    message = f"kernel `{kernel.name}`: {code} could {lost[0].title}: {lost[0].reason}"
-    return Remark(path, kernel.name, span, message)
-
-
-def _drop_without_parts(candidates: list[Candidate[Proposal]], lost: list[Alternative]) -> None:
-    """Let the first candidate be one whose price can be told in parts."""
-    while candidates:
+                given = subject, transform, here, chosen, found, rivals
+                full = partial(judged_in_full, formulas=self.formulas)
+                told = (full if self.details else judged_here)(*given)
+                judged.append(self._valued(told, transform, chosen.proposal, around))
+        judged.sort(key=lambda one: one.finding.order)
+        ranked = Ranked(
+            tuple(judged), tuple(unpriced), tuple(untold), coverage=_left_out(subject, here)
+        )
+        if gains < 2:
+            return ranked
+        search = partial(self._plan, here, fastest)
         try:
-            in_parts(candidates[0].costed)
-        except Unpriced as unknown:
-            title = candidates.pop(0).proposal.title
-            lost.append(Alternative(title, None, f"no prediction: {unknown.reason}"))
-        else:
-            return
+            plan = search() if self.plans else _at_hand(search)
+        except _NotAtHand:
+            return replace(ranked, later=search)
+        return ranked if plan is None else replace(ranked, remarks=(*unpriced, plan))
+
+    def _candidates(
+        self, proposals: Sequence[Proposal], here: Costed
+    ) -> tuple[list[Candidate[Proposal]], list[Alternative]]:
+        """Return the proposals that have a price, the fastest first, and why others have none.
+
+        Of equally fast ones the one proposed first, which its rule prefers, comes first. Its price
+        can be told in parts.
+        """
+        machine, sizes = self.subject.machine, self.subject.sizes
+        candidates: list[Candidate[Proposal]] = []
+        lost: list[Alternative] = []
+        for proposal in proposals:
+            after = rival_of(here, partial(cost_at, proposal.variant, machine, sizes.values))
+            if isinstance(after, Costed) and (unbound := open_sizes(after, sizes)):
+                after = f"no prediction: nothing binds {', '.join(unbound)}"
+            if isinstance(after, Costed):
+                candidates.append(Candidate(proposal, after, time_s(after, sizes.values)))
+            else:
+                lost.append(Alternative(proposal.title, None, after))
+        candidates.sort(key=lambda candidate: candidate.time_s)
+        while candidates:
+            try:
+                in_parts(candidates[0].costed)
+                break
+            except Unpriced as unknown:
+                title = candidates.pop(0).proposal.title
+                lost.append(Alternative(title, None, f"no prediction: {unknown.reason}"))
+        return candidates, lost
+
+    def _priced_as(self) -> str:
+        subject = self.subject
+        distributed = is_distributed(subject.kernel)
+        values, ranks = subject.sizes.values, subject.place.ranks
+        return priced_as(subject.machine, ranks, values, distributed=distributed)
+
+    def _valued(self, judged: Judged, rule: Transform, proposal: Proposal, whole: Whole) -> Judged:
+        """Return a finding with what it is worth, and to whom its edits are offered."""
+        subject, kernel, variant = self.subject, self.subject.kernel, proposal.variant
+        found = weighed(judged.finding, whole, plan=redistributes(kernel, variant))
+        found = held(found, rule, kernel, proposal)
+        if found.prediction is not None:
+            found = offered(found, kernel, variant, subject.machine, subject.sizes.values)
+        return replace(judged, finding=found)
+
+    def _plan(
+        self, before: Costed, singles: Sequence[tuple[str, Candidate[Proposal]]]
+    ) -> Remark | None:
+        """Return the best plan of several steps, if there is one that is worth telling."""
+        from advisor.ranking.joint import best_plan
+
+        subject = self.subject
+        plan = best_plan(
+            subject.kernel, before, subject.machine, subject.sizes, self.transforms, singles
+        )
+        if plan is None or not self.worth("", plan.compared.ratio.mid):
+            return None
+        return _remark(subject, f"best plan for kernel `{subject.kernel.name}`, {plan}")
+
+    def _open(self, before: Costed) -> Ranked:
+        """Return findings that say where they pay, as nothing binds some size."""
+        from advisor.ranking.open_sizes import finding_of_opened, opened
+
+        subject, machine = self.subject, self.subject.machine
+        whole = Whole(None, False, None, self._priced_as())
+        judged: list[Judged] = []
+        untold: list[Untold] = []
+        for transform in self.transforms:
+            best = opened(subject.kernel, machine, subject.sizes, transform, before)
+            if best is None:
+                continue
+            if not self.worth(transform.code, best.gain):
+                untold.append(Untold(transform.code, best.proposal.span))
+                continue
+            finding = finding_of_opened(subject.place, machine, transform, before, best)
+            sides = before, best.costed
+            if self.formulas:
+                own = over_sizes(subject.kernel, machine, closed=True)
+                sides = own, over_sizes(best.proposal.variant, machine, closed=True)
+            told = Judged(finding, *(one.priced for one in sides))
+            judged.append(self._valued(told, transform, best.proposal, whole))
+        judged.sort(key=lambda one: one.finding.code)
+        if judged:
+            return Ranked(tuple(judged), (), tuple(untold))
+        names = ", ".join(open_sizes(before, subject.sizes))
+        first = names.partition(",")[0]
+        message = (
+            f"kernel `{subject.kernel.name}`: nothing binds {names}; no suggestion pays for"
+            f" any value searched: write `@kernel({first}=...)` or `# advise: kernel {first}=...`,"
+            f" or pass -D {first}=..., for a prediction"
+        )
+        return Ranked((), (_remark(subject, message),), tuple(untold))
 
 
 def _to_tell(
@@ -378,102 +387,45 @@ def _is_written(proposal: Proposal) -> bool:
     return proposal.legality.applicability is not Applicability.DISPLAY and bool(proposal.edits())
 
 
-def _rank_open(
-    place: Place,
-    kernel: Kernel,
-    machine: Machine,
-    sizes: Sizes,
-    transforms: Sequence[Transform],
-    worth: Worth,
-    before: Costed,
-    formulas: bool,
-) -> Ranked:
-    """Return findings that say where they pay, as nothing binds some size."""
-    from advisor.ranking.open_sizes import finding_of_opened, opened
-
-    judged: list[Judged] = []
-    untold: list[Untold] = []
-    for transform in transforms:
-        best = opened(kernel, machine, sizes, transform, before)
-        if best is None:
-            continue
-        if not worth(transform.code, best.gain):
-            untold.append(Untold(transform.code, best.proposal.span))
-            continue
-        finding = finding_of_opened(place, machine, transform, before, best)
-        sides = before, best.costed
-        if formulas:
-            before_closed = over_sizes(kernel, machine, closed=True)
-            sides = before_closed, over_sizes(best.proposal.variant, machine, closed=True)
-        whole = Whole(None, False, None, _priced_as(place, kernel, machine, sizes))
-        plan = redistributes(kernel, best.proposal.variant)
-        finding = weighed(finding, whole, plan=plan)
-        finding = held(finding, transform, kernel, best.proposal)
-        judged.append(Judged(finding, *(one.priced for one in sides)))
-    judged.sort(key=lambda one: one.finding.code)
-    if judged:
-        return Ranked(tuple(judged), (), tuple(untold))
-    names = ", ".join(open_sizes(before, sizes))
-    first = names.partition(",")[0]
-    message = (
-        f"kernel `{kernel.name}`: nothing binds {names}; no suggestion pays for any value"
-        f" searched: write `@kernel({first}=...)` or `# advise: kernel {first}=...`, or pass"
-        f" -D {first}=..., for a prediction"
-    )
-    remark = Remark(place.path, kernel.name, kernel.span, message)
-    return Ranked((), (remark,), tuple(untold))
+class _NotAtHand(Exception):
+    """A search has to price something that was not priced of late."""
 
 
-def _as_written(path: str, kernel: Kernel, machine: Machine) -> Costed | Ranked:
-    """Return the price of a kernel over all sizes, or what is said where it has none."""
+def _at_hand(search: Callable[[], Remark | None]) -> Remark | None:
+    """Return what a search finds, if it need not begin any of the longer steps for that."""
     try:
-        before = cost(kernel, machine, closed=False)
-    except Unpriced as unknown:
-        return _not_understood(path, kernel, unknown)
-    if isinstance(before, Missing):
-        return _missing(path, kernel, machine, before)
-    return before
+        with ending_when(lambda: True):
+            return search()
+    except Overtaken:
+        raise _NotAtHand from None
 
 
-def _not_understood(path: str, kernel: Kernel, unknown: Unpriced, when: str = "") -> Ranked:
+def _left_out(subject: Subject, here: Costed) -> Coverage:
+    """Return which parts have no price, so that nobody takes what is left for the whole."""
+    parts = dict.fromkeys(f"{one.text}: {one.reason}" for one in here.formula.omitted)
+    if not parts:
+        return NOTHING_SEEN
+    name = subject.kernel.name
+    told = f"{name}, no price on {subject.machine.name}: {', '.join(parts)}"
+    return Coverage(unpriced=(told,), incomplete=(name,))
+
+
+def _remark(subject: Subject, message: str, span: Span | None = None) -> Remark:
+    return Remark(subject.place.path, subject.kernel.name, span or subject.kernel.span, message)
+
+
+def _not_understood(subject: Subject, unknown: Unpriced, when: str = "") -> Ranked:
+    kernel, line = subject.kernel, unknown.span.start_line
     message = f"no advice for kernel `{kernel.name}`{when}: {unknown.reason}"
-    line = unknown.span.start_line
     text = kernel.context.lines[line - 1].strip()
-    return Ranked(
-        (),
-        (Remark(path, kernel.name, unknown.span, message),),
-        coverage=Coverage(
-            not_understood=(NotUnderstood(path, line, text, unknown.reason),),
-            incomplete=(kernel.name,),
-        ),
-    )
+    gap = NotUnderstood(subject.place.path, line, text, unknown.reason)
+    coverage = Coverage(not_understood=(gap,), incomplete=(kernel.name,))
+    return Ranked((), (_remark(subject, message, unknown.span),), coverage=coverage)
 
 
-def _missing(path: str, kernel: Kernel, machine: Machine, missing: Missing) -> Ranked:
-    message = f"no advice for kernel `{kernel.name}`: {missing.what}; {missing.remedy}"
-    return Ranked(
-        (),
-        (Remark(path, kernel.name, kernel.span, message),),
-        coverage=Coverage(
-            unpriced=(f"{kernel.name}, no price on {machine.name}: {missing.what}",),
-            incomplete=(kernel.name,),
-        ),
-    )
-
-
-def _tried(
-    proposal: Proposal,
-    machine: Machine,
-    sizes: Sizes,
-) -> Candidate[Proposal] | Alternative:
-    try:
-        variant = at_sizes(proposal.variant, sizes.values)
-        after = cost(variant, machine, closed=False, parts=False)
-    except Unpriced as unknown:
-        return Alternative(proposal.title, None, f"no prediction: {unknown.reason}")
-    if isinstance(after, Missing):
-        return Alternative(proposal.title, None, f"no prediction: {after.what}")
-    if unbound := open_sizes(after, sizes):
-        reason = f"no prediction: nothing binds {', '.join(unbound)}"
-        return Alternative(proposal.title, None, reason)
-    return Candidate(proposal, after, time_s(after, sizes.values))
+def _missing(subject: Subject, missing: Missing) -> Ranked:
+    name = subject.kernel.name
+    message = f"no advice for kernel `{name}`: {missing.what}; {missing.remedy}"
+    told = f"{name}, no price on {subject.machine.name}: {missing.what}"
+    coverage = Coverage(unpriced=(told,), incomplete=(name,))
+    return Ranked((), (_remark(subject, message),), coverage=coverage)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from advisor.analysis.spmd.regions import itemsize, unknown_count
 from advisor.dtypes import UnknownDtype, itemsize_of
-from advisor.frontend.declared.seen import solved
+from advisor.frontend.seen import solved
 from advisor.ir.spmd.program import RANKS, Program, SizeFact
 from advisor.ir.spmd.steps import Communicate
 from advisor.observed import SeenMessages

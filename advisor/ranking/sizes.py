@@ -1,15 +1,18 @@
-"""Which value every size has, and what bound it."""
+"""Which value every size has, what bound it, and whether each rank has a core of its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from advisor.analysis.placed.placement import ranks_of as ranks_along
 from advisor.finding import Assumption
 from advisor.ir.concrete import symbols_of, whole_numbers_of
 from advisor.ir.kernel import Kernel
 from advisor.ranking.compare import Costed
 from advisor.source import SourceProblem
+from costdb.expr import ONE, Expr, evaluate, free_symbols, maximum
+from costdb.machines import Machine
 
 Number = int | float
 
@@ -100,3 +103,27 @@ def bindable(kernel: Kernel) -> frozenset[str]:
 def open_sizes(costed: Costed, sizes: Sizes) -> tuple[str, ...]:
     """Return the sizes that a price depends on and nothing binds, in alphabetical order."""
     return tuple(sorted(costed.sizes - sizes.values.keys()))
+
+
+def ranks_of(kernel: Kernel) -> Expr:
+    """Return over how many ranks a kernel's arrays are distributed, at most."""
+    meshes = [array.spec.mesh for array in kernel.arrays.values()]
+    found = [ranks_along(mesh, tuple(axis for axis, _ in mesh.axes)) for mesh in meshes]
+    return maximum(*dict.fromkeys((ONE, *found)))
+
+
+def about_cores(machine: Machine, ranks: Expr, values: Mapping[str, int | float]) -> Iterator[str]:
+    """Yield a line where ranks outnumber the cores that a calibration could use.
+
+    Ranks that take turns on a core wait for each other as long as the system's time slices last,
+    which no model covers; on more cores or nodes than were calibrated there is nothing to wait for.
+    """
+    cores = machine.quantity("hardware", "cores")
+    if cores is None or not free_symbols(ranks) <= values.keys():
+        return
+    count = evaluate(ranks, values)
+    if count > cores.value:
+        yield (
+            f"as if each of {count:g} ranks had a core of its own: {machine.name} was calibrated"
+            f" on {cores.value:g}, and ranks that share one can take far longer"
+        )

@@ -16,7 +16,7 @@ from advisor.finding import ONE_PROCESS, Applicability, Finding, Fix, Verdict
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.statements import Choice, Loop, Statement, Unrolled
-from advisor.ranking.compare import cost, time_s
+from advisor.ranking.compare import cost_at, time_s
 from costdb.estimate import Missing
 from costdb.expr import Expr, ExprError, evaluate, free_symbols
 from costdb.machines import Machine
@@ -141,7 +141,7 @@ def offered(
 
 def _alone_s(kernel: Kernel, machine: Machine, sizes: Sizes) -> float | None:
     try:
-        costed = cost(at_sizes(as_one_process(kernel), sizes), machine, closed=False, parts=False)
+        costed = cost_at(as_one_process(kernel), machine, sizes)
         return None if isinstance(costed, Missing) else time_s(costed, sizes)
     except (Unpriced, ExprError):
         return None

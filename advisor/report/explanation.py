@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from advisor.finding import Alternative, Assumption, Crossover, Finding, Prediction
-from advisor.ranking.judged import Judged
+from advisor.ranking.findings import Judged
 from advisor.report.full import block
 from advisor.report.json_report import SCHEMA_VERSION, finding_document, values
 from advisor.report.machines import how_well

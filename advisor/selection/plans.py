@@ -12,8 +12,8 @@ from advisor.analysis.lower import Unpriced
 from advisor.compiler.record import PLAIN
 from advisor.distribution import MeshSpec, NotDistributed
 from advisor.files import read_source
-from advisor.frontend.declared.seen import seen_sizes
 from advisor.frontend.kernels import read_kernels
+from advisor.frontend.seen import seen_sizes
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.observe.messages import seen_argument
 from advisor.observed import Seen, SeenArray, SeenNumber, Source
@@ -157,8 +157,6 @@ class Taken:
         """Return the size."""
         given = arguments[self.argument]
         found = given if self.axis is None else given.shape[self.axis]
-        if self.offset == 0 and self.divisor == 1:
-            return int(found)
         return int((found - self.offset) // self.divisor)
 
 

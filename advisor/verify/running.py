@@ -160,9 +160,7 @@ def _turns(case: ProgramCase, after: str, exact: bool, effort: Effort) -> Turns:
         }
         for _ in range(effort.launches):
             try:
-                found += answers(
-                    "advisor.verify.rank_worker", job, _PATIENCE_S, case.ranks, ONE_THREAD
-                )
+                found += answers("advisor.verify.worker", job, _PATIENCE_S, case.ranks, ONE_THREAD)
             except JobFailedError as error:
                 failed = Measured(failure=str(error))
                 return Turns(failed, failed, False)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from advisor.cli.app import main
 from advisor.cli.commands.explain import judged_in
 from advisor.engine import Options
-from advisor.report.explanation import MOST_LINES, Shared, cut_short, share, wrapped
+from advisor.report.explanation import MOST_LINES, Shared, cut_short, share, text, wrapped
+from advisor.report.style import Style
 from costdb.expr import (
     Expr,
     ceil_div,
@@ -129,33 +130,31 @@ def test_every_term_coefficient_and_crossover_is_shown(
         sides = (term.before_s is not None) + (term.after_s is not None)
         formulas = flat["--formulas"].partition("formulas, in microseconds")[2]
         assert len(re.findall(rf"(?<!scan ){re.escape(term.label)} \[", formulas)) == sides
-    for text in flat.values():
+    for said in flat.values():
         for name in {*judged.before.coefficients, *judged.after.coefficients}:
-            assert f"{name} = " in text
+            assert f"{name} = " in said
         for crossover in judged.finding.crossovers:
-            assert f"{crossover.variable}: flips at" in text
+            assert f"{crossover.variable}: flips at" in said
         for alternative in judged.finding.alternatives:
-            assert alternative.title in text
+            assert alternative.title in said
         for assumption in judged.finding.assumptions:
-            assert f"{assumption.name} = {assumption.value} ({assumption.origin})" in text
-        assert "estimated" in text and "published" in text
+            assert f"{assumption.name} = {assumption.value} ({assumption.origin})" in said
+        assert "estimated" in said and "published" in said
     assert " ".join(judged.finding.evidence.facts[-1].split()) in flat["--formulas"]
     assert "formulas" not in shown[""] or "cut short" in shown[""]
 
 
-def test_an_explanation_takes_sixty_lines_at_most(
-    kernel: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_explanation_takes_sixty_lines_at_most() -> None:
     examples = sorted(EXAMPLE.parent.rglob("*.py"))
     counted = 0
     for path in examples:
-        judged = judged_in(str(path), path.read_text(), Options("t3e", {}, (), (), 1.0))
+        source = path.read_text()
+        judged = judged_in(str(path), source, Options("t3e", {}, (), (), 1.0))
         for line in {one.finding.span.start_line for one in judged}:
-            assert main(["explain", f"{path}:{line}"]) == 0
-            text = capsys.readouterr().out
-            assert len(text.splitlines()) <= MOST_LINES
-            assert main(["explain", f"{path}:{line}", "--formulas"]) == 0
-            assert len(capsys.readouterr().out) > len(text)
+            here = [one for one in judged if one.finding.span.start_line == line]
+            shown = text(here, source, Style())
+            assert len(shown.splitlines()) <= MOST_LINES
+            assert len(text(here, source, Style(), formulas=True)) > len(shown)
             counted += 1
     assert counted > 10
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from advisor.distribution import AxisMap, BlockDim, CyclicDim, NotDistributed
 from tests.advisor.ownership import (
-    local_index,
     local_indices,
     local_part,
     owner,
@@ -19,19 +18,6 @@ from tests.advisor.ownership import (
 )
 
 AXES = ("row", "col", "layer")
-
-
-@st.composite
-def dimensions(draw: st.DrawFn) -> tuple[int, int, AxisMap]:
-    """Extent, ranks and distribution of one dimension."""
-    extent = draw(st.integers(0, 40))
-    kind = draw(st.sampled_from(("none", "block", "cyclic")))
-    if kind == "none":
-        return extent, 1, NotDistributed()
-    ranks = draw(st.integers(1, 9))
-    if kind == "block":
-        return extent, ranks, BlockDim(("row",))
-    return extent, ranks, CyclicDim(("row",), draw(st.integers(1, 6)))
 
 
 @st.composite
@@ -171,17 +157,6 @@ def test_dimensions_may_use_the_axes_in_another_order(n: int, m: int, rows: int,
             rank_at((col, row), (cols, rows)), (n, m), dims, (cols, rows), "C"
         )
         assert elements_of_part(part, (n, m), "C") == theirs
-
-
-@given(dimensions())
-def test_every_element_has_one_owner_and_one_place(dimension: tuple[int, int, AxisMap]) -> None:
-    extent, ranks, dist = dimension
-    parts = [local_indices(rank, extent, ranks, dist) for rank in range(ranks)]
-    assert sorted(index for part in parts for index in part) == list(range(extent))
-    for index in range(extent):
-        holder = owner(index, extent, ranks, dist)
-        place = local_index(index, extent, ranks, dist)
-        assert parts[holder][place] == index
 
 
 def test_axes_without_a_dimension_hold_copies() -> None:

@@ -81,6 +81,15 @@ def capabilities(
     )
 
 
+def changed(
+    text: str, start: types.Position | None = None, end: types.Position | None = None
+) -> types.TextDocumentContentChangeEvent:
+    """Return a change of what lies between two positions; without them, of all of a text."""
+    if start is None or end is None:
+        return types.TextDocumentContentChangeWholeDocument(text)
+    return types.TextDocumentContentChangePartial(types.Range(start, end), text)
+
+
 class Session:
     """One file in one editor."""
 

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable
 
 import pytest
+from lsp_session import changed
+from lsprotocol.types import TextDocumentContentChangeEvent
 
 from advisor.finding import Remark
 from advisor.lsp.analyses import Analyses, OpenFile
 from advisor.lsp.analysis import Analysis
-from advisor.lsp.document import Change, Document, Encoding
+from advisor.lsp.document import Document, Encoding
 from advisor.source import ParseProblem, SourceProblem, Span
 from advisor.steps import step
 
@@ -100,7 +102,7 @@ async def test_a_burst_of_changes_is_one_analysis() -> None:
     opened(analyses, "0")
     await analyses.latest(URI)
     for version in range(2, 30):
-        analyses.change(URI, version, [Change(str(version))])
+        analyses.change(URI, version, [changed(str(version))])
     found = await analyses.latest(URI)
     assert found is not None
     assert said(found[0]) == "29"
@@ -114,9 +116,9 @@ async def test_an_analysis_that_is_overtaken_ends_at_its_next_step() -> None:
     analyses, told = started(engine)
     opened(analyses, "endless")
     await until(lambda: engine.asked == ["endless"])
-    analyses.change(URI, 2, [Change("endless")])
+    analyses.change(URI, 2, [changed("endless")])
     await until(lambda: engine.asked == ["endless"] * 2)
-    analyses.change(URI, 3, [Change("new")])
+    analyses.change(URI, 3, [changed("new")])
     found = await analyses.latest(URI)
     assert found is not None
     assert said(found[0]) == "new"
@@ -135,7 +137,7 @@ async def test_a_result_that_is_overtaken_is_dropped() -> None:
     engine.go.clear()
     opened(analyses, "old")
     await until(lambda: engine.asked == ["old"])
-    analyses.change(URI, 2, [Change("new")])
+    analyses.change(URI, 2, [changed("new")])
     waiting = asyncio.create_task(analyses.latest(URI))
     engine.go.set()
     found = await waiting
@@ -201,7 +203,7 @@ async def test_a_search_ends_when_its_text_changes() -> None:
     analyses, told = started(engine)
     opened(analyses, "search")
     await until(lambda: engine.searched == ["search"])
-    analyses.change(URI, 2, [Change("new")])
+    analyses.change(URI, 2, [changed("new")])
     found = await analyses.latest(URI, whole=True)
     assert found is not None
     assert said(found[0]) == "new"
@@ -265,25 +267,25 @@ async def test_texts_that_cannot_be_understood() -> None:
     opened(analyses, "good\n")
     await analyses.latest(URI)
 
-    async def after(change: Change, version: int) -> OpenFile:
+    async def after(change: TextDocumentContentChangeEvent, version: int) -> OpenFile:
         analyses.change(URI, version, [change])
         found = await analyses.latest(URI)
         assert found is not None
         return found[0]
 
-    file = await after(Change("broken"), 2)
+    file = await after(changed("broken"), 2)
     assert file.answer is not None
     assert not file.answer.current
     assert file.answer.said.half_typed  # other tools say it
     assert said(file) == ""
-    file = await after(Change("wrong"), 3)
+    file = await after(changed("wrong"), 3)
     assert file.answer is not None
     assert file.answer.said.problem is not None
     assert not file.answer.said.half_typed
-    file = await after(Change("bug"), 4)
+    file = await after(changed("bug"), 4)
     assert file.answer is not None
     assert "internal error" in file.answer.said.failure
-    file = await after(Change("good\n"), 5)
+    file = await after(changed("good\n"), 5)
     assert said(file) == "good\n"
     assert file.answer is not None
     assert file.answer.current
@@ -292,4 +294,4 @@ async def test_texts_that_cannot_be_understood() -> None:
     found = await analyses.latest(URI)
     assert found is not None
     assert found[1].serial not in serials
-    analyses.change("file:///never.py", 1, [Change("x")])  # logged, not fatal
+    analyses.change("file:///never.py", 1, [changed("x")])  # logged, not fatal

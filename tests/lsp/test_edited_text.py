@@ -6,12 +6,13 @@ import re
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from lsp_session import KERNEL
+from lsp_session import KERNEL, changed
+from lsprotocol.types import Position
 
 from advisor.engine import Options, check_source
 from advisor.finding import Remark
 from advisor.lsp.analyses import carried
-from advisor.lsp.document import Change, Document, Encoding, Position, code_points, count_units
+from advisor.lsp.document import Document, Encoding, code_points, count_units
 from advisor.source import Span
 
 CODECS = {
@@ -56,7 +57,7 @@ def test_changes_replace_what_lies_between_two_positions(
     offsets = [n for n in range(len(text) + 1) if text[n - 1 : n + 1] != "\r\n" or n == 0]
     first, last = sorted(data.draw(st.lists(st.sampled_from(offsets), min_size=2, max_size=2)))
     document = Document("file:///a.py", encoding, 1, text)
-    document.apply(Change(new, position(first), position(last)))
+    document.apply(changed(new, position(first), position(last)))
     assert document.text == text[:first] + new + text[last:]
     assert "".join(document.lines) == document.text
     assert [line.rstrip("\r\n") for line in document.lines] == model_lines(document.text)
@@ -83,7 +84,7 @@ def test_positions_outside_the_text_are_taken_to_its_nearest_end(
 
 def test_the_whole_text_can_be_replaced() -> None:
     document = Document("file:///a.py", Encoding.UTF16, 1, "a\nb\n")
-    document.apply(Change("a\nc\nb\n"))
+    document.apply(changed("a\nc\nb\n"))
     assert document.text == "a\nc\nb\n"
     assert document.lines == ["a\n", "c\n", "b\n", ""]
 
@@ -91,7 +92,7 @@ def test_the_whole_text_can_be_replaced() -> None:
 def test_halves_of_a_character_are_put_together() -> None:
     document = Document("file:///a.py", Encoding.UTF16, 1, "x = '\ud83d'")
     end = Position(0, 6)
-    document.apply(Change("\ude00", end, end))
+    document.apply(changed("\ude00", end, end))
     assert document.text == "x = '😀'"
     assert document.position(1, 6) == Position(0, 7)
 
@@ -102,12 +103,12 @@ def test_findings_follow_their_lines_or_are_withheld() -> None:
     before = document.lines
     assert carried([finding], before, before) == (finding,)
     top = Position(0, 0)
-    document.apply(Change("# 1\n# 2\n", top, top))
+    document.apply(changed("# 1\n# 2\n", top, top))
     (moved,) = carried([finding], before, document.lines)
     assert moved.span.start_line == finding.span.start_line + 2
     assert moved.span.start_column == finding.span.start_column
     line = Position(moved.span.start_line - 1, 0)
-    document.apply(Change(" ", line, line))
+    document.apply(changed(" ", line, line))
     assert carried([finding], before, document.lines) == ()
 
 
@@ -115,10 +116,10 @@ def test_a_finding_on_several_lines_needs_all_of_them_together() -> None:
     text = "a\nb\nc\nd\n"
     remark = Remark("a.py", "", Span(2, 0, 3, 1), "about two lines")
     for change, kept in (
-        (Change("", Position(0, 0), Position(1, 0)), Span(1, 0, 2, 1)),
-        (Change("new\n", Position(2, 0), Position(2, 0)), None),
-        (Change("", Position(2, 0), Position(3, 0)), None),
-        (Change("new\n", Position(3, 0), Position(3, 0)), Span(2, 0, 3, 1)),
+        (changed("", Position(0, 0), Position(1, 0)), Span(1, 0, 2, 1)),
+        (changed("new\n", Position(2, 0), Position(2, 0)), None),
+        (changed("", Position(2, 0), Position(3, 0)), None),
+        (changed("new\n", Position(3, 0), Position(3, 0)), Span(2, 0, 3, 1)),
     ):
         document = Document("file:///a.py", Encoding.UTF8, 1, text)
         before = document.lines

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import TypeVar
+
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.memory import View
-from advisor.ir.spmd.payloads import Payload
 from advisor.ir.spmd.program import Program
 from advisor.ir.spmd.steps import Communicate, Loop, walk
-from costdb.expr import evaluate
+from costdb.expr import Expr
+
+Kind = TypeVar("Kind")
 
 HEAD = """\
 import numpy as np
@@ -40,30 +44,24 @@ def the_operation(text: str, head: str = HEAD) -> Communicate:
     return found
 
 
-def sent(text: str, head: str = HEAD) -> Payload:
-    """Return what the last communication operation of a program sends."""
-    payload = operations(program(text, head))[-1].send
-    assert payload is not None
-    return payload
-
-
-def view_of(payload: Payload | None) -> View:
-    """Return the array that a payload is."""
-    assert payload is not None and payload.view is not None
-    return payload.view
-
-
-def count(payload: Payload | None, **values: int) -> float:
-    """Return how many elements a payload carries."""
-    assert payload is not None and payload.count is not None
-    return float(evaluate(payload.count, values))
+def steps(read: Program, kind: type[Kind]) -> list[Kind]:
+    """Return all steps of a kind, of all functions but not of what they call."""
+    visits = (visit for function in read.functions for visit in walk(function.body))
+    return [visit.step for visit in visits if isinstance(visit.step, kind)]
 
 
 def loops(read: Program) -> list[Loop]:
     """Return all loops of all functions."""
-    return [
-        visit.step
-        for function in read.functions
-        for visit in walk(function.body)
-        if isinstance(visit.step, Loop)
-    ]
+    return steps(read, Loop)
+
+
+def works(part: object, kind: type[Kind]) -> Iterator[Kind]:
+    """Yield the work of a kind within a process."""
+    if isinstance(part, kind):
+        yield part
+    elif isinstance(part, tuple):
+        for one in part:
+            yield from works(one, kind)
+    elif is_dataclass(part) and not isinstance(part, (Expr, type)):
+        for field in fields(part):
+            yield from works(getattr(part, field.name), kind)

@@ -87,7 +87,6 @@ def taken(steps: tuple[Step, ...], here: dict[str, int]) -> Iterator[tuple[str, 
     """Yield what a rank does: what it takes alone, and whom it sends to or receives from."""
 
     def other(partner: Partner | None) -> int:
-        assert partner is not None and partner.rank is not None
         return int(evaluate(partner.rank, here))
 
     for step in steps:
@@ -99,10 +98,8 @@ def taken(steps: tuple[Step, ...], here: dict[str, int]) -> Iterator[tuple[str, 
                 if 0 <= rank < here[RANKS]:
                     yield op.value, rank
             case Branch(condition=condition, then=then, orelse=orelse):
-                assert condition.value is not None
                 yield from taken(then if evaluate(condition.value, here) else orelse, here)
             case Loop(trips=trips, body=body):
-                assert trips is not None
                 for _ in range(int(evaluate(trips, here))):
                     yield from taken(body, here)
             case Call(body=body):

@@ -125,12 +125,10 @@ def read(steps: tuple[Step, ...], values: Mapping[str, int], tally: Tally) -> No
         match step:
             case Communicate():
                 payload = step.send or step.receive
-                assert payload is not None
                 assert payload.count is not None, payload
                 count = whole(payload.count, values)
                 tally[step.method, count * itemsize(payload.dtype)] += 1
             case Loop(variable=variable, low=low, high=high, step=stride, trips=trips):
-                assert trips is not None
                 count = whole(trips, values)
                 first = whole(low, values)
                 if step.stride is not None:

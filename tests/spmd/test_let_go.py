@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,38 +39,28 @@ if __name__ == "__main__":
 BESIDE = "def swap(comm, part):\n    comm.send(part, dest=0)\n    return part\n"
 
 
-def garbage(path: Path) -> int:
-    """Return how many objects a reading of a file leaves to the collector."""
-    text = path.read_text()
-    assert read_program(str(path), text) is not None
+COMPILED = (
+    "import numba\nimport numpy as np\n\n@numba.njit\ndef f(a):\n"
+    "    for i in range(9):\n        a[i] = i\n\nf(np.zeros(9))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [("program.py", read_program), ("beside.py", read_program), ("compiled.py", called)],
+)
+def test_reading_leaves_nothing_to_the_collector(
+    name: str, read: Callable[[str, str], object], tmp_path: Path
+) -> None:
+    texts = {"program.py": PROGRAM, "beside.py": BESIDE, "compiled.py": COMPILED}
+    for file, text in texts.items():
+        (tmp_path / file).write_text(text)
+    assert read(str(tmp_path / name), texts[name])
     gc.collect()
     gc.disable()
     try:
         for _ in range(3):
-            read_program(str(path), text)
-        return gc.collect()
-    finally:
-        gc.enable()
-
-
-@pytest.mark.parametrize("name", ["program.py", "beside.py"])
-def test_reading_leaves_nothing_to_the_collector(name: str, tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(PROGRAM)
-    (tmp_path / "beside.py").write_text(BESIDE)
-    assert garbage(tmp_path / name) == 0
-
-
-def test_nor_does_the_search_for_calls_of_compiled_functions() -> None:
-    text = (
-        "import numba\nimport numpy as np\n\n@numba.njit\ndef f(a):\n"
-        "    for i in range(9):\n        a[i] = i\n\nf(np.zeros(9))\n"
-    )
-    (seen,) = called("f.py", text)
-    assert seen.function == "f"
-    gc.collect()
-    gc.disable()
-    try:
-        called("f.py", text)
+            read(str(tmp_path / name), texts[name])
         assert gc.collect() == 0
     finally:
         gc.enable()

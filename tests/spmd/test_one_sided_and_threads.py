@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import operations, program
+from reading import operations, program, works
 
 from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
@@ -23,13 +23,6 @@ def leaves_within(process: Process, times: int = 1) -> list[tuple[str, int]]:
         case Sequential(parts=parts):
             return [found for part in parts for found in leaves_within(part, times)]
     return []
-
-
-def leaves(process: Process) -> list[object]:
-    if isinstance(process, Leaf):
-        return [process.work]
-    assert isinstance(process, Sequential)
-    return [work for part in process.parts for work in leaves(part)]
 
 
 def test_a_window_moves_double_words_between_fences() -> None:
@@ -53,13 +46,13 @@ def test_a_window_moves_double_words_between_fences() -> None:
     ]  # fmt: skip
     (function,) = read.functions
     lowered = lower_steps(function.body)
-    remote = [work for work in leaves(lowered.process) if isinstance(work, RemoteGroup)]
+    remote = works(lowered.process, RemoteGroup)
     assert [(to_text(w.count), w.pattern, w.store) for w in remote] == [
         ("n", Pattern.VECTOR, False),
         ("n", Pattern.VECTOR, True),
         ("1", Pattern.BASELINE, True),
     ]
-    assert sum(isinstance(work, Barrier) for work in leaves(lowered.process)) == 2
+    assert len([*works(lowered.process, Barrier)]) == 2
     assert [gap.span.start_line for gap in lowered.gaps] == [15, 17]
 
 
@@ -101,8 +94,6 @@ def test_partners_and_results_of_one_sided_operations() -> None:
     assert partners == [None, "3", "(rank + 1) % P", "2", "5", "5", None, "4", "4"]
     fetched, both, swapped, put = found[1:5]
     for op, count in ((fetched, 1), (both, 30), (swapped, 1)):
-        assert op.send is not None and op.receive is not None
-        assert op.send.count is not None and op.receive.count is not None
         assert evaluate(op.send.count, {}) == evaluate(op.receive.count, {}) == count
     assert (put.blocking, put.request) == (False, "req")
     waits = [v.step for v in read.functions[-1].visits() if isinstance(v.step, Wait)]
@@ -151,12 +142,9 @@ total(a, 1000)
 
 def test_iterations_of_a_parallel_loop_are_divided_among_threads() -> None:
     read = read_program("f.py", PARALLEL)
-    assert read is not None
     found = read.function("total")
-    assert found is not None
     lowered = lower_steps(found.body)
-    steps = [work for work in leaves(lowered.process) if isinstance(work, Superstep)]
-    (step,) = steps
+    (step,) = works(lowered.process, Superstep)
     sizes = {"n": 1000, "threads": 4}
     # two reads and one write of 8-byte elements, counted in elements of 4 bytes
     assert evaluate(step.reads, sizes) == 2 * 2 * 250
@@ -192,10 +180,8 @@ def work(n: int, parts: int):
 @pytest.mark.parametrize("threads", [1, 3, 4])
 def test_threads_that_have_more_to_do_than_others(over: str, inner: str, threads: int) -> None:
     read = read_program("f.py", DEALT.format(over=over, inner=inner))
-    assert read is not None
     found = read.function("work")
-    assert found is not None
-    (step,) = [w for w in leaves(lower_steps(found.body).process) if isinstance(w, Superstep)]
+    (step,) = works(lower_steps(found.body).process, Superstep)
     for n, parts in ((23, 4), (24, 4), (7, 5)):
         trips = {"parts": parts, "n": n}[over]
         words = [2 * len(eval(f"range({inner})", {"t": t, "n": n, "parts": parts}))
@@ -221,5 +207,4 @@ def test_the_index_arithmetic_of_ranks_is_told() -> None:
     (function,) = program(text).functions
     found = [v.step for v in function.visits() if hasattr(v.step, "by_rank")]
     assert [loop.by_rank for loop in found] == [True, True, False]
-    assert found[0].trips is not None
     assert [evaluate(found[0].trips, {"P": 3, "rank": r}) for r in range(3)] == [34, 33, 33]

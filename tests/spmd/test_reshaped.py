@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reading import operations, program
+from reading import operations, program, steps
 
 from advisor.engine import Options, check_source
 from advisor.ir.spmd.memory import Contiguity, Order
-from advisor.ir.spmd.steps import Copy, walk
+from advisor.ir.spmd.steps import Copy
 from costdb.expr import evaluate
 
 MADE = (
@@ -46,15 +46,10 @@ def test_memory_and_order_are_numpys(made: str, form: str, order: str) -> None:
     assert isinstance(a, np.ndarray) and isinstance(x, np.ndarray)
     read = program(f"a = {made}\nx = {text}\ncomm.send(x, dest=1)\n")
     (sent,) = operations(read)
-    assert sent.send is not None and sent.send.view is not None
     view = sent.send.view
-    assert view.shape is not None
     assert tuple(int(evaluate(extent, {})) for extent in view.shape) == x.shape
-    copies = [
-        one.step
-        for one in walk(read.functions[-1].body)
-        if isinstance(one.step, Copy) and one.step.span.start_line == view.span.start_line
-    ]
+    line = view.span.start_line
+    copies = [step for step in steps(read, Copy) if step.span.start_line == line]
     assert copies or np.shares_memory(a, x)
     if copies and np.shares_memory(a, x):
         # axes that are only split, or evenly strided, stay where they are: it may be either

@@ -1,14 +1,19 @@
-"""Where sizes and the number of ranks are read from, and that reports can say so."""
+"""Where sizes and the number of ranks are read from; meshes worked out; numbers of a run."""
 
 from __future__ import annotations
 
+from math import isqrt, sqrt
 from pathlib import Path
 
 import pytest
-from reading import HEAD, program, the_operation
+from reading import HEAD, loops, operations, program, steps, the_operation
 
+from advisor.analysis.spmd.lower import lower_steps
 from advisor.frontend.spmd.reader import read_program
-from costdb.expr import evaluate, to_text
+from advisor.ir.spmd.memory import At
+from advisor.ir.spmd.steps import Compute, Copy
+from advisor.ranking.programs import bind_program
+from costdb.expr import evaluate, free_symbols, num, sym, to_text
 
 SENT = "x = np.zeros(n)\ncomm.Bcast(x)\n"
 
@@ -72,8 +77,6 @@ def test_a_size_says_where_it_is_from(name: str) -> None:
 
 def test_sizes_stay_symbols_through_arithmetic() -> None:
     found = the_operation("nx = 300\nny = 200\nu = np.zeros((nx // size + 2, ny))\ncomm.Bcast(u)\n")
-    assert found.send is not None
-    assert found.send.count is not None
     assert to_text(found.send.count) in ("(nx // P + 2)*ny", "ny*(nx // P + 2)")
 
 
@@ -100,7 +103,6 @@ def test_a_json_file_beside_the_program_binds_sizes(tmp_path: Path) -> None:
         "n = given['grid']['n']\n"
     )
     read = read_program(str(tmp_path / "f.py"), HEAD + text + SENT)
-    assert read is not None
     assert read.sizes["n"].value == 48
     assert read.sizes["n"].origin == "`n` in sizes.json"
 
@@ -113,7 +115,6 @@ def test_other_json_files_are_left_alone(tmp_path: Path, name: str) -> None:
     (tmp_path / "sizes.json").write_text('{"n": 48}')
     text = f"import json\ngiven = json.load(open({name!r}))\nn = given['n']\n"
     read = read_program(str(inner / "f.py"), HEAD + text + SENT)
-    assert read is not None
     assert all(fact.value != 48 for fact in read.sizes.values())
 
 
@@ -148,10 +149,160 @@ def test_a_block_with_a_remainder_is_exact_on_every_rank() -> None:
         "comm.Gatherv(x, None)\n"
     )
     sent = the_operation(text).send
-    assert sent is not None
-    assert sent.count is not None
     for ranks in (1, 2, 4, 7):
         shares = [
             evaluate(sent.count, {"n": 103, "P": ranks, "rank": rank}) for rank in range(ranks)
         ]
         assert sum(shares) == 103
+
+
+HELPERS = {
+    "down from the root": """\
+def factor(p):
+    for i in range(int(sqrt(p)), 0, -1):
+        if p % i == 0:
+            return i, p // i
+""",
+    "the last below the root": """\
+def factor(p):
+    px = 1
+    for i in range(1, int(sqrt(p)) + 1):
+        if p % i == 0:
+            px = i
+    return px, p // px
+""",
+    "step by step": """\
+def factor(p):
+    px = int(sqrt(p))
+    while p % px != 0:
+        px -= 1
+    return px, p // px
+""",
+    "with isqrt and break": """\
+def factor(p):
+    for i in range(isqrt(p), 0, -1):
+        if p % i == 0:
+            px = i
+            break
+    return px, p // px
+""",
+}
+
+
+@pytest.mark.parametrize("helper", HELPERS.values(), ids=HELPERS)
+def test_factors_are_those_that_the_program_finds(helper: str) -> None:
+    read = program(
+        f"from math import isqrt, sqrt\n{helper}\npx, py = factor(size)\n"
+        "comm.Send(np.zeros(1000 * px + py), dest=1)\n"
+    )
+    (sent,) = operations(read)
+    names: dict[str, object] = {"sqrt": sqrt, "isqrt": isqrt}
+    exec(helper, names)
+    for ranks in (1, 2, 6, 7, 12, 16, 36, 97, 120):
+        px, py = names["factor"](ranks)  # type: ignore[operator]  # the text above defines it
+        values = bind_program(read, {"P": ranks}).values
+        assert evaluate(sent.send.count, values) == 1000 * px + py, ranks
+
+
+def test_a_mesh_that_mpi_chooses_is_known_for_two_axes() -> None:
+    read = program(
+        "dims = MPI.Compute_dims(size, 2)\ncomm.Send(np.zeros(1000 * dims[0] + dims[1]), dest=1)\n"
+    )
+    (sent,) = operations(read)
+    for ranks, dims in ((1, (1, 1)), (6, (3, 2)), (12, (4, 3)), (7, (7, 1)), (16, (4, 4))):
+        sizes = bind_program(read, {"P": ranks})
+        assert evaluate(sent.send.count, sizes.values) == 1000 * dims[0] + dims[1]
+        assert "MPI.Compute_dims" in sizes.origins["dims0"]
+
+
+def test_what_nothing_binds_stays_open() -> None:
+    read = program("dims = MPI.Compute_dims(size, 2)\ncomm.Send(np.zeros(dims[0]), dest=1)\n")
+    assert "dims0" not in bind_program(read, {}).values
+    assert bind_program(read, {"P": 6, "dims0": 2}).values["dims0"] == 2
+
+
+def test_stated_extents_of_a_mesh_stay_as_they_are() -> None:
+    read = program(
+        "dims = MPI.Compute_dims(size, [0, 4])\n"
+        "comm.Send(np.zeros(1000 * dims[0] + dims[1]), dest=1)\n"
+    )
+    (sent,) = operations(read)
+    assert evaluate(sent.send.count, {"P": 12}) == 3004
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "for i in range(9):\n    if i % 3 == 1:\n        comm.Barrier()\n        k = i\n",
+        "for i in range(9):\n    if unknown(i):\n        k = i\n",
+        "for i in range(9):\n    k = i\n    if i > 3:\n        break\n",
+    ],
+)
+def test_other_loops_look_for_nothing(loop: str) -> None:
+    read = program(f"k = 0\n{loop}comm.Send(np.zeros(k + 1), dest=1)\n")
+    assert all(fact.derived is None for fact in read.sizes.values())
+
+
+_READ = "places = np.loadtxt('places.txt', dtype=int)\nother = np.loadtxt('other.txt', dtype=int)\n"
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        "places[rank], places[rank + 1]",
+        "places[rank], other[rank]",
+        "int(places[0]), int(other[0])",
+        "places.min(), places.max()",
+    ],
+)
+def test_a_range_between_two_such_numbers_has_a_length_of_its_own(bounds: str) -> None:
+    text = f"{_READ}x = np.zeros(8)\nfor k in range({bounds}):\n    comm.Send(x, dest=1)\n"
+    (loop,) = loops(program(text))
+    assert loop.trips == sym("range.length")
+    assert loop.high - loop.low == sym("range.length")
+
+
+def test_what_stands_in_the_source_of_one_bound_is_kept() -> None:
+    text = f"{_READ}x = np.zeros(8)\nfor k in range(places[0], 20):\n    comm.Send(x, dest=1)\n"
+    (loop,) = loops(program(text))
+    assert loop.high == num(20)
+    assert loop.trips == num(20) - sym("range.low")
+
+
+def test_two_such_ranges_are_not_as_long() -> None:
+    loop = "for k in range({0}[0], {0}[1]):\n    comm.Send(x, dest=1)\n"
+    text = f"{_READ}x = np.zeros(8)\n{loop.format('places')}{loop.format('other')}"
+    one, another = loops(program(text))
+    assert free_symbols(one.trips).isdisjoint(free_symbols(another.trips))
+
+
+@pytest.mark.parametrize(
+    "copy",
+    ["a[places[0]] = a[places[1]]", "a[places[0], :] = a[other[0], :]"],
+)
+def test_two_such_subscripts_are_not_one_place(copy: str) -> None:
+    text = f"{_READ}a = np.zeros((9, 8))\n{copy}\ncomm.Send(a, dest=1)\n"
+    (step,) = steps(program(text), Copy)
+    one, another = step.target.region[0], step.source.region[0]
+    assert isinstance(one, At) and isinstance(another, At)
+    assert one.index != another.index
+
+
+def test_nor_are_the_dimensions_of_one_subscript() -> None:
+    text = f"{_READ}a = np.zeros((9, 8, 7))\na[places[0], places[1]] = 1.0\ncomm.Send(a, dest=1)\n"
+    targets = (step.target for step in steps(program(text), Compute))
+    regions = (target.region for target in targets if target is not None)
+    ((first, second, _),) = [r for r in regions if r and isinstance(r[0], At)]
+    assert first.index != second.index
+
+
+@pytest.mark.parametrize(("condition", "told"), [("a[0, 0] > 0.5", True), ("rank > 0", False)])
+def test_a_branch_that_data_decide_is_told(condition: str, told: bool) -> None:
+    text = (
+        "a = np.zeros((100, 100))\n"
+        f"if {condition}:\n    b = a @ a\nelse:\n    b = a + a\n"
+        "comm.Bcast(b, root=0)\n"
+    )
+    (function,) = program(text).functions
+    gaps = [gap.reason for gap in lower_steps(function.body).gaps]
+    assert gaps == ([f"`if {condition}` is not known: its longer part counts"] if told else [])

@@ -64,7 +64,6 @@ def sent(process: Process, here: dict[str, int | float]) -> int:
 def test_all_that_a_program_sends_is_known(name: str) -> None:
     file = PROGRAMS / name
     read = read_program(str(file), file.read_text())
-    assert read is not None
     lowered = lower_steps(read.functions[-1].body)
     assert lowered.gaps == ()
     values = dict(bind_program(read, {"P": 4}).values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,10 +19,17 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
 from advisor.ir.proposal import Legality, Proposal
 from advisor.source import Edit, Span
+from transforms.kit.rewrite import before, indent_at, span_of
 
 PACKAGE = "advisor"
 Arrays = Mapping[str, DeclaredArray]
 INERT = Legality(Applicability.SAFE, "the annotation is inert at run time, so no result can change")
+
+
+SHARED = Legality(
+    Applicability.DISPLAY,
+    "the distribution or the mesh is shared with other kernels or arrays, which would change too",
+)
 
 
 def factorisations(number: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -92,7 +99,7 @@ def _dealt_edits(kernel: Kernel, arrays: Arrays, dimension: int, dim: AxisMap) -
     return entry_edits(changes, kernel.context)
 
 
-def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Iterable[int]) -> Legality:
+def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Sequence[int]) -> Legality:
     """Return whether entries of some arrays can be changed without changing anything else.
 
     Parameters
@@ -100,28 +107,27 @@ def legality_of_entries(kernel: Kernel, arrays: Arrays, dimensions: Iterable[int
     kernel : Kernel
     arrays : mapping of str to DeclaredArray
         Those of the kernel whose entries would change.
-    dimensions : iterable of int
+    dimensions : sequence of int
         Which entries would; dimensions that an array does not have are passed over.
     """
-    wanted = tuple(dimensions)
-    changed = {
-        array.places.dimensions[dimension]
+    changed = [
+        array.places.dimensions[d]
         for array in arrays.values()
-        for dimension in wanted
-        if dimension < len(array.places.dimensions)
-    }
+        for d in dimensions
+        if d < len(array.places.dimensions)
+    ]
+    return SHARED if are_shared(kernel, arrays, changed) else INERT
+
+
+def are_shared(kernel: Kernel, arrays: Arrays, spans: Iterable[Span]) -> bool:
+    """Return whether other kernels, or other arrays than some, have parts of declarations, too."""
     others = {
         span
         for name, array in kernel.arrays.items()
         if name not in arrays
-        for span in array.places.dimensions
+        for span in (*array.places.dimensions, *(place for _, place in array.places.mesh))
     }
-    if changed & (kernel.context.shared | others):
-        return Legality(
-            Applicability.DISPLAY,
-            "the distribution is shared with other kernels or arrays, which would change too",
-        )
-    return INERT
+    return not others.union(kernel.context.shared).isdisjoint(spans)
 
 
 def entry_edits(
@@ -150,8 +156,7 @@ def entry_edits(
 
 
 def _entry(span: Span, dim: AxisMap, context: SourceContext) -> list[Edit] | None:
-    before = context.lines[span.start_line - 1][: span.start_column]
-    if "#" in before:
+    if "#" in indent_at(span, context):
         return [Edit(span, _in_comment(dim))]
     if isinstance(dim, NotDistributed):
         return [Edit(span, "None")]
@@ -194,27 +199,16 @@ def _name_of(word: str, context: SourceContext) -> tuple[str | None, list[Edit]]
                         return f"{alias.asname or PACKAGE}.{word}", []
     if found is None or word in context.identifiers or found.names[0].name == "*":
         return None, []
-    added = _import_edit(found, word, context.lines)
-    return (None, []) if added is None else (word, [added])
+    return word, [_import_edit(found, word, context.lines)]
 
 
-def _import_edit(statement: ast.ImportFrom, word: str, lines: list[str]) -> Edit | None:
+def _import_edit(statement: ast.ImportFrom, word: str, lines: list[str]) -> Edit:
     """Return the edit that imports one more name, in its place of the alphabet."""
-    if not all(lines[number - 1].isascii() for number in _lines_of(statement)):
-        # positions count bytes
-        return None
-    for alias in statement.names:
-        if alias.name > word:
-            before = lines[alias.lineno - 1][: alias.col_offset]
-            between = f"\n{before}" if not before.strip() else " "
-            place = Span(alias.lineno, alias.col_offset, alias.lineno, alias.col_offset)
-            return Edit(place, f"{word},{between}")
-    last = statement.names[-1]
-    line, column = last.end_lineno or last.lineno, last.end_col_offset or last.col_offset
-    before = lines[last.lineno - 1][: last.col_offset]
-    between = f"\n{before}" if not before.strip() else " "
-    return Edit(Span(line, column, line, column), f",{between}{word}")
-
-
-def _lines_of(statement: ast.ImportFrom) -> Iterator[int]:
-    yield from range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+    later = next((alias for alias in statement.names if alias.name > word), None)
+    place = span_of(later or statement.names[-1], lines)
+    indent = lines[place.start_line - 1][: place.start_column]
+    between = " " if indent.strip() else f"\n{indent}"
+    if later is not None:
+        return Edit(before(place), f"{word},{between}")
+    end = Span(place.end_line, place.end_column, place.end_line, place.end_column)
+    return Edit(end, f",{between}{word}")

@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from math import prod
 
 from advisor.ir.spmd.memory import (
     At,
@@ -53,70 +53,46 @@ from advisor.ir.spmd.memory import (
 from advisor.ir.spmd.program import RANKS, Program, SpmdFunction, with_derived
 from advisor.ir.spmd.proposal import ProgramProposal
 from advisor.ir.spmd.ranks import CommKind, Communicator, PartnerKind
-from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step, Visit
+from advisor.ir.spmd.steps import Communicate, Compute, Loop, Op, Step
 from advisor.source import Span
 from costdb.expr import ExprError, evaluate, num
 from transforms.distributions.entries import factorisations
 from transforms.kit.memory import carried
 from transforms.kit.rule import ProgramRule, offer
+from transforms.messages.staged_faces import Face
 
 _AXES = 2
 _SENDS = frozenset({Op.SEND, Op.SENDRECV})
 
 
 @dataclass(frozen=True, slots=True)
-class _Face:
-    """A face that goes to a neighbour.
-
-    Attributes
-    ----------
-    step : Communicate
-    view : View
-        Of the array, not of a copy that is sent in its place.
-    axis : int
-        Of the mesh, along which it goes.
-    dimension : int
-        Of the array, of which it is one index.
-    """
-
-    step: Communicate
-    view: View
-    axis: int
-    dimension: int
-
-
-@dataclass(frozen=True)
 class _Exchange:
     """What blocks of a mesh exchange, and how the mesh cuts them.
 
     Attributes
     ----------
-    function : SpmdFunction
-    visit : Visit
-        Of the first message.
-    communicator : Communicator
     dims : tuple of int
-    faces : tuple of _Face
-    work : tuple of Step
+    faces : tuple of Face
+    cuts : mapping of int to int
+        Which axis of the mesh cuts a dimension of the array.
+    work : tuple of Compute
         What is computed beside the exchange.
     """
 
-    function: SpmdFunction
-    visit: Visit
-    communicator: Communicator
     dims: tuple[int, ...]
-    faces: tuple[_Face, ...]
-    work: tuple[Step, ...]
+    faces: tuple[Face, ...]
+    cuts: Mapping[int, int]
+    work: tuple[Compute, ...]
 
     @property
     def weight(self) -> int:
         """Loops around the exchange."""
-        return self.function.weight(self.visit)
+        return self.faces[0].function.weight(self.faces[0].visit)
 
-    @cached_property
-    def axis_of(self) -> Mapping[int, int]:
-        """Return which axis of the mesh cuts a dimension of the array."""
-        return {face.dimension: face.axis for face in self.faces}
+    @property
+    def communicator(self) -> Communicator:
+        """The mesh."""
+        return self.faces[0].step.communicator
 
 
 def propose(program: Program) -> Iterator[ProgramProposal]:
@@ -134,49 +110,50 @@ def propose(program: Program) -> Iterator[ProgramProposal]:
 
 def _exchanges(program: Program, function: SpmdFunction) -> Iterator[_Exchange]:
     """Yield what is exchanged over each mesh in each innermost loop."""
-    found: dict[tuple[str, tuple[Loop, ...]], list[tuple[Visit, _Face]]] = {}
+    found: dict[tuple[str, tuple[Loop, ...]], list[Face]] = {}
     for visit, step in function.operations():
-        communicator = step.communicator
-        if communicator.kind is not CommKind.CARTESIAN or function.weight(visit) == 0:
-            continue
-        face = _face(step)
-        if face is not None:
-            found.setdefault((communicator.text, visit.loops), []).append((visit, face))
-    for (_, loops), seen in found.items():
-        communicator = seen[0][1].step.communicator
-        dims = _numbers(program, communicator)
-        faces = tuple(face for _, face in seen)
-        if dims is None or not _is_clear(faces):
+        view = _face(step)
+        if view is not None and function.weight(visit) > 0:
+            key = (step.communicator.text, visit.loops)
+            found.setdefault(key, []).append(Face(function, visit, step, view))
+    for (_, loops), faces in found.items():
+        dims = _numbers(program, faces[0].step.communicator)
+        pairs = {_cut(face) for face in faces}
+        shapes = {(face.view.buffer.extents, face.view.buffer.order) for face in faces}
+        # each axis of the mesh cuts one dimension of arrays of one shape
+        if dims is None or not len(pairs) == len(dict(pairs)) == _AXES or len(shapes) > 1:
             continue
         work = tuple(
             visit.step
             for visit in function.visits()
             if visit.loops == loops and isinstance(visit.step, Compute) and not visit.branches
         )
-        yield _Exchange(function, seen[0][0], communicator, dims, faces, work)
+        cuts = {dimension: axis for axis, dimension in pairs}
+        yield _Exchange(dims, tuple(faces), cuts, work)
 
 
-def _face(step: Communicate) -> _Face | None:
+def _face(step: Communicate) -> View | None:
+    """Return the face of a matrix that goes to a neighbour, not a copy sent in its place."""
     partner, sent = step.dest, step.send
     if step.op not in _SENDS or partner is None or sent is None or sent.view is None:
         return None
-    if partner.kind is not PartnerKind.NEIGHBOUR or partner.axis is None or sent.datatype:
+    if step.communicator.kind is not CommKind.CARTESIAN or sent.datatype:
         return None
-    copied = sent.view.buffer.allocation.copied
-    view = sent.view if copied is None else copied
+    if partner.kind is not PartnerKind.NEIGHBOUR or partner.axis is None:
+        return None
+    view = sent.view.buffer.allocation.copied or sent.view
     if view.region is None or view.buffer.order is Order.UNKNOWN or view.buffer.extents is None:
         return None
-    single = [k for k, index in enumerate(view.region) if isinstance(index, At)]
-    if len(view.region) != _AXES or len(single) != 1 or view.transposed or view.flat:
-        return None
-    return _Face(step, view, partner.axis, single[0])
+    single = sum(isinstance(index, At) for index in view.region)
+    plain = len(view.region) == _AXES and not (view.transposed or view.flat)
+    return view if plain and single == 1 else None
 
 
-def _is_clear(faces: tuple[_Face, ...]) -> bool:
-    """Return whether each axis of the mesh cuts one dimension of arrays of one shape."""
-    pairs = {(face.axis, face.dimension) for face in faces}
-    shapes = {(face.view.buffer.extents, face.view.buffer.order) for face in faces}
-    return len(pairs) == _AXES and len(dict(pairs)) == _AXES and len(shapes) == 1
+def _cut(face: Face) -> tuple[int, int]:
+    """Return along which axis of the mesh a face goes, and of which dimension it is one index."""
+    partner = face.step.dest
+    assert partner is not None and partner.axis is not None and face.view.region is not None
+    return partner.axis, [isinstance(index, At) for index in face.view.region].index(True)
 
 
 def _numbers(program: Program, communicator: Communicator) -> tuple[int, ...] | None:
@@ -210,8 +187,8 @@ def _arrangements(program: Program, exchange: _Exchange) -> Iterator[ProgramProp
         if idle:
             title = f"{title}, which leaves {idle} of them idle"
         yield offer(
-            exchange.function,
-            exchange.visit,
+            exchange.faces[0].function,
+            exchange.faces[0].visit,
             exchange.communicator.span,
             title,
             "the shape sets which faces go to neighbours, how long they are, and whether they lie"
@@ -228,17 +205,18 @@ def _exchanged(exchange: _Exchange, shape: tuple[int, ...], *, with_work: bool) 
     steps: list[Step] = []
     scales = {
         dimension: Fraction(exchange.dims[axis], shape[axis])
-        for dimension, axis in exchange.axis_of.items()
+        for dimension, axis in exchange.cuts.items()
     }
     periods = exchange.communicator.periods
     for face in exchange.faces:
-        alone = shape[face.axis] == 1
-        if alone and periods is not None and periods[face.axis] is False:
+        axis, _ = _cut(face)
+        alone = shape[axis] == 1
+        if alone and periods is not None and periods[axis] is False:
             continue  # there is nobody to send to
         # what comes in goes to a face like the one that went out
         steps += carried(face.step, _scaled(face.view, scales), None, copied=False, stays=alone)
     if with_work:
-        steps += [_work(step, scales) for step in exchange.work if isinstance(step, Compute)]
+        steps += [_work(step, scales) for step in exchange.work]
     return tuple(steps)
 
 
@@ -256,10 +234,8 @@ def _scaled(view: View, scales: Mapping[int, Fraction]) -> View:
 
 
 def _work(step: Compute, scales: Mapping[int, Fraction]) -> Step:
-    factor = Fraction(1)
-    for scale in scales.values():
-        factor *= scale
-    operations = None if step.operations is None else step.operations * num(factor)
+    factor = num(prod(scales.values()))
+    operations = None if step.operations is None else step.operations * factor
     target = None if step.target is None else _block(step.target, scales)
     reads = tuple(_block(view, scales) for view in step.reads)
     return replace(step, target=target, reads=reads, operations=operations)

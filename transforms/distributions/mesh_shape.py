@@ -45,10 +45,17 @@ from math import prod
 
 from advisor.distribution import ArraySpec, AxisMap, BlockDim, MeshSpec, NotDistributed
 from advisor.finding import Applicability
-from advisor.ir.kernel import DeclaredArray, Kernel, SourceContext
+from advisor.ir.kernel import Kernel, SourceContext
 from advisor.ir.proposal import Family, Legality, Proposal
-from advisor.source import Edit, Span
-from transforms.distributions.entries import INERT, Arrays, factorisations, specified
+from advisor.source import Edit
+from transforms.distributions.entries import (
+    INERT,
+    SHARED,
+    Arrays,
+    are_shared,
+    factorisations,
+    specified,
+)
 from transforms.kit.rule import KernelRule
 
 
@@ -68,6 +75,7 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
     symbols = {axis: f"{axis}_ranks" for axis in extents}
     general = _with_mesh(kernel, users, MeshSpec(tuple(symbols.items())))
     first = next(iter(users.values()))
+    spans = {place for array in users.values() for _, place in array.places.mesh}
     for shape in factorisations(ranks, len(extents)):
         chosen = dict(zip(extents, shape, strict=True))
         if chosen == extents:
@@ -80,7 +88,7 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
             " they are",
             span=first.places.whole,
             variant=_with_mesh(kernel, users, MeshSpec(tuple(chosen.items()))),
-            legality=_mesh_legality(kernel, users),
+            legality=SHARED if spans & kernel.context.shared else INERT,
             edits=partial(_mesh_edits, users, chosen),
             family=Family(general, {symbols[axis]: n for axis, n in chosen.items()}),
         )
@@ -88,15 +96,6 @@ def _arrangements(kernel: Kernel, mesh: MeshSpec, extents: dict[str, int]) -> It
 
 def _with_mesh(kernel: Kernel, users: Arrays, mesh: MeshSpec) -> Kernel:
     return specified(kernel, users, lambda spec: replace(spec, mesh=mesh))
-
-
-def _mesh_legality(kernel: Kernel, users: Arrays) -> Legality:
-    spans = {place for array in users.values() for _, place in array.places.mesh}
-    if spans & kernel.context.shared:
-        return Legality(
-            Applicability.DISPLAY, "other kernels use the same mesh and would be changed too"
-        )
-    return INERT
 
 
 def _mesh_edits(users: Arrays, chosen: Mapping[str, int]) -> tuple[Edit, ...]:
@@ -208,32 +207,16 @@ def _spread(
 
 
 def _legality(kernel: Kernel, slabs: _Slabs, further: tuple[int, ...]) -> Legality:
-    own = {span for array in slabs.arrays.values() for span in _places(array, further)}
-    others = {
-        span
-        for name, array in kernel.arrays.items()
-        if name not in slabs.arrays
-        for span in (*array.places.dimensions, *(place for _, place in array.places.mesh))
-    }
-    if own & (kernel.context.shared | others):
-        return Legality(
-            Applicability.DISPLAY,
-            "the distribution or the mesh is shared with other kernels or arrays, which would"
-            " change too",
-        )
+    places = [array.places for array in slabs.arrays.values()]
+    spans = [one.dimensions[d] for one in places for d in further if d < len(one.dimensions)]
+    spans += [place for one in places for _, place in one.mesh]
+    if are_shared(kernel, slabs.arrays, spans):
+        return SHARED
     if any(any(array.spec.halo) for array in slabs.arrays.values()):
         return Legality(Applicability.DISPLAY, "the declared halo widths must be extended by hand")
     return Legality(
         Applicability.DISPLAY,
         "no result changes, but whoever distributes the arrays must do so over a mesh of more axes",
-    )
-
-
-def _places(array: DeclaredArray, further: tuple[int, ...]) -> tuple[Span, ...]:
-    places = array.places
-    return (
-        *(places.dimensions[d] for d in further if d < len(places.dimensions)),
-        *(place for _, place in places.mesh),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from operator import is_
 from typing import TypeVar
@@ -96,29 +96,26 @@ def compiled(kernel: Kernel) -> Legality | None:
     )
 
 
-def unless_apart(nest: Nest, kernel: Kernel) -> Legality | None:
+def unless_apart(stores: Iterable[Store], kernel: Kernel) -> Legality | None:
     """Return why results may change where memory overlaps, None where no two names share any."""
-    shared = _overlapping(nest, kernel)
-    if shared is None:
-        return None
-    return Legality(
-        Applicability.UNSAFE,
-        f"results are equal bit for bit if `{shared[0]}` and `{shared[1]}` do not overlap in"
-        " memory, which is up to the caller",
-    )
-
-
-def _overlapping(nest: Nest, kernel: Kernel) -> tuple[str, str] | None:
-    """Return two names of a nest that may denote the same memory, of which one is written."""
-    named = sorted({read.array for store in nest.body for read in reads(store.value)})
-    stored = dict.fromkeys(store.array for store in nest.body)
+    stored = dict.fromkeys(store.array for store in stores)
+    named = sorted({read.array for store in stores for read in reads(store.value)})
     for one in stored:
         for other in (*stored, *named):
             given = one in kernel.arrays and other in kernel.arrays
             renamed = one in kernel.aliases or other in kernel.aliases
             if one != other and (given or renamed):
-                return one, other
+                return overlapping(one, other)
     return None
+
+
+def overlapping(one: str, other: str) -> Legality:
+    """Return what is told of an edit that two names of the same memory would spoil."""
+    return Legality(
+        Applicability.UNSAFE,
+        f"results are equal bit for bit if `{one}` and `{other}` do not overlap in memory, which"
+        " is up to the caller",
+    )
 
 
 # --- other statements and values ----------------------------------------------------------------

@@ -115,7 +115,7 @@ def first_line(span: Span, context: SourceContext) -> Span:
     return Span(span.start_line, span.start_column, span.start_line, len(line.rstrip()))
 
 
-def span_of(node: ast.expr | ast.stmt | ast.arg, lines: list[str]) -> Span:
+def span_of(node: ast.expr | ast.stmt | ast.arg | ast.alias, lines: list[str]) -> Span:
     """Return the span of a node, whose columns count bytes."""
     assert node.end_lineno is not None and node.end_col_offset is not None
     first, last = lines[node.lineno - 1], lines[node.end_lineno - 1]

@@ -11,7 +11,7 @@ from advisor.dtypes import Kind
 from advisor.ir.kernel import Kernel
 from advisor.ir.nests import Nest, index_name, slopes
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.signs import known_non_negative
+from advisor.ir.signs import non_negative_within
 from advisor.ir.statements import Loop, Store
 from advisor.ir.values import (
     Copy,
@@ -24,10 +24,11 @@ from advisor.ir.values import (
     Subscript,
     Value,
     operands,
+    reads,
 )
 from advisor.numpy_table import promote
 from advisor.source import Span
-from costdb.expr import Expr, evaluate, free_symbols, maximum, num, substitute, sym
+from costdb.expr import Expr, evaluate, free_symbols, maximum, num, sym
 from costdb.expr.nodes import Num, Sym
 from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import type_of
@@ -57,21 +58,11 @@ class Proofs:
 
     def non_negative(self, expr: Expr) -> bool:
         """Return whether an expression is surely at least 0."""
-        minima = dict(self.minima)
-        if not free_symbols(expr) <= minima.keys():
-            return False
-        if known_non_negative(expr, minima):
-            return True
+        named = set(free_symbols(expr))
         for index in reversed(self.greatest):
-            if index in free_symbols(expr):
-                # counted down from its greatest value, which the symbol then stands for
-                expr = substitute(expr, {index: self.greatest[index] - sym(index)})
-                minima[index] = 0
-                if not free_symbols(expr) <= minima.keys():
-                    return False
-                if known_non_negative(expr, minima):
-                    return True
-        return False
+            if index in named:
+                named |= free_symbols(self.greatest[index])
+        return named <= self.minima.keys() and non_negative_within(expr, self.minima, self.greatest)
 
     def empty_when_negative(self, start: Expr, stop: Expr, extent: Expr) -> bool:
         """Return whether ``start:stop`` selects nothing whenever `stop` is negative.
@@ -116,9 +107,20 @@ def proofs(kernel: Kernel, running: Sequence[Loop]) -> Proofs:
 # --- slices
 
 
+def sliced_nest(nest: Nest, outer: int, kernel: Kernel) -> Sliced:
+    """Return what makes slices of the elements that the inner loops of a nest go through."""
+    known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
+    made = Sliced(nest, outer, kernel, known)
+    for store in nest.body:
+        for read in (Read(store.array, store.region), *reads(store.value)):
+            # all slices along an index must have one length, and be seen to have it
+            made.region(read.array, read.region)
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class Sliced:
-    """Makes slices of the elements that some inner loops go through.
+    """Makes slices of the elements that some inner loops go through, as `sliced_nest` gives it.
 
     Attributes
     ----------
@@ -198,8 +200,9 @@ class Sliced:
         loops = {loop.variable: loop for loop in self.nest.loops[self.outer :]}
         made: list[Subscript] = []
         for part, extent in zip(region, self.kernel.extents(array), strict=True):
-            assert isinstance(part, Point)
-            slope = slopes(part, self.inner)
+            slope = slopes(part, self.inner) if isinstance(part, Point) else None
+            if slope is None or len(slope) > 1 or not isinstance(part, Point):
+                return None
             if not slope:
                 # it is looked at even where there are no elements beside it
                 inside = self.known.non_negative(part.at) and self.known.non_negative(

@@ -15,7 +15,7 @@ from advisor.ir.values import Elementwise, Scalar, parts_of, reads
 from costdb.expr import free_symbols
 from transforms.kit.kernels import around, compiled, unless_apart, with_statement
 from transforms.kit.rewrite import Edits, first_line
-from transforms.kit.slices import Sliced, proofs
+from transforms.kit.slices import sliced_nest
 
 EXACT_FLOATING = frozenset(
     {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"}
@@ -71,13 +71,7 @@ def vectorised(nest: Nest, outer: int, kernel: Kernel) -> tuple[Store, ...] | No
     """
     if not are_plain(nest, outer) or _waits(nest, outer):
         return None
-    known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
-    sliced = Sliced(nest, outer, kernel, known)
-    stores = sliced.stores()
-    if sliced.clamped:
-        # all slices along an index must have one length, and be seen to have it
-        stores = sliced.stores()
-    return stores
+    return sliced_nest(nest, outer, kernel).stores()
 
 
 def _waits(nest: Nest, outer: int) -> bool:
@@ -114,7 +108,7 @@ def legality_of(nest: Nest, kernel: Kernel) -> Legality:
             f"{rounded} may be rounded otherwise for arrays than for single numbers, so results"
             " agree to rounding",
         )
-    shared = unless_apart(nest, kernel)
+    shared = unless_apart(nest.body, kernel)
     if shared is not None:
         return shared
     return Legality(

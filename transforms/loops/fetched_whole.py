@@ -69,7 +69,7 @@ from advisor.ir.statements import (
 from advisor.ir.values import Copy, Read
 from advisor.source import Edit, Span
 from costdb.expr import to_text
-from transforms.kit.kernels import compiled, renamed, with_statement
+from transforms.kit.kernels import compiled, overlapping, renamed, with_statement
 from transforms.kit.rewrite import (
     before,
     first_line,
@@ -160,12 +160,7 @@ def _legality(statement: Statement, array: str, kernel: Kernel) -> Legality:
     )
     renamed = array in kernel.aliases or bool(kernel.aliases & written(statement))
     if stored or renamed:
-        other = stored[0] if stored else array
-        return Legality(
-            Applicability.UNSAFE,
-            f"results are equal bit for bit if `{array}` and `{other}` do not overlap in"
-            " memory, which is up to the caller",
-        )
+        return overlapping(array, stored[0] if stored else array)
     return Legality(
         Applicability.SAFE,
         "nothing changes the array before its copy is read, so every result is equal bit for bit",

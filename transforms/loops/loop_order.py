@@ -141,7 +141,7 @@ def _legality(nest: Nest, order: tuple[int, ...], kernel: Kernel) -> Legality | 
             f"the terms that `{rounded[0]}` collects come in another order: floating-point sums"
             " are not associative, so results agree only to rounding",
         )
-    shared = unless_apart(nest, kernel)
+    shared = unless_apart(nest.body, kernel)
     if shared is not None:
         return shared
     if reordered:

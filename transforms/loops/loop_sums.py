@@ -27,10 +27,10 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import promote
-from advisor.source import Edit, Span
+from advisor.source import Edit
 from transforms.kit.kernels import compiled, is_all_of, type_of, unless_apart
 from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
-from transforms.kit.slices import Sliced, edited, proofs, shown_reads, slice_edits
+from transforms.kit.slices import Sliced, edited, shown_reads, slice_edits, sliced_nest
 from transforms.loops.array_statements import are_plain, in_place_of_loops
 
 METHODS = {
@@ -100,21 +100,13 @@ def sums(nest: Nest, outer: int, kernel: Kernel) -> Iterator[Proposal]:
 
 
 def _summed(nest: Nest, outer: int, kernel: Kernel) -> Summed | None:
-    inner = nest.variables[outer:]
     if not are_plain(nest, outer) or len(nest.body) != 1:
         return None
     (store,) = nest.body
     combined = _combined(store)
     if combined is None:
         return None
-    operation, term = combined
-    known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
-    for clamped in (frozenset[str](), frozenset(inner)):
-        sliced = Sliced(nest, outer, kernel, known, set(clamped))
-        found = _over_slices(sliced, store, operation, term)
-        if found is None or not sliced.clamped - clamped:
-            return found
-    return None
+    return _over_slices(sliced_nest(nest, outer, kernel), store, *combined)
 
 
 def _combined(store: Store) -> tuple[str, Value] | None:
@@ -134,10 +126,8 @@ def _combined(store: Store) -> tuple[str, Value] | None:
 
 def _over_slices(sliced: Sliced, store: Store, operation: str, term: Value) -> Summed | None:
     kept = sliced.axes(store.region)
-    if kept is None or len(kept) == len(sliced.inner):
-        return None
     region = () if is_total(store) else sliced.region(store.array, store.region)
-    if region is None:
+    if kept is None or region is None or len(kept) == len(sliced.inner):
         return None
     if not is_total(store) and operation not in ("add", "subtract"):
         # of no terms there is no greatest one
@@ -148,11 +138,10 @@ def _over_slices(sliced: Sliced, store: Store, operation: str, term: Value) -> S
         if product is not None:
             value, order = product
             return Summed(store, operation, term, value, place, None, order)
-    shown = term
-    if is_count(term):
-        assert isinstance(term, Elementwise)
-        shown = term.operands[0]
-    elif any(isinstance(p, Elementwise) and p.operation == "where" for p in parts_of(term)):
+    shown = _shown(term)
+    if shown is term and any(
+        isinstance(p, Elementwise) and p.operation == "where" for p in parts_of(term)
+    ):
         return None
     for read in reads(shown):
         axes = sliced.axes(read.region)
@@ -183,25 +172,22 @@ def _product(sliced: Sliced, term: Value, kept: list[str]) -> tuple[Value, tuple
     if None in regions or None in axes or len(gone) != 1:
         return None
     dtype = type_of(term, sliced.kernel).dtype
+    reads_of_both = [Read(r.array, at or ()) for r, at in zip((one, two), regions, strict=True)]
     for left, right in ((0, 1), (1, 0)):
-        first, last = axes[left], axes[right]
-        pair = tuple(
-            Read(read.array, region or ())
-            for read, region in ((one, regions[0]), (two, regions[1]))
-        )
-        a, b = pair[left], pair[right]
-        order = (left, right)
-        if not kept and first == gone and last == gone:
-            products = Elementwise("multiply", (a, b))
-            return Reduction(products, None, "add", dtype, fused=True), order
-        if len(kept) == 1 and first == [*kept, *gone] and last == gone:
-            products = Elementwise("multiply", (a, Expand(b, 0)))
-            return Reduction(products, 1, "add", dtype, fused=True), order
-        if len(kept) == 1 and first == gone and last == [*gone, *kept]:
-            products = Elementwise("multiply", (Expand(a, 1), b))
-            return Reduction(products, 0, "add", dtype, fused=True), order
-        if len(kept) == 2 and first == [kept[0], *gone] and last == [*gone, kept[1]]:
-            return MatMul(a, b), order
+        a, b = reads_of_both[left], reads_of_both[right]
+        factors: tuple[Value, Value, int | None] | None = None
+        match axes[left], axes[right], len(kept):
+            case first, last, 0 if first == last == gone:
+                factors = a, b, None
+            case first, last, 1 if first == [*kept, *gone] and last == gone:
+                factors = a, Expand(b, 0), 1
+            case first, last, 1 if first == gone and last == [*gone, *kept]:
+                factors = Expand(a, 1), b, 0
+            case first, last, 2 if first == [kept[0], *gone] and last == [*gone, kept[1]]:
+                return MatMul(a, b), (left, right)
+        if factors is not None:
+            products = Elementwise("multiply", factors[:2])
+            return Reduction(products, factors[2], "add", dtype, fused=True), (left, right)
     return None
 
 
@@ -251,6 +237,11 @@ def is_count(term: Value) -> bool:
         case Elementwise("where", (_, Scalar("1", _), Scalar("0", _))):
             return True
     return False
+
+
+def _shown(term: Value) -> Value:
+    """Return what the source shows of a term: of a count its condition."""
+    return term.operands[0] if isinstance(term, Elementwise) and is_count(term) else term
 
 
 def legality(found: Summed, nest: Nest, kernel: Kernel) -> Legality | None:
@@ -309,7 +300,7 @@ def _of_whole_numbers(
         return None
     if literals and dtype == "uint64":
         return None
-    shared = unless_apart(nest, kernel)
+    shared = unless_apart(nest.body, kernel)
     if shared is not None and not is_total(store):
         return shared
     return Legality(
@@ -335,68 +326,50 @@ def sum_edits(found: Summed, nest: Nest, outer: int, kernel: Kernel) -> tuple[Ed
 
 def _text(node: ast.stmt, found: Summed, kernel: Kernel) -> str | None:
     """Return the statement that combines whole arrays."""
-    term = _term(node, found)
-    if term is None:
+    term, store, product = _term(node, found), found.store, found.product
+    if term is None or term.lineno != term.end_lineno:
         return None
-    shown = found.term
-    if is_count(shown) and isinstance(shown, Elementwise):
-        shown = shown.operands[0]
-    before = list(reads(shown))
-    if found.product is None:
-        after = shown_reads(found.sliced)
-    else:
+    after = shown_reads(found.sliced)
+    if product is not None:
         after = [(read, 0) for read in reads(found.sliced)]
-    if found.product == (1, 0):
+    if product == (1, 0):
         after.reverse()
-    edits = slice_edits((term,), before, after, kernel)
+    edits = slice_edits((term,), list(reads(_shown(found.term))), after, kernel)
     if edits is None:
         return None
-    text = _combining(term, edits, found, kernel)
-    if text is None:
-        return None
-    place = found.store.array
-    if not is_total(found.store):
+
+    def text(part: ast.expr) -> str:
+        return edited(span_of(part, kernel.context.lines), edits, kernel)
+
+    place = store.array
+    if not is_total(store):
         target = node.target if isinstance(node, ast.AugAssign) else None
         if not isinstance(target, ast.Subscript):
             return None
-        own = [Read(found.store.array, found.store.region)]
+        own = [Read(store.array, store.region)]
         at = slice_edits((target,), own, [(found.place, 0)], kernel)
         if at is None:
             return None
-        place = edited(_span(target, kernel), at, kernel)
-    if found.operation in ("maximum", "minimum"):
-        return f"{place} = {text}"
-    sign = {"add": "+", "subtract": "-", "multiply": "*"}[found.operation]
-    return f"{place} {sign}= {text}"
-
-
-def _span(node: ast.expr, kernel: Kernel) -> Span:
-    return span_of(node, kernel.context.lines)
-
-
-def _combining(
-    term: ast.expr, edits: list[tuple[Span, str]], found: Summed, kernel: Kernel
-) -> str | None:
-    if term.lineno != term.end_lineno:
-        return None
-    if found.product is not None:
+        place = edited(span_of(target, kernel.context.lines), at, kernel)
+    if product is not None:
         if not isinstance(term, ast.BinOp):
             return None
-        sides = [edited(_span(side, kernel), edits, kernel) for side in (term.left, term.right)]
-        return f"{sides[found.product[0]]} @ {sides[found.product[1]]}"
-    text = edited(_span(term, kernel), edits, kernel)
-    if is_count(found.term):
-        module = kernel.context.array_module
-        return None if module is None else f"{module}.count_nonzero({text})"
-    if not isinstance(term, ast.Subscript):
-        text = f"({text})"
-    method = METHODS[found.operation]
-    if found.operation in ("maximum", "minimum"):
-        return f"{text}.{method}(initial={found.store.array})"
-    if found.axes is None:
-        return f"{text}.{method}()"
-    axes = found.axes[0] if len(found.axes) == 1 else found.axes
-    return f"{text}.{method}(axis={axes})"
+        sides = text(term.left), text(term.right)
+        value = f"{sides[product[0]]} @ {sides[product[1]]}"
+    elif is_count(found.term):
+        if kernel.context.array_module is None:
+            return None
+        value = f"{kernel.context.array_module}.count_nonzero({text(term)})"
+    else:
+        inner = text(term) if isinstance(term, ast.Subscript) else f"({text(term)})"
+        given = ""
+        if found.operation in ("maximum", "minimum"):
+            given = f"initial={store.array}"
+        elif found.axes is not None:
+            given = f"axis={found.axes[0] if len(found.axes) == 1 else found.axes}"
+        value = f"{inner}.{METHODS[found.operation]}({given})"
+    sign = {"add": "+=", "subtract": "-=", "multiply": "*="}.get(found.operation, "=")
+    return f"{place} {sign} {value}"
 
 
 def _term(node: ast.stmt, found: Summed) -> ast.expr | None:

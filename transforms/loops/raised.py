@@ -71,7 +71,13 @@ from advisor.ir.values import (
 from advisor.numpy_table import PYTHON_INTEGER
 from advisor.source import Edit
 from costdb.expr import Expr, free_symbols, maximum, sym
-from transforms.kit.kernels import compiled, is_compiled_alone, type_of, with_statement
+from transforms.kit.kernels import (
+    compiled,
+    is_compiled_alone,
+    type_of,
+    unless_apart,
+    with_statement,
+)
 from transforms.kit.rewrite import first_line, python_text, replace_statement, stands_alone
 from transforms.kit.rule import KernelRule
 from transforms.kit.slices import ZERO, proofs
@@ -391,12 +397,12 @@ def _proposal(loop: Loop, stores: tuple[Store, ...], kernel: Kernel) -> Proposal
         reason="one call does what every iteration calls NumPy for",
         span=first_line(loop.span, kernel.context),
         variant=kernel.with_body(with_statement(kernel.body, loop, stores)),
-        legality=_legality(loop, stores, kernel),
+        legality=_legality(stores, kernel),
         edits=partial(_edits, loop, stores, kernel),
     )
 
 
-def _legality(loop: Loop, stores: Sequence[Store], kernel: Kernel) -> Legality:
+def _legality(stores: Sequence[Store], kernel: Kernel) -> Legality:
     left_alone = compiled(kernel)
     if left_alone is not None:
         return left_alone
@@ -407,15 +413,9 @@ def _legality(loop: Loop, stores: Sequence[Store], kernel: Kernel) -> Legality:
         rounded = next(inexact(store, kernel), None)
         if rounded is not None:
             return Legality(Applicability.UNSAFE, f"{rounded} may be rounded otherwise")
-    given = {read.array for store in stores for read in reads(store.value)} & kernel.arrays.keys()
-    for store in stores:
-        shared = next((one for one in sorted(given) if one != store.array), None)
-        if (shared is not None and store.array in kernel.arrays) or store.array in kernel.aliases:
-            return Legality(
-                Applicability.UNSAFE,
-                f"results are equal if `{store.array}` and `{shared or store.array}` do not"
-                " overlap in memory, which is up to the caller",
-            )
+    shared = unless_apart(stores, kernel)
+    if shared is not None:
+        return shared
     return Legality(
         Applicability.SAFE,
         "no iteration reads what an earlier one wrote, and each element is computed by the same"

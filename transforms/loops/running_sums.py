@@ -20,7 +20,7 @@ from advisor.source import Edit
 from costdb.expr import num
 from transforms.kit.kernels import is_all_of
 from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
-from transforms.kit.slices import Sliced, edited, proofs, shown_reads, slice_edits, sliced_text
+from transforms.kit.slices import edited, shown_reads, slice_edits, sliced_nest, sliced_text
 from transforms.loops.array_statements import in_place_of_loops, inexact, legality_of, vectorised
 
 _SEQUENTIAL = ("float64", "float32", "int64")
@@ -104,8 +104,7 @@ def _running(nest: Nest, outer: int, kernel: Kernel) -> Running | None:
         assert isinstance(before, Read)
         only = replace(store, value=term, in_place=False)
         made = vectorised(replace(nest, body=(only,)), outer, kernel)
-        known = proofs(kernel, (*nest.around, *nest.loops[:outer]))
-        first = Sliced(nest, outer, kernel, known).region(before.array, before.region)
+        first = sliced_nest(nest, outer, kernel).region(before.array, before.region)
         if made is None or first is None:
             return None
         (terms,) = made

@@ -39,7 +39,7 @@ which MPI does not promise, would then wait for ever. Pieces of pipelines are sh
 
 from __future__ import annotations
 
-import re
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -64,9 +64,16 @@ from advisor.source import Span
 from costdb.expr import Expr, ceil_div, free_symbols, num
 from costdb.expr.nodes import Num
 from transforms.kit.memory import bounds_of, is_counted, is_stretch, plain_array, swept, symbols_of
-from transforms.kit.names import is_simple
+from transforms.kit.names import is_simple, words
 from transforms.kit.ranks import named_rank, same_communicator
-from transforms.kit.rewrite import Edits, in_place_of, starts_line, stretch, together
+from transforms.kit.rewrite import (
+    Edits,
+    in_place_of,
+    starts_line,
+    statement_at,
+    stretch,
+    together,
+)
 from transforms.kit.rule import ProgramRule, offer
 
 
@@ -138,9 +145,6 @@ def _single_rank(visit: Visit) -> Expr | None:
 # --- loops of messages ----------------------------------------------------------------------------
 
 
-_RANGE = re.compile(r"for\s+(\w+)\s+in\s+range\s*\((.*)\)\s*:\s*(?:#.*)?", re.DOTALL)
-
-
 @dataclass(frozen=True, slots=True)
 class _Loop:
     """A loop that does nothing but send or receive parts of an array.
@@ -206,39 +210,25 @@ def _is_by_element(view: View, variable: str) -> bool:
 
 def _text(program: Program, payload: Payload, loop: Loop) -> str | None:
     """Return what all messages carry, as Python: the loop's index becomes its range."""
-    header = _RANGE.fullmatch(program.context.text(_header(program, loop)).strip())
-    one = re.fullmatch(r"([\w.]+)\s*\[(.*)\]", payload.text, re.DOTALL)
-    if header is None or one is None:
+    match statement_at(loop.span, program.context):
+        case ast.For(target=ast.Name(id=name), iter=ast.Call(func=ast.Name(id="range"), args=args)):
+            bounds = ["0", *map(ast.unparse, args)]
+        case _:
+            return None
+    try:
+        one = ast.parse(payload.text.strip(), mode="eval").body
+    except SyntaxError:
         return None
-    name, bounds = header[1], _split(header[2])
-    if len(bounds) not in (1, 2) or any("\n" in bound for bound in bounds):
+    if not isinstance(one, ast.Subscript) or len(bounds) > 3:
         return None
-    low, high = bounds if len(bounds) == 2 else ("0", bounds[0])
-    subscripts = _split(one[2])
-    own = [place for place, text in enumerate(subscripts) if re.search(rf"\b{name}\b", text)]
+    parts = one.slice.elts if isinstance(one.slice, ast.Tuple) else [one.slice]
+    texts = [ast.unparse(part) for part in parts]
+    own = [place for place, text in enumerate(texts) if name in words(text)]
     # the index alone, or the range of it and its neighbour
-    if len(own) != 1 or re.sub(r"\s+", "", subscripts[own[0]]) not in (name, f"{name}:{name}+1"):
+    if len(own) != 1 or texts[own[0]] not in (name, f"{name}:{name} + 1"):
         return None
-    subscripts[own[0]] = f"{low}:{high}"
-    return f"{one[1]}[{', '.join(subscripts)}]"
-
-
-def _header(program: Program, loop: Loop) -> Span:
-    """Return the whole lines of a loop's header, from the ``for`` on."""
-    span = loop.span
-    end = len(program.context.lines[span.end_line - 1])
-    return Span(span.start_line, span.start_column, span.end_line, end)
-
-
-def _split(text: str) -> list[str]:
-    """Return what commas outside of brackets separate."""
-    parts, depth, start = [], 0, 0
-    for place, letter in enumerate(text):
-        depth += (letter in "([{") - (letter in ")]}")
-        if letter == "," and depth == 0:
-            parts.append(text[start:place].strip())
-            start = place + 1
-    return [*parts, text[start:].strip()]
+    texts[own[0]] = ":".join(bounds[-2:])
+    return f"{ast.unparse(one.value)}[{', '.join(texts)}]"
 
 
 def _agree(giver: _Loop, taker: _Loop) -> bool:

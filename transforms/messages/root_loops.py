@@ -80,27 +80,8 @@ class _Ends:
         return self.root.op is Op.RECV
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """The collective that such ends stand for.
-
-    Attributes
-    ----------
-    call : Communicate
-    does : str
-        What it does for all ranks.
-    texts : tuple of str
-        Its arguments on the root and elsewhere; none where they cannot be written.
-    alone : Communicate or None
-        The message to hold it against, where branch and loop do more than messages.
-    argument : str
-    """
-
-    call: Communicate
-    does: str
-    texts: tuple[str, ...] = ()
-    alone: Communicate | None = None
-    argument: str = _COLLECTED
+_Found = tuple[Communicate, tuple[str, ...]]
+"""A collective, and its arguments on the root and elsewhere: none where they cannot be written."""
 
 
 def root_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProposal]:
@@ -110,60 +91,56 @@ def root_loops(program: Program, function: SpmdFunction) -> Iterator[ProgramProp
         ends = _ends(visit, visit.step) if isinstance(visit.step, Branch) else None
         found = None if ends is None else _collective(program, ends)
         if ends is not None and found is not None:
-            yield _proposal(program, function, ends, found)
+            yield _proposal(program, function, ends, *found)
 
 
 def _proposal(
-    program: Program, function: SpmdFunction, ends: _Ends, found: _Found
+    program: Program, function: SpmdFunction, ends: _Ends, call: Communicate, texts: tuple[str, ...]
 ) -> ProgramProposal:
-    edits, context = None, program.context
-    if found.texts and _is_replaceable(ends, program):
-        calls = [
-            [f"{end.receiver}.{found.call.method}({text}, root=0)"]
-            for end, text in zip((ends.root, ends.other), found.texts, strict=True)
-        ]
+    branch, loop, context = ends.branch, ends.loop, program.context
+    edits = None
+    if (
+        texts
+        and program.mpi_module is not None
+        and is_simple(ends.root, program)
+        and is_simple(ends.other, program)
+        and all(step == ends.root or isinstance(step, Branch) for step in loop.body)
+        and starts_line(loop.span, context)
+    ):
+        places = (stretch(loop.span, ends.root.statement), ends.other.statement)
+        methods = (f"{end.receiver}.{call.method}" for end in (ends.root, ends.other))
         edits = together(
-            in_place_of(stretch(ends.loop.span, ends.root.statement), calls[0], context),
-            in_place_of(ends.other.statement, calls[1], context),
+            *(
+                in_place_of(place, [f"{method}({text}, root=0)"], context)
+                for place, method, text in zip(places, methods, texts, strict=True)
+            )
         )
-    before: tuple[Step, ...] = (ends.branch,)
-    after: tuple[Step, ...] = (_with(ends, found.call),)
-    if found.alone is not None:
-        before, after = (replace(ends.loop, body=(found.alone,)),), (found.call,)
-    name = found.call.method
+
+    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        return tuple(call if step in (loop, ends.other) else step for step in steps)
+
+    before: tuple[Step, ...] = (branch,)
+    after: tuple[Step, ...]
+    after = (replace(branch, then=changed(branch.then), orelse=changed(branch.orelse)),)
+    if call.pickled or call.varying:
+        # branch and loop do more than messages: a message is held against its part of the call
+        alone = ends.other if ends.gathers else ends.root
+        before, after = (replace(loop, body=(alone,)),), (call,)
+    does = f"let one `{call.method}` {'receive from' if ends.gathers else 'send to'} all ranks,"
+    does += " not a loop over them"
+    if call.op is Op.REDUCE:
+        does = "let `Reduce` add up what the root receives and adds one by one"
     return offer(
         function,
         ends.visit,
         ends.root.span,
-        found.does
-        or f"let one `{name}` {'receive from' if ends.gathers else 'send to'} all ranks,"
-        " not a loop over them",
+        does,
         "the root handles one message after the other, and the time grows with the number of ranks",
         before,
         after,
-        found.argument,
+        _ADDED if call.op is Op.REDUCE else _COLLECTED,
         edits,
     )
-
-
-def _is_replaceable(ends: _Ends, program: Program) -> bool:
-    """Return whether both ends are statements that can be replaced as they stand."""
-    return (
-        program.mpi_module is not None
-        and is_simple(ends.root, program)
-        and is_simple(ends.other, program)
-        and all(step == ends.root or isinstance(step, Branch) for step in ends.loop.body)
-        and starts_line(ends.loop.span, program.context)
-    )
-
-
-def _with(ends: _Ends, call: Communicate) -> Branch:
-    """Return the branch with the call in the place of both ends."""
-
-    def changed(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        return tuple(call if s in (ends.loop, ends.other) else s for s in steps)
-
-    return replace(ends.branch, then=changed(ends.branch.then), orelse=changed(ends.branch.orelse))
 
 
 # --- which collective ---------------------------------------------------------------------------
@@ -185,10 +162,10 @@ def _collective(program: Program, ends: _Ends) -> _Found | None:
     if ends.loop.variable in symbols_of(pieces):
         return _pieces(program, ends, pieces, one, other)
     if ends.gathers:
-        return _added(ends, one, other) or _unpacked(program, ends, one, other)
+        return _handled(program, ends, one, other)
     if _varies(program, ends, one):
         return None
-    return _Found(_call(ends, Op.BCAST, one, None), "", (one.text, other.text))
+    return _call(ends, Op.BCAST, one, None), (one.text, other.text)
 
 
 def _call(ends: _Ends, op: Op, send: Payload | None, receive: Payload | None) -> Communicate:
@@ -211,41 +188,27 @@ def _pieces(
         if not ends.gathers:
             texts = (f"{base[1]}, {program.mpi_module}.IN_PLACE", f"None, {single.text}")
     if ends.gathers:
-        return _Found(_call(ends, Op.GATHER, single, carried), "", texts)
-    return _Found(_call(ends, Op.SCATTER, carried, single), "", texts)
+        return _call(ends, Op.GATHER, single, carried), texts
+    return _call(ends, Op.SCATTER, carried, single), texts
 
 
-def _then(ends: _Ends) -> Step | None:
-    """Return the one thing that a root does with each message that it received."""
-    body = ends.loop.body
-    return body[1] if len(body) == 2 and body[0] == ends.root else None
-
-
-def _added(ends: _Ends, received: Payload, sent: Payload) -> _Found | None:
-    """Return a reduction, where the root adds what comes to an array of its own."""
-    added, view = _then(ends), received.view
-    if not isinstance(added, Compute) or added.operation != "add" or added.target is None:
+def _handled(program: Program, ends: _Ends, received: Payload, sent: Payload) -> _Found | None:
+    """Return what a root gathers that adds what comes to an array, or copies it to its place."""
+    body, view = ends.loop.body, received.view
+    assert view is not None
+    if len(body) != 2 or body[0] != ends.root:
         return None
-    if view is None or len(added.reads) != 2:
-        return None
-    if not all(any(same_memory(r, one) for r in added.reads) for one in (view, added.target)):
-        return None
-    total = replace(received, view=added.target, text=added.target.text)
-    does = "let `Reduce` add up what the root receives and adds one by one"
-    return _Found(_call(ends, Op.REDUCE, sent, total), does, argument=_ADDED)
-
-
-def _unpacked(program: Program, ends: _Ends, received: Payload, sent: Payload) -> _Found | None:
-    """Return a gather, where the root copies what came to the place of the rank it came from."""
-    copy = _then(ends)
-    if not isinstance(copy, Copy) or copy.allocates or received.view is None:
-        return None
-    if not (same_memory(copy.source, received.view) and copy.source.is_whole):
-        return None
-    target = copy.target
-    if target.count != sent.count or target.dtype != sent.dtype or target.transposed or target.flat:
-        return None
-    return _pieces(program, ends, target, replace(received, view=target), sent)
+    match body[1]:
+        case Compute(operation="add", target=View() as total, reads=(_, _) as terms):
+            if all(any(same_memory(term, one) for term in terms) for one in (view, total)):
+                summed = replace(received, view=total, text=total.text)
+                return _call(ends, Op.REDUCE, sent, summed), ()
+        case Copy(target=target, source=source, allocates=False):
+            alike = (target.count, target.dtype) == (sent.count, sent.dtype)
+            plain = source.is_whole and not (target.transposed or target.flat)
+            if alike and plain and same_memory(source, view):
+                return _pieces(program, ends, target, replace(received, view=target), sent)
+    return None
 
 
 def _uneven(program: Program, ends: _Ends, pieces: Payload, sent: Payload) -> _Found | None:
@@ -258,8 +221,7 @@ def _uneven(program: Program, ends: _Ends, pieces: Payload, sent: Payload) -> _F
     lengths = free_symbols(sent.count) - own
     if not own & free_symbols(sent.count) or not is_uniform(program, map(sym, lengths)):
         return None
-    call = replace(_call(ends, Op.GATHER, sent, None), method="Gatherv", varying=True)
-    return _Found(call, "", alone=ends.other)
+    return replace(_call(ends, Op.GATHER, sent, None), method="Gatherv", varying=True), ()
 
 
 def _pickled(program: Program, ends: _Ends) -> _Found | None:
@@ -282,8 +244,7 @@ def _pickled(program: Program, ends: _Ends) -> _Found | None:
             parts=(payload,),
             length=ends.root.communicator.size,
         )
-    call = replace(_call(ends, op, sent, None), method=op.value)
-    return _Found(call, "", alone=ends.other if ends.gathers else ends.root)
+    return replace(_call(ends, op, sent, None), method=op.value), ()
 
 
 def _varies(program: Program, ends: _Ends, sent: Payload) -> bool:

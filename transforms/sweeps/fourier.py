@@ -47,7 +47,7 @@ from advisor.finding import Applicability
 from advisor.ir.kernel import DeclaredArray, Kernel
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import is_whole
-from advisor.ir.statements import Bind, Return, Statement, Store
+from advisor.ir.statements import Bind, Statement, Store
 from advisor.ir.values import Copy, Elementwise, Fourier, Range, Read, Scalar, Value, reads
 from advisor.source import Span
 from transforms.kit.kernels import copied, inner_first, is_spread, mapped, renamed
@@ -67,14 +67,13 @@ class _Across:
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
-    """Yield butterflies, and a transposition once with and without the way back."""
+    """Yield butterflies, and a transposition once."""
     found = _across(kernel)
     if found is None:
         return
     if not any(_has_butterflies(statement) for statement in kernel.body):
         yield _by_butterflies(kernel, found)
-    yield _turned(kernel, found, back=False)
-    yield _turned(kernel, found, back=True)
+    yield _turned(kernel, found)
 
 
 def _across(kernel: Kernel) -> _Across | None:
@@ -145,7 +144,7 @@ def _by_butterflies(kernel: Kernel, found: _Across) -> Proposal:
     )
 
 
-def _turned(kernel: Kernel, found: _Across, *, back: bool) -> Proposal:
+def _turned(kernel: Kernel, found: _Across) -> Proposal:
     """Propose to copy what is transformed into arrays distributed along the other axis."""
     before, after = kernel.body[: found.first], kernel.body[found.first :]
     arrays, names = dict(kernel.arrays), {}
@@ -155,22 +154,19 @@ def _turned(kernel: Kernel, found: _Across, *, back: bool) -> Proposal:
         if name in bound or len(kernel.extents(name)) != len(found.like.extents):
             continue
         names[name] = fresh_name(f"{name}_turned", {*kernel.context.identifiers, *arrays})
-        arrays[names[name]] = _declared(kernel, found, name, names[name], turned=True)
+        arrays[names[name]] = _declared(kernel, found, name, names[name])
         if _needs_elements(name, after, kernel):
             made.append(copied(names[name], name, kernel, found.span))
-    rest = renamed(after, names)
-    if back:
-        rest = _and_back(kernel, found, rest, names, arrays)
-    how = "once there and once back" if back else "once, and leave the results so"
     return Proposal(
-        title=f"transpose {how}, for all transforms along axis {found.axis}",
+        title="transpose once, and leave the results so, for all transforms along axis"
+        f" {found.axis}",
         reason="between transforms along the same axis nothing need be transposed",
         span=found.span,
-        variant=replace(kernel, arrays=arrays, body=(*before, *made, *rest)),
+        variant=replace(kernel, arrays=arrays, body=(*before, *made, *renamed(after, names))),
         legality=Legality(
             Applicability.DISPLAY,
-            "the arrays to copy into must be declared by hand"
-            + ("" if back else ", and the results lie by the other axis for the caller"),
+            "the arrays to copy into must be declared by hand, and the results lie by the other"
+            " axis for the caller",
         ),
         edits=tuple,
     )
@@ -196,46 +192,13 @@ def _used(statements: tuple[Statement, ...]) -> Iterator[str]:
                 yield statement.array
 
 
-def _declared(
-    kernel: Kernel, found: _Across, name: str, new: str, *, turned: bool
-) -> DeclaredArray:
+def _declared(kernel: Kernel, found: _Across, name: str, new: str) -> DeclaredArray:
     like = kernel.arrays.get(name, found.like)
     dims = list(like.spec.dims)
-    if turned:
-        dims[found.axis], dims[found.other] = dims[found.other], dims[found.axis]
+    dims[found.axis], dims[found.other] = dims[found.other], dims[found.axis]
     halo = (0,) * len(dims)
     spec = replace(like.spec, name=new, dims=tuple(dims), halo=halo, dtype=kernel.dtype(name))
     return replace(like, spec=spec, dtype=kernel.dtype(name), extents=kernel.extents(name))
-
-
-def _and_back(
-    kernel: Kernel,
-    found: _Across,
-    rest: tuple[Statement, ...],
-    names: Mapping[str, str],
-    arrays: dict[str, DeclaredArray],
-) -> tuple[Statement, ...]:
-    """Copy what the kernel has stored or returns back to where its caller looks for it."""
-    end: list[Statement] = []
-    for name, new in names.items():
-        if any(isinstance(s, Store) and s.array == new for s in rest):
-            end.append(copied(name, new, replace(kernel, arrays=arrays), found.span))
-    kept: list[Statement] = []
-    for statement in rest:
-        if not isinstance(statement, Return):
-            kept.append(statement)
-            continue
-        given = set(statement.names)
-        for name in sorted(statement.names - kernel.arrays.keys()):
-            if len(kernel.extents(name)) != len(found.like.extents):
-                continue
-            copy = fresh_name(f"{name}_back", {*kernel.context.identifiers, *arrays})
-            arrays[copy] = _declared(kernel, found, name, copy, turned=False)
-            end.append(copied(copy, name, kernel, found.span))
-            given = given - {name} | {copy}
-        kept += [*end, replace(statement, names=frozenset(given))]
-        end = []
-    return (*kept, *end)
 
 
 TRANSFORM = KernelRule("ADV203", "transform-across-ranks", __doc__, propose)

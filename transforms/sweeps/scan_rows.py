@@ -85,14 +85,17 @@ class _Found:
     scan : Scan
     source : str
         The array whose elements are combined.
-    call : _ScanCall
+    call : Span
         Where the source says so.
+    target : str or None
+        The name that the result is given, if the statement does nothing else.
     """
 
     statement: Bind | Store
     scan: Scan
     source: str
-    call: _ScanCall
+    call: Span
+    target: str | None
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
@@ -105,19 +108,60 @@ def propose(kernel: Kernel) -> Iterator[Proposal]:
 
 
 def _found(statement: Bind | Store, kernel: Kernel) -> _Found | None:
-    scans = [
-        part
-        for part in inner_first(statement.value)
-        if isinstance(part, Scan) and _crosses(part, kernel)
-    ]
-    # the innermost one: those around it are found in what becomes of the statement
-    for scan in scans[:1]:
-        assert isinstance(scan.operand, Read)
-        source = scan.operand.array
-        call = _scan_call(statement, source, scan.axis, FUNCTIONS[scan.operation], kernel)
-        if call is not None and scans.count(scan) == 1:
-            return _Found(statement, scan, source, call)
-    return None
+    """Return the innermost scan of a statement, which its source writes out once.
+
+    Those around it are found in what becomes of the statement.
+    """
+    parts = inner_first(statement.value)
+    scans = [part for part in parts if isinstance(part, Scan) and _crosses(part, kernel)]
+    node = statement_at(statement.span, kernel.context)
+    if not scans or scans.count(scans[0]) != 1 or not isinstance(scans[0].operand, Read):
+        return None
+    if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return) or node.value is None:
+        return None
+    scan, source, target = scans[0], scans[0].operand.array, None
+    calls = [part for part in ast.walk(node.value) if _is_scan(part, scan, source, kernel)]
+    if len(calls) != 1:
+        return None
+    if isinstance(node, ast.Assign) and node.value is calls[0]:
+        (named, *others) = node.targets
+        if isinstance(named, ast.Name):
+            target = named.id
+            if others or target == source or target in kernel.arrays:
+                return None
+    elif isinstance(statement, Bind) and isinstance(node, ast.Assign) and not _computes(node.value):
+        return None  # a view of the rows would share their memory
+    assert isinstance(calls[0], ast.Call)
+    return _Found(statement, scan, source, span_of(calls[0], kernel.context.lines), target)
+
+
+def _computes(node: ast.expr) -> bool:
+    """Return whether an expression is arithmetic, whose result has memory of its own."""
+    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call)
+
+
+def _is_scan(node: ast.AST, scan: Scan, source: str, kernel: Kernel) -> bool:
+    """Return whether a part of the source is a call that scans an array along an axis."""
+    function = FUNCTIONS[scan.operation]
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id=owner), attr=name), args=given):
+            if owner != source:
+                operand, *given = given or [node]
+                if not isinstance(operand, ast.Name) or operand.id != source:
+                    return False
+                if owner != kernel.context.array_module:
+                    return False
+        case _:
+            return False
+    named = {keyword.arg: keyword.value for keyword in node.keywords}
+    if name != function or not named.keys() <= {"axis", "dtype"} or len(given) > 2:
+        return False
+    along = given[0] if given else named.get("axis")
+    try:
+        place = None if along is None else ast.literal_eval(along)
+    except ValueError:
+        return False
+    return isinstance(place, int) and place % len(kernel.extents(source)) == scan.axis
 
 
 def _crosses(scan: Scan, kernel: Kernel) -> bool:
@@ -135,22 +179,20 @@ def _crosses(scan: Scan, kernel: Kernel) -> bool:
     order = declared.spec.order if declared is not None else "C"
     if scan.axis == (len(extents) - 1 if order == "C" else 0):
         return False
-    if declared is None and (orders != {"C"} or _is_spread(kernel)):
+    dims = [dim for array in kernel.arrays.values() for dim in array.spec.dims]
+    if declared is None and orders != {"C"}:
         return False  # what the kernel makes lies as what it is made of
-    if declared is not None and not isinstance(declared.spec.dims[scan.axis], NotDistributed):
+    if declared is not None:
+        dims = [declared.spec.dims[scan.axis]]
+    if not all(isinstance(dim, NotDistributed) for dim in dims):
         return False
     return scan.dtype in EXACT and promote(scan.dtype, kernel.dtype(name)) == scan.dtype
-
-
-def _is_spread(kernel: Kernel) -> bool:
-    dims = (dim for array in kernel.arrays.values() for dim in array.spec.dims)
-    return not all(isinstance(dim, NotDistributed) for dim in dims)
 
 
 def _proposal(found: _Found, kernel: Kernel) -> Proposal:
     statement = found.statement
     taken = kernel.context.identifiers
-    target = found.call.target or fresh_name("running", taken)
+    target = found.target or fresh_name("running", taken)
     index = fresh_name("i", taken)
     function = FUNCTIONS[found.scan.operation]
     legality = compiled(kernel) or Legality(
@@ -165,9 +207,7 @@ def _proposal(found: _Found, kernel: Kernel) -> Proposal:
         span=statement.span,
         variant=_variant(found, target, index, kernel),
         legality=legality,
-        edits=partial(
-            _scan_edits, found.call, found.source, found.scan, target, index, statement.span, kernel
-        ),
+        edits=partial(_edits, found, target, index, kernel),
     )
 
 
@@ -185,7 +225,7 @@ def _variant(found: _Found, target: str, index: str, kernel: Kernel) -> Kernel:
     ]
     rows = Read(target, whole(extents))
     changes: dict[int, tuple[Statement, ...]] = {id(statement): tuple(made)}
-    if found.call.target is None:
+    if found.target is None:
         value = with_part(statement.value, found.scan, rows)
         if value == rows and isinstance(statement, Bind):
             # an expression that is returned as it is has no name of its own any more
@@ -199,131 +239,22 @@ def _variant(found: _Found, target: str, index: str, kernel: Kernel) -> Kernel:
     return variant.with_locals({target: LocalArray(dtype, extents)})
 
 
-# --- the source ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _ScanCall:
-    """A call of a scan in a statement.
-
-    Attributes
-    ----------
-    span : Span
-        The call.
-    target : str or None
-        The name that its result is given, if the statement does nothing else.
-    """
-
-    span: Span
-    target: str | None
-
-
-def _scan_call(
-    statement: Bind | Store, source: str, axis: int, function: str, kernel: Kernel
-) -> _ScanCall | None:
-    """Return the one call in a statement that scans an array along an axis.
-
-    None where there is none that is written out, or several; where the statement is no plain one;
-    and where its target is the array itself.
-
-    Parameters
-    ----------
-    statement : Bind or Store
-    source : str
-        The array.
-    axis : int
-        Counted from the first one.
-    function : str
-        ``"cumsum"`` or ``"cumprod"``.
-    kernel : Kernel
-    """
-    context = kernel.context
-    node = statement_at(statement.span, context)
-    if not isinstance(node, ast.Assign | ast.AugAssign | ast.Return) or node.value is None:
-        return None
-    dimensions = len(kernel.extents(source))
-    found = [
-        part
-        for part in ast.walk(node.value)
-        if isinstance(part, ast.Call)
-        and _is_scan(part, source, axis, function, dimensions, context.array_module)
-    ]
-    if len(found) != 1:
-        return None
-    target = None
-    if isinstance(node, ast.Assign) and node.value is found[0]:
-        (named, *others) = node.targets
-        if isinstance(named, ast.Name):
-            target = named.id
-            if others or target == source or target in kernel.arrays:
-                return None
-    elif isinstance(statement, Bind) and isinstance(node, ast.Assign) and not _computes(node.value):
-        # a view of the rows would share their memory
-        return None
-    return _ScanCall(span_of(found[0], context.lines), target)
-
-
-def _computes(node: ast.expr) -> bool:
-    """Return whether an expression is arithmetic, whose result has memory of its own."""
-    return isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.Call)
-
-
-def _is_scan(
-    node: ast.Call, source: str, axis: int, function: str, dimensions: int, module: str | None
-) -> bool:
-    called = node.func
-    if not isinstance(called, ast.Attribute) or called.attr != function:
-        return False
-    if not isinstance(called.value, ast.Name):
-        return False
-    given = list(node.args)
-    if called.value.id != source:
-        if called.value.id != module or not given:
-            return False
-        operand = given.pop(0)
-        if not isinstance(operand, ast.Name) or operand.id != source:
-            return False
-    named = {keyword.arg: keyword.value for keyword in node.keywords}
-    if not named.keys() <= {"axis", "dtype"} or len(given) > 2:
-        return False
-    along = given[0] if given else named.get("axis")
-    try:
-        place = None if along is None else ast.literal_eval(along)
-    except ValueError:
-        return False
-    return isinstance(place, int) and place % dimensions == axis
-
-
-def _scan_edits(
-    call: _ScanCall, source: str, scan: Scan, target: str, index: str, span: Span, kernel: Kernel
-) -> tuple[Edit, ...]:
+def _edits(found: _Found, target: str, index: str, kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edits that compute a scan row by row.
 
     Empty where the statement does not stand alone on its lines, or where NumPy or ``range`` go by
     no name that is certain.
-
-    Parameters
-    ----------
-    call : _ScanCall
-    source : str
-        The array that is scanned.
-    scan : Scan
-    target, index : str
-        Names for the result and for the rows.
-    span : Span
-        Of the statement.
-    kernel : Kernel
     """
-    context = kernel.context
+    context, span = kernel.context, found.statement.span
     if context.array_module is None or "range" in context.not_builtins or context.decorators:
         return ()
     if not stands_alone(context, span):
         return ()
-    lines = list(_rows(source, scan, target, index, kernel))
-    if call.target is not None:
+    lines = list(_rows(found.source, found.scan, target, index, kernel))
+    if found.target is not None:
         return (replace_statement(span, lines, context),)
     above = "".join(f"{line}\n{indent_at(span, context)}" for line in lines)
-    return (Edit(before(span), above), Edit(call.span, target))
+    return (Edit(before(span), above), Edit(found.call, target))
 
 
 def _rows(source: str, scan: Scan, target: str, index: str, kernel: Kernel) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeGuard
+from functools import partial
 
 from advisor.analysis.array_statements import calls, operations
 from advisor.analysis.array_statements.interpreted import is_compiled, single
@@ -18,14 +18,15 @@ from advisor.analysis.placed.operands import (
     pairs_of,
     selected,
     stretched,
+    without_points,
 )
 from advisor.analysis.placed.owners import value_placement
 from advisor.analysis.placed.placement import (
-    NOWHERE,
     Placement,
+    is_spread_in_steps,
     local_count,
+    local_counts,
     local_extents,
-    pitches_bytes,
     region_placement,
 )
 from advisor.analysis.transfers.halos import Halos
@@ -61,14 +62,13 @@ from advisor.ir.values import (
     reads,
 )
 from advisor.numpy_table import strong
-from costdb.expr import ONE, ZERO, Expr
+from costdb.expr import ZERO, Expr
 from costdb.process.terms import Leaf, Process
 from costdb.work import (
     Access,
     ArrayCall,
     ArrayOperation,
     Interpretation,
-    Region,
     Statement,
     Visit,
 )
@@ -76,16 +76,10 @@ from costdb.work import (
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a fused array statement reads and computes."""
+    """What a fused array statement computes, and from which operands, each with its value."""
 
-    operands: list[Operand] = field(default_factory=list)
+    operands: list[tuple[Value, Operand]] = field(default_factory=list)
     operations: int = 0
-    leaves: dict[int, Operand] = field(default_factory=dict)
-
-    def add(self, value: Value, operand: Operand) -> None:
-        """Note where a value comes from."""
-        self.operands.append(operand)
-        self.leaves[id(value)] = operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,26 +173,19 @@ class Arrays:
         """
         gathered = _Gathered()
         made = self._collect(value, gathered, region, placement)
-        gathered.operands = [stretched(operand, region) for operand in gathered.operands]
-        pairs = [(operand, pairs_of(operand, region)) for operand in gathered.operands]
+        wide = [stretched(operand, region) for _, operand in gathered.operands]
+        pairs = [(operand, pairs_of(operand, region)) for operand in wide]
         made += fetched(pairs, region, placement, self.facts, self.halos)
-        counts = tuple(
-            local_count(placement, dimension, part, self.facts)
-            for dimension, part in enumerate(region)
-        )
-        accesses = [
-            Access(traversed(operand, region, counts, self.facts)) for operand in gathered.operands
-        ]
+        counts = local_counts(placement, region, self.facts)
+        loaded = [traversed(operand, region, counts, self.facts) for operand in wide]
         memory = selected(found, placement, region, counts, self.facts)
-        accesses.append(Access(memory, store=True))
-        operations = ONE * gathered.operations
-        for count in counts:
-            operations = operations * count
+        accesses = (*map(Access, loaded), Access(memory, store=True))
+        operations = gathered.operations * calls.product(counts)
         # what is compiled is one loop, and calls no library
         made_of: tuple[ArrayCall, ...] | None = None if is_compiled(self.kernel) else ()
         # a single element is the interpreter's own work
         if self.in_calls and not _is_single(region):
-            walked = [(operand.name or "", operand.region) for operand in gathered.operands]
+            walked = [(operand.name or "", operand.region) for operand in wide]
             target = calls.Target(
                 name,
                 found,
@@ -210,16 +197,16 @@ class Arrays:
                 self._advance(name, region, walked),
             )
             leaves = {
-                key: calls.Leaf(
-                    traversed(operand, region, counts, self.facts),
+                id(one): calls.Leaf(
+                    place,
                     operand.name or "",
                     operand.region,
                     self._advance(operand.name or "", operand.region, walked),
                 )
-                for key, operand in gathered.leaves.items()
+                for (one, operand), place in zip(gathered.operands, loaded, strict=True)
             }
             made_of = calls.Evaluation(target, self.type_of, leaves).run(value)
-        made.append(Leaf(Statement(tuple(accesses), operations, STATEMENTS, made_of)))
+        made.append(Leaf(Statement(accesses, operations, STATEMENTS, made_of)))
         return made
 
     def _advance(
@@ -253,8 +240,7 @@ class Arrays:
             return self.number(value)
         match value:
             case Read(array, part):
-                named = Operand(array, self.type_of(array), self.placement(array), part)
-                gathered.add(value, named)
+                gathered.operands.append((value, self.named(array, part)))
                 return []
             case Elementwise(_, parts):
                 gathered.operations += 1
@@ -264,26 +250,21 @@ class Arrays:
                     for process in self._collect(part, gathered, region, placement)
                 ]
             case Expand() | Transpose():
-                made, shown = self._shown(value)
-                gathered.add(value, shown)
-                return made
+                made, own = self._shown(value)
             case MatMul():
                 made, own = self._product(value, region, placement)
-                gathered.add(value, own)
-                return made
-        made, own = self._made(value)
-        gathered.add(value, own)
+            case _:
+                made, own = self._made(value)
+        gathered.operands.append((value, own))
         return made
 
     def _element(
         self, value: Read, region: tuple[Subscript, ...], placement: Placement
     ) -> list[Process]:
         """Return what brings one element to all ranks that compute a region with it."""
-        named = Operand(
-            value.array, self.type_of(value.array), self.placement(value.array), value.region
-        )
         alone: Pairs = [(own, None) for own in range(len(value.region))]
-        return fetched([(named, alone)], region, placement, self.facts, self.halos)
+        pairs = [(self.named(value.array, value.region), alone)]
+        return fetched(pairs, region, placement, self.facts, self.halos)
 
     def _shown(self, value: Value) -> tuple[list[Process], Operand]:
         """Return an operand whose dimensions are shown in another order, or with new ones."""
@@ -297,9 +278,7 @@ class Arrays:
             return made, replace(inner, view=tuple(view))
         if isinstance(value, Read):
             kept = tuple(d for d, part in enumerate(value.region) if not isinstance(part, Point))
-            array = value.array
-            operand = Operand(array, self.type_of(array), self.placement(array), value.region, kept)
-            return [], operand
+            return [], replace(self.named(value.array, value.region), view=kept)
         made, own = self._made(value)
         return made, replace(own, view=tuple(range(len(own.region))))
 
@@ -327,17 +306,13 @@ class Arrays:
         rows, columns = (local_count(placement, d, region[d], self.facts) for d in kept)
         depth = describe(value.left, self.type_of).extents[1]
         inner = region_placement(placement, region)
-        itemsize = itemsize_of(found.dtype)
-        accesses = (
-            Access(Region(itemsize, (rows, depth), pitches_bytes((rows, depth), "C", itemsize))),
-            Access(
-                Region(itemsize, (depth, columns), pitches_bytes((depth, columns), "C", itemsize))
-            ),
-            Access(local_region(found, inner, (rows, columns), self.facts), store=True),
+        factors = (
+            Visit(calls.dense((rows, depth), found.dtype), left.name or ""),
+            Visit(calls.dense((depth, columns), found.dtype), right.name or ""),
         )
-        factors = tuple(
-            Visit(access.region, operand.name or "")
-            for access, operand in zip(accesses, (left, right), strict=False)
+        accesses = (
+            *(Access(factor.region) for factor in factors),
+            Access(local_region(found, inner, (rows, columns), self.facts), store=True),
         )
         call = ArrayCall(
             ArrayOperation.MATMUL,
@@ -349,50 +324,40 @@ class Arrays:
             length=depth,
         )
         made.append(Leaf(Statement(accesses, 2 * rows * columns * depth, PRODUCTS, (call,))))
-        return made, Operand(None, found, inner, whole(found.extents))
+        return made, _fresh(found, inner)
 
     def _made(self, value: Value) -> tuple[list[Process], Operand]:
         """Return the work of an operation that makes an array of its own, and that array."""
         match value:
             case Read(array, region):
-                if any(
-                    isinstance(part, Strided) and self.placement(array).is_spread(d)
-                    for d, part in enumerate(region)
-                ):
+                if is_spread_in_steps(self.placement(array), region):
                     raise NotPriced("an operation other than arithmetic on a slice with a step")
-                inner = region_placement(self.placement(array), region)
-                part = ArrayType(self.kernel.dtype(array), region_extents(region))
-                whole_array = is_whole(region, self.kernel.extents(array))
-                name = array if whole_array else None
-                memory = None if whole_array else self._part_of(value)
-                return self._shown_part(whole_array=whole_array), Operand(
-                    name, part, inner, whole(part.extents), part=memory
-                )
+                return self._part(value)
             case Scalar() | Fill() | Copy() | Elementwise() | Expand() | Transpose() | MatMul():
                 found = describe(value, self.type_of)
                 placement = self._placed(value)
                 made = self._computed(value, whole(found.extents), found, placement)
-                return made, Operand(None, found, placement, whole(found.extents))
+                return made, _fresh(found, placement)
             case Gather():
                 return self._gather(value)
             case Tally():
                 return self._tally(value)
             case Scan() | Roll() | PeriodicPad() | Flip() | Reduction() | Fourier() | Sort():
                 pass
-        if isinstance(value, Reduction) and _is_in_steps(value.operand):
-            return self._reduced_in_steps(value, value.operand)
-        made, source = self._made(value.operand)
         found = describe(value, self.type_of)
         if isinstance(value, Reduction):
-            if value.fused:
+            part = value.operand
+            made, source = self._part(part) if isinstance(part, Read) else self._made(part)
+            factors: tuple[Visit, ...] = ()
+            if value.fused and self.in_calls:
                 # what they are multiplied by is a matter of their calls
-                made, factors = operations.without_calls(made) if self.in_calls else (made, ())
-                made += operations.reduction(value, source, found, self.facts, factors)
-            else:
-                made += operations.reduction(value, source, found, self.facts)
+                made, factors = operations.without_calls(made)
+            made += operations.reduction(value, source, found, self.facts, factors)
             placement = source.placement if value.axis is None else self._placed(value)
-            return made, Operand(None, found, placement, whole(found.extents))
+            return made, _fresh(found, placement)
+        made, source = self._made(value.operand)
         placement = self._placed(value)
+        copied = partial(operations.copy, source, found, placement, self.facts)
         match value:
             case Scan(_, axis, _, _, _):
                 made.append(operations.scan(axis, source, found, placement, self.facts))
@@ -400,73 +365,47 @@ class Arrays:
                 if placement.is_spread(axis):
                     reach = operations.rolled(source, axis, amount)
                     made += fetch(source.name, reach, self.facts, self.halos)
-                made.append(self._copied(source, found, placement, ArrayOperation.ROLL))
+                made.append(copied(ArrayOperation.ROLL))
             case PeriodicPad(_, axis, before, after):
                 made += operations.wrapped(source, axis, before, after, self.facts)
-                made.append(self._copied(source, found, placement, ArrayOperation.PAD))
+                made.append(copied(ArrayOperation.PAD))
             case Flip(_, axis):
                 if placement.is_spread(axis):
                     raise NotPriced("a reversal along a distributed dimension")
-                made.append(self._copied(source, found, placement, ArrayOperation.VIEW))
+                made.append(copied(ArrayOperation.VIEW))
             case Fourier():
                 made += operations.fourier(value, source, found, placement, self.facts)
             case Sort(_, axis):
                 made.append(operations.sorting(axis, source, found, placement, self.facts))
-        return made, Operand(None, found, placement, whole(found.extents))
+        return made, _fresh(found, placement)
 
-    def _shown_part(self, *, whole_array: bool) -> list[Process]:
-        """Return the making of the view that an operation other than arithmetic is given."""
-        if whole_array or not self.in_calls:
-            return []
-        return [Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))]
-
-    def _reduced_in_steps(self, value: Reduction, read: Read) -> tuple[list[Process], Operand]:
-        """Return the reduction of a slice with a step."""
+    def _part(self, read: Read) -> tuple[list[Process], Operand]:
+        """Return a part of an array as an array of its own, of which a view is made."""
         array, placement = self.type_of(read.array), self.placement(read.array)
-        found = describe(value, self.type_of)
-        left = NOWHERE if value.axis is None else self._placed(value)
-        ranks = tuple(
-            placement.ranks(d) for d, one in enumerate(read.region) if not isinstance(one, Point)
-        )
-        part = operations.Reduced(self._part_of(read), ranks, array.dtype, read.array)
-        made = operations.reduction_of(value, part, found)
-        return made, Operand(None, found, left, whole(found.extents))
-
-    def _part_of(self, read: Read) -> Region:
-        """Return where one rank's elements of a part of an array lie."""
-        array, placement = self.type_of(read.array), self.placement(read.array)
-        counts = tuple(
-            local_count(placement, d, part, self.facts) for d, part in enumerate(read.region)
-        )
+        part = ArrayType(array.dtype, region_extents(read.region))
+        own = _fresh(part, region_placement(placement, read.region))
+        if is_whole(read.region, array.extents):
+            return [], replace(own, name=read.array)
+        counts = local_counts(placement, read.region, self.facts)
         memory = selected(array, placement, read.region, counts, self.facts)
-        kept = [d for d, part in enumerate(read.region) if not isinstance(part, Point)]
-        return Region(
-            memory.itemsize_bytes,
-            tuple(memory.counts[d] for d in kept),
-            tuple(memory.pitches_bytes[d] for d in kept),
-        )
-
-    def _copied(
-        self, source: Operand, found: ArrayType, placement: Placement, operation: ArrayOperation
-    ) -> Process:
-        return operations.copy(source, found, placement, self.facts, operation)
+        view = Leaf(Statement((), ZERO, STATEMENTS, (calls.view(),)))
+        made: list[Process] = [view] if self.in_calls else []
+        return made, replace(own, part=without_points(memory, read.region))
 
     def _gather(self, value: Gather) -> tuple[list[Process], Operand]:
         made, places = self._made(value.places)
         _, table = self._made(value.operand)
         made += operations.remote(table, places, (False,), self.facts)
-        found = describe(value, self.type_of)
-        return made, Operand(None, found, places.placement, places.region)
+        return made, _fresh(describe(value, self.type_of), places.placement)
 
     def _tally(self, value: Tally) -> tuple[list[Process], Operand]:
         made, places = self._made(value.places)
         if value.weights is not None:
             made += self._made(value.weights)[0]
         found = describe(value, self.type_of)
-        made += operations.tally(places, found, self.facts)
         dims = (NotDistributed(),)
-        held = Placement(found.extents, (ZERO,), dims, places.placement.mesh, "C")
-        return made, Operand(None, found, held, whole(found.extents))
+        counted = _fresh(found, Placement(found.extents, (ZERO,), dims, places.placement.mesh, "C"))
+        return [*made, *operations.tally(places, counted, self.facts)], counted
 
     def scattered(self, statement: Scatter) -> list[Process]:
         """Return the work of combining values into places that only the data know."""
@@ -474,29 +413,19 @@ class Arrays:
         added = describe(statement.value, self.type_of)
         if added.extents and not isinstance(statement.value, Scalar | Fill):
             made += self._made(statement.value)[0]
-        table = Operand(
-            statement.array,
-            self.type_of(statement.array),
-            self.placement(statement.array),
-            whole(self.kernel.extents(statement.array)),
-        )
+        table = self.named(statement.array, whole(self.kernel.extents(statement.array)))
         # each increment reads its place and writes it
         casts = strong(added.dtype) != table.array.dtype
         made += operations.remote(table, places, (False, True), self.facts, casts=casts)
         if statement.by_element:
-            extents = places.array.extents
-            counts = local_extents(places.placement, extents, self.facts)
-            made.append(
-                Leaf(
-                    Interpretation(
-                        calls.product(counts),
-                        loads=2 + len(reads(statement.value)),
-                        stores=1,
-                        operations=1,
-                    )
-                )
-            )
+            times = calls.product(local_extents(places.placement, places.array.extents, self.facts))
+            loads = 2 + len(reads(statement.value))
+            made.append(Leaf(Interpretation(times, loads=loads, stores=1, operations=1)))
         return made
+
+    def named(self, name: str, region: tuple[Subscript, ...]) -> Operand:
+        """Return a region of a named array."""
+        return Operand(name, self.type_of(name), self.placement(name), region)
 
     def _placed(self, value: Value) -> Placement:
         placement = value_placement(value, self.placed)
@@ -509,9 +438,9 @@ def _is_single(region: tuple[Subscript, ...]) -> bool:
     return all(isinstance(part, Point) for part in region)
 
 
-def _is_in_steps(value: Value) -> TypeGuard[Read]:
-    """Return whether a value is a slice with a step."""
-    return isinstance(value, Read) and any(isinstance(part, Strided) for part in value.region)
+def _fresh(found: ArrayType, placement: Placement) -> Operand:
+    """Return all of an array without a name."""
+    return Operand(None, found, placement, whole(found.extents))
 
 
 def _makes_array(value: Value) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from advisor.analysis.placed.operands import without_points
 from advisor.analysis.placed.placement import pitches_bytes
 from advisor.distribution import StorageOrder
 from advisor.dtypes import Kind, itemsize_of, kind_of
@@ -191,7 +192,11 @@ class Evaluation:
 
     def _run(self, value: Value) -> tuple[ArrayCall, ...]:
         target = self.target
-        place = Visit(self._kept(target.memory), target.array, advance_bytes=target.advance_bytes)
+        place = Visit(
+            without_points(target.memory, target.region),
+            target.array,
+            advance_bytes=target.advance_bytes,
+        )
         if isinstance(value, Elementwise) and (target.in_place or target.fresh):
             self._elementwise(value, place if target.in_place else None)
             return tuple(self.calls)
@@ -225,15 +230,6 @@ class Evaluation:
         dtype, fresh = self.target.found.dtype, self.target.fresh
         self.calls.append(ArrayCall(ArrayOperation.FILL, dtype, elements, place, (), fresh=fresh))
 
-    def _kept(self, memory: Region) -> Region:
-        """Return memory without the dimensions along which the target is a single index."""
-        kept = [d for d, part in enumerate(self.target.region) if not isinstance(part, Point)]
-        return Region(
-            memory.itemsize_bytes,
-            tuple(memory.counts[d] for d in kept),
-            tuple(memory.pitches_bytes[d] for d in kept),
-        )
-
     def _may_overlap(self, value: Value) -> bool:
         """Return whether a copy within one array goes through one of its own.
 
@@ -263,7 +259,11 @@ class Evaluation:
         if known is not None:
             if _is_view(value, self.types):
                 self.calls.append(view())
-            return Visit(self._kept(known.memory), known.array, advance_bytes=known.advance_bytes)
+            return Visit(
+                without_points(known.memory, self.target.region),
+                known.array,
+                advance_bytes=known.advance_bytes,
+            )
         match value:
             case Scalar() | Fill():
                 return None
@@ -311,13 +311,9 @@ class Evaluation:
 
     def _made(self, value: Value, dtype: str) -> Visit:
         """Return the memory of an array that a part of the statement makes."""
-        kept = [
-            count
-            for count, part in zip(self.target.memory.counts, self.target.region, strict=True)
-            if not isinstance(part, Point)
-        ]
+        kept = without_points(self.target.memory, self.target.region).counts
         extents = self._type(value).extents
-        shown = kept[len(kept) - len(extents) :] if extents else []
+        shown = kept[len(kept) - len(extents) :] if extents else ()
         counts = tuple(
             ONE if extent == ONE else count for extent, count in zip(extents, shown, strict=True)
         )

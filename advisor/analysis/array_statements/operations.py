@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from advisor.analysis.array_statements.calls import dense, product, view
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.operands import Operand, held, local_region
-from advisor.analysis.placed.placement import Placement, local_extents, pitches_bytes
+from advisor.analysis.placed.placement import Placement, local_extents
 from advisor.analysis.transfers.halos import OneRead, Reach
-from advisor.distribution import CyclicDim, NotDistributed
+from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
-from advisor.ir.shapes import ArrayType, whole
+from advisor.ir.shapes import ArrayType
 from advisor.ir.signs import largest
 from advisor.ir.values import Fourier, Range, Reduction
 from advisor.numpy_table import strong
@@ -36,19 +36,17 @@ STATEMENTS = "array statements"
 PRODUCTS = "matrix products"
 _BUFFERED = 8192
 """Elements of NumPy's buffer for operands of another type (`numpy.getbufsize`)."""
-_SUMMED = frozenset({"add", "multiply"})
+_SUMMED = frozenset({"add", "multiply", "mean", "spread", "count_nonzero"})
 """Operations that are done in the type of their result, and not of their operand."""
 
 
 def broadcast(found: ArrayType, placement: Placement) -> list[Process]:
     """Return what brings one element of an array to all ranks."""
-    ranks = ONE
-    for dimension in range(len(placement.dims)):
-        ranks = ranks * placement.ranks(dimension)
+    ranks = product(tuple(map(placement.ranks, range(len(placement.dims)))))
     if ranks == ONE:
         return []
-    region = Region(itemsize_of(found.dtype), (ONE,), (ONE * itemsize_of(found.dtype),))
-    return [Leaf(Collective(CollectiveKind.BROADCAST, ranks, region, "broadcast"))]
+    one = dense((ONE,), found.dtype)
+    return [Leaf(Collective(CollectiveKind.BROADCAST, ranks, one, "broadcast"))]
 
 
 def rolled(source: Operand, axis: int, amount: Expr) -> Reach:
@@ -93,11 +91,7 @@ def copy(
 
     A library that only shows it otherwise (`operation` is a view) copies nothing.
     """
-    stored = local_extents(placement, found.extents, facts)
-    accesses = (
-        Access(held(source, facts)),
-        Access(local_region(found, placement, stored, facts), store=True),
-    )
+    accesses = _passed(source, found, placement, facts)
     call = view()
     if operation is not ArrayOperation.VIEW:
         call = _call(operation, source, found, accesses)
@@ -110,12 +104,9 @@ def scan(
     """Return a prefix operation along one axis."""
     if isinstance(placement.dims[axis], CyclicDim) and placement.is_spread(axis):
         raise NotPriced("a scan along a cyclically distributed dimension")
-    counts = local_extents(placement, found.extents, facts)
+    accesses = _passed(source, found, placement, facts)
+    counts = accesses[1].region.counts
     edge = tuple(ONE if d == axis else count for d, count in enumerate(counts))
-    accesses = (
-        Access(held(source, facts)),
-        Access(local_region(found, placement, counts, facts), store=True),
-    )
     call = _call(ArrayOperation.SCAN, source, found, accesses, axis)
     casts = _casts(call, source.array.dtype)
     stored = Visit(accesses[1].region)
@@ -126,7 +117,7 @@ def scan(
         PrefixScan(
             ranks=placement.ranks(axis),
             edge=local_region(found, placement, edge, facts),
-            block=local_region(found, placement, counts, facts),
+            block=accesses[1].region,
             label=f"prefix scan, axis {axis}",
             calls=(*casts, call),
             correction=(added,),
@@ -156,66 +147,31 @@ def reduction(
 
     Where there are `factors`, their products are summed as they are computed.
     """
-    part = Reduced(
-        held(source, facts),
-        tuple(map(source.placement.ranks, range(len(source.array.extents)))),
-        source.array.dtype,
-        source.name or "",
-    )
-    return reduction_of(value, part, found, factors)
-
-
-@dataclass(frozen=True, slots=True)
-class Reduced:
-    """What one rank reduces.
-
-    Attributes
-    ----------
-    memory : Region
-    ranks : tuple of Expr
-        Over how many ranks each dimension is spread.
-    dtype, name : str
-        Of the array behind it.
-    """
-
-    memory: Region
-    ranks: tuple[Expr, ...]
-    dtype: str
-    name: str
-
-
-def reduction_of(
-    value: Reduction, part: Reduced, found: ArrayType, factors: tuple[Visit, ...] = ()
-) -> list[Process]:
-    """Return a reduction of some of an array; the parameters of `reduction` otherwise."""
-    axis, counts, traversal = value.axis, part.memory.counts, Access(part.memory)
-    elements = product(counts)
+    memory, axis, dtype = held(source, facts), value.axis, source.array.dtype
+    counts, elements = memory.counts, product(memory.counts)
     kept = tuple(c for d, c in enumerate(counts) if axis is not None and d != axis)
-    across = None if axis is None or factors else len(counts) - 1 - axis
     casts: tuple[ArrayCall, ...] = ()
     call = ArrayCall(
         ArrayOperation.MATVEC if factors else ArrayOperation.REDUCE,
-        part.dtype,
+        dtype,
         elements,
         Visit(dense(kept, found.dtype)) if kept else None,
-        factors or (Visit(part.memory, part.name),),
+        factors or (Visit(memory, source.name or ""),),
         fresh=bool(kept),
-        axis_from_last=across,
+        axis_from_last=None if axis is None or factors else len(counts) - 1 - axis,
         length=elements if axis is None else counts[axis],
     )
     if not factors and value.operation in _SUMMED:
         call = replace(call, dtype=strong(found.dtype))
-        casts = _casts(call, part.dtype)
+        casts = _casts(call, dtype)
     if casts and casts[0].result:
         # from the buffer, not from memory
         call = replace(call, operands=(casts[0].result,))
-    made: list[Process] = [Leaf(Statement((traversal,), elements, STATEMENTS, (*casts, call)))]
-    ranks = ONE
-    for along in range(len(counts)) if axis is None else (axis,):
-        ranks = ranks * part.ranks[along]
+    made: list[Process] = [Leaf(Statement((Access(memory),), elements, STATEMENTS, (*casts, call)))]
+    along = range(len(counts)) if axis is None else (axis,)
+    ranks = product(tuple(source.placement.ranks(d) for d in along))
     if ranks != ONE:
-        itemsize = itemsize_of(found.dtype)
-        region = Region(itemsize, kept or (ONE,), pitches_bytes(kept or (ONE,), "C", itemsize))
+        region = dense(kept or (ONE,), found.dtype)
         made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, region, "reduction")))
     return made
 
@@ -287,16 +243,19 @@ def along_lines(
     label: str,
 ) -> Process:
     """Return an operation that passes over the local part with some work an element."""
-    counts = local_extents(placement, found.extents, facts)
-    elements = ONE
-    for count in counts:
-        elements = elements * count
-    accesses = (
-        Access(held(source, facts)),
-        Access(local_region(found, placement, counts, facts), store=True),
-    )
+    accesses = _passed(source, found, placement, facts)
     call = _call(what[0], source, found, accesses, what[1])
-    return Leaf(Statement(accesses, elements * operations, label, (call,)))
+    work = product(accesses[1].region.counts) * operations
+    return Leaf(Statement(accesses, work, label, (call,)))
+
+
+def _passed(
+    source: Operand, found: ArrayType, placement: Placement, facts: Facts
+) -> tuple[Access, Access]:
+    """Return the loads of an operand, and the stores to the array that is made of it."""
+    counts = local_extents(placement, found.extents, facts)
+    stored = local_region(found, placement, counts, facts)
+    return Access(held(source, facts)), Access(stored, store=True)
 
 
 def _call(
@@ -348,17 +307,13 @@ def remote(
     ]
 
 
-def tally(places: Operand, found: ArrayType, facts: Facts) -> list[Process]:
+def tally(places: Operand, counted: Operand, facts: Facts) -> list[Process]:
     """Return the counting of one's own places, and the adding up of what all ranks counted."""
-    held = Placement(found.extents, (ZERO,), (NotDistributed(),), places.placement.mesh, "C")
-    table = Operand(None, found, held, whole(found.extents))
     counts = local_extents(places.placement, places.array.extents, facts)
-    made = [_own_references(table, places, counts, (False, True), facts)]
-    ranks = ONE
-    for dimension in range(len(counts)):
-        ranks = ranks * places.placement.ranks(dimension)
+    made = [_own_references(counted, places, counts, (False, True), facts)]
+    ranks = product(tuple(map(places.placement.ranks, range(len(counts)))))
     if ranks != ONE:
-        sums = dense(found.extents, found.dtype)
+        sums = dense(counted.array.extents, counted.array.dtype)
         made.append(Leaf(Collective(CollectiveKind.ALLREDUCE, ranks, sums, "reduction")))
     return made
 

@@ -8,26 +8,21 @@ loop takes as long as the owner with most to do; where one waits for another, th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from advisor.analysis.array_statements.arrays import Arrays
 from advisor.analysis.facts import Facts
 from advisor.analysis.placed.along import Along, owners
-from advisor.analysis.placed.operands import Operand, pairs_of
-from advisor.analysis.processes import meets, symbols_in, works
+from advisor.analysis.placed.operands import pairs_of
+from advisor.analysis.processes import meets, works
 from advisor.analysis.transfers.reads import fetched
 from advisor.distribution import CyclicDim
 from advisor.ir.dependence import carried
-from advisor.ir.rebuilt import rebuilt, symbols
-from advisor.ir.statements import Choice, Loop, Statement, Store, walk
+from advisor.ir.rebuilt import rebuilt, symbols, with_part
+from advisor.ir.statements import Loop, Statement, Store, walk
 from advisor.ir.values import (
-    Copy,
-    Elementwise,
     Point,
     Range,
-    Read,
-    Subscript,
-    Value,
     reads,
 )
 from costdb.expr import (
@@ -118,52 +113,13 @@ def _turn(loop: Loop, shift: Expr) -> Expr | None:
 
 
 def _body(loop: Loop, index: Mapping[str, Expr]) -> tuple[Statement, ...]:
-    return _without_what_never_runs(rebuilt(loop.body, lambda part: substitute(part, index)))
-
-
-def _without_what_never_runs(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
-    made: list[Statement] = []
-    for statement in body:
-        match statement:
-            case Choice(probability=probability, then=then) if probability == ONE:
-                made.extend(_without_what_never_runs(then))
-            case Choice(probability=probability, orelse=orelse) if probability == ZERO:
-                made.extend(_without_what_never_runs(orelse))
-            case Loop():
-                made.append(replace(statement, body=_without_what_never_runs(statement.body)))
-            case _:
-                made.append(statement)
-    return tuple(made)
+    return rebuilt(loop.body, lambda part: substitute(part, index))
 
 
 # What iterations that belong to one rank each read at a place of another: fetched before them.
 #
 # ``for i in range(k + 1, n): a[i, :] -= a[i, k] * a[k, :]`` needs row ``k`` on every rank that has
 # rows below it, once, since no iteration changes it.
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A store whose owner changes with a loop's index, and the dimension along which it does."""
-
-    store: Store
-    dimension: int
-
-    @property
-    def others(self) -> tuple[Subscript, ...]:
-        """What is stored to along the other dimensions."""
-        region = self.store.region
-        return (*region[: self.dimension], *region[self.dimension + 1 :])
-
-    def over(self, loop: Loop) -> tuple[Subscript, ...]:
-        """Return what all iterations store to."""
-        part = self.store.region[self.dimension]
-        assert isinstance(part, Point)
-        offset = part.at - sym(loop.variable)
-        whole = Range(loop.low + offset, loop.high + offset)
-        return tuple(
-            whole if d == self.dimension else other for d, other in enumerate(self.store.region)
-        )
 
 
 def fetched_before(loop: Loop, arrays: Arrays) -> tuple[list[Process], Loop]:
@@ -188,61 +144,34 @@ def fetched_before(loop: Loop, arrays: Arrays) -> tuple[list[Process], Loop]:
     body = []
     for statement in walk(loop.body):
         assert isinstance(statement, Store)
-        place = _place(statement, loop, arrays)
-        target, value = arrays.placement(statement.array), statement.value
+        target, value, region = arrays.placement(statement.array), statement.value, statement.region
+        dimension, here = next(
+            (d, part)
+            for d, part in enumerate(region)
+            if isinstance(part, Point)
+            and target.is_spread(d)
+            and loop.variable in free_symbols(part.at)
+        )
+        others = (*region[:dimension], *region[dimension + 1 :])
+        offset = here.at - sym(loop.variable)
+        all_of_it = Range(loop.low + offset, loop.high + offset)
         for read in dict.fromkeys(reads(value)):
-            dimension = _fixed(read, place, loop, arrays)
-            if dimension is None:
+            source = arrays.named(read.array, read.region)
+            spread = [d for d in range(len(read.region)) if source.placement.is_spread(d)]
+            # what an iteration needs, or does, may be another part of it each time
+            moves = loop.variable in symbols((*read.region, *others))
+            if moves or len(spread) != 1 or not isinstance(read.region[spread[0]], Point):
                 continue
-            region = place.over(loop)
-            source = Operand(
-                read.array, arrays.type_of(read.array), arrays.placement(read.array), read.region
-            )
-            pairs = [(source, pairs_of(source, region))]
-            made += fetched(pairs, region, target, arrays.facts, arrays.halos)
-            value = _at_hand(value, read, dimension, statement.region[place.dimension])
+            if not source.placement.along_as(spread[0], target, dimension):
+                continue
+            over = (*region[:dimension], all_of_it, *region[dimension + 1 :])
+            pairs = [(source, pairs_of(source, over))]
+            made += fetched(pairs, over, target, arrays.facts, arrays.halos)
+            # what was read elsewhere is read at the place of the owner
+            place = (*read.region[: spread[0]], here, *read.region[spread[0] + 1 :])
+            value = with_part(value, read, replace(read, region=place))
         body.append(replace(statement, value=value))
     return made, replace(loop, body=tuple(body)) if made else loop
-
-
-def _place(store: Store, loop: Loop, arrays: Arrays) -> _Place:
-    placement = arrays.placement(store.array)
-    (dimension,) = (
-        d
-        for d, part in enumerate(store.region)
-        if isinstance(part, Point)
-        and placement.is_spread(d)
-        and loop.variable in free_symbols(part.at)
-    )
-    return _Place(store, dimension)
-
-
-def _fixed(read: Read, place: _Place, loop: Loop, arrays: Arrays) -> int | None:
-    """Return the dimension along which one index is read that is the same in all iterations."""
-    moving = symbols(read.region) | symbols(place.others)
-    if loop.variable in moving:
-        # what an iteration needs, or does, is another part of it each time
-        return None
-    source, target = arrays.placement(read.array), arrays.placement(place.store.array)
-    spread = [d for d in range(len(read.region)) if source.is_spread(d)]
-    if len(spread) != 1:
-        return None
-    if not isinstance(read.region[spread[0]], Point):
-        return None
-    return spread[0] if source.along_as(spread[0], target, place.dimension) else None
-
-
-def _at_hand(value: Value, read: Read, dimension: int, here: Subscript) -> Value:
-    """Return a value with what was read elsewhere read at the place of the owner."""
-    if value == read:
-        region = (*read.region[:dimension], here, *read.region[dimension + 1 :])
-        return replace(read, region=region)
-    if isinstance(value, Elementwise):
-        parts = (_at_hand(part, read, dimension, here) for part in value.operands)
-        return replace(value, operands=tuple(parts))
-    if isinstance(value, Copy):
-        return replace(value, operand=_at_hand(value.operand, read, dimension, here))
-    return value
 
 
 # Recurrences along a distributed axis, done in chunks of another axis.
@@ -286,9 +215,9 @@ def pipelined(chunks: Loop, inner: Loop, body: Process, arrays: Arrays) -> Proce
     arrays : Arrays
     """
     owned = owned_by(inner, arrays)
-    if owned is None or meets(body) or chunks.variable in symbols_in(body):
+    if owned is None or meets(body) or chunks.variable in symbols(body):
         return None
-    if inner.variable in symbols_in(tuple(_statements(body))):
+    if inner.variable in symbols(tuple(_statements(body))):
         return None
     stages = chunks.high - chunks.low + owners(owned.low, owned.high, owned) - 1
     # the first rank receives nothing, the second one is like all that follow, if not more
@@ -317,7 +246,7 @@ def side_by_side(loop: Loop, body: Process, arrays: Arrays) -> Process | None:
     owned = owned_by(loop, arrays)
     if owned is None or meets(body) or carried(loop, arrays.facts.minima):
         return None
-    if loop.variable not in symbols_in(body):
+    if loop.variable not in symbols(body):
         return SeqLoop(loop.variable, ONE, owned.count(arrays.facts), body)
     rank = f"{loop.variable}.owner"
     return ParLoop(rank, ZERO, owned.ranks - 1, of_rank(loop, body, owned, sym(rank)))

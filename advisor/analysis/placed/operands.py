@@ -135,3 +135,13 @@ def selected(
     """Return what one rank has of a region of an array, `counts` of its indices."""
     memory = local_region(found, placement, counts, facts)
     return Region(memory.itemsize_bytes, counts, in_steps(memory.pitches_bytes, placement, region))
+
+
+def without_points(memory: Region, region: tuple[Subscript, ...]) -> Region:
+    """Return memory without the dimensions along which a region is a single index."""
+    kept = [d for d, part in enumerate(region) if not isinstance(part, Point)]
+    return Region(
+        memory.itemsize_bytes,
+        tuple(memory.counts[d] for d in kept),
+        tuple(memory.pitches_bytes[d] for d in kept),
+    )

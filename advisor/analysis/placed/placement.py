@@ -16,13 +16,15 @@ from advisor.analysis.placed.along import Along
 from advisor.distribution import AxisMap, CyclicDim, MeshSpec, StorageOrder
 from advisor.ir.kernel import DeclaredArray
 from advisor.ir.shapes import length_of
-from advisor.ir.steps import ceil_steps, floor_steps, residue
 from advisor.ir.values import (
     Point,
     Range,
     Strided,
     Subscript,
     bounds_in,
+    ceil_steps,
+    floor_steps,
+    residue,
 )
 from costdb.expr import ONE, ZERO, Expr, ceil_div, equal, floor_div, gcd, maximum, num, sym
 from costdb.expr.nodes import Num
@@ -329,14 +331,18 @@ def _local_count(placement: Placement, dimension: int, part: Subscript, bounds: 
     return count if facts.non_negative(count) else maximum(0, count)
 
 
+def local_counts(
+    placement: Placement, region: tuple[Subscript, ...], facts: Facts
+) -> tuple[Expr, ...]:
+    """Return how much of a region the busiest rank owns, along each dimension."""
+    return tuple(local_count(placement, d, part, facts) for d, part in enumerate(region))
+
+
 def local_extents(
     placement: Placement, extents: tuple[Expr, ...], facts: Facts
 ) -> tuple[Expr, ...]:
     """Return the shape of the largest part of an array that a rank holds."""
-    return tuple(
-        local_count(placement, dimension, Range(ZERO, extent), facts)
-        for dimension, extent in enumerate(extents)
-    )
+    return local_counts(placement, tuple(Range(ZERO, extent) for extent in extents), facts)
 
 
 @lru_cache(maxsize=1024)

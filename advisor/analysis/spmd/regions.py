@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.analysis.placed.placement import pitches_bytes
-from advisor.dtypes import UnknownDtype, dtype_of
+from advisor.dtypes import dtype_of
 from advisor.ir.spmd.memory import At, Contiguity, Index, View
 from advisor.ir.spmd.payloads import Constructor, Payload, PayloadKind
 from costdb.expr import Expr, num, sym
@@ -21,12 +21,7 @@ WORD_BYTES = 8
 
 def itemsize(dtype: str | None) -> int:
     """Return the bytes of an element; of one of unknown type those of a double word."""
-    if dtype is None:
-        return WORD_BYTES
-    try:
-        return dtype_of(dtype).itemsize_bytes
-    except UnknownDtype:
-        return WORD_BYTES
+    return WORD_BYTES if dtype is None else dtype_of(dtype).itemsize_bytes
 
 
 def run_of(count: Expr, size_bytes: int) -> Region:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from advisor.analysis.facts import Facts, NotPriced
 from advisor.analysis.placed.along import taking_part
 from advisor.analysis.placed.operands import Operand, selected
-from advisor.analysis.placed.placement import Placement, local_count
+from advisor.analysis.placed.placement import Placement, local_counts
 from advisor.ir.shapes import length_of
 from advisor.ir.values import Point, Strided, Subscript
 from costdb.expr import ONE, Expr, ceil_div
@@ -57,7 +57,7 @@ def exchange(
     """
     placement, part = source.placement, source.region[dimension]
     ranks = placement.ranks(dimension)
-    counts = [local_count(placement, own, one, facts) for own, one in enumerate(source.region)]
+    counts = list(local_counts(placement, source.region, facts))
     axes = placement.dims[dimension].axes
     goes_to = going.get(dimension)
     users = [

@@ -15,7 +15,7 @@ from itertools import combinations
 from advisor.analysis.facts import Facts, Turning
 from advisor.analysis.placed.along import Along
 from advisor.analysis.placed.placement import Placement
-from advisor.analysis.processes import symbols_in
+from advisor.ir.rebuilt import symbols
 from advisor.ir.shapes import ArrayType
 from advisor.ir.signs import Sign, largest, smallest
 from advisor.ir.values import Subscript
@@ -198,7 +198,7 @@ class Halos:
             return
         self.held[name] = (*self.held.get(name, ()), what)
         if self.certain:
-            self.fetched.append(Fetch(name, what, tuple(sent), symbols_in(what)))
+            self.fetched.append(Fetch(name, what, tuple(sent), symbols(what)))
 
     def forget(self, names: Iterable[str]) -> None:
         """Hold nothing of some arrays any more."""
@@ -214,7 +214,7 @@ class Halos:
     def forget_symbol(self, symbol: str) -> None:
         """Hold nothing whose place depends on an index that is going to change."""
         for name, kept in list(self.held.items()):
-            self.held[name] = tuple(one for one in kept if symbol not in symbols_in(one))
+            self.held[name] = tuple(one for one in kept if symbol not in symbols(one))
 
 
 def common(one: Held, other: Held) -> Held:

@@ -16,7 +16,7 @@ from advisor.analysis.transfers.layers import Layers, block_layers, cyclic_layer
 from advisor.distribution import CyclicDim
 from advisor.dtypes import itemsize_of
 from advisor.ir.signs import largest, smallest
-from advisor.ir.steps import ceil_steps
+from advisor.ir.values import ceil_steps
 from costdb.expr import ONE, ZERO, Expr, less, logical_and, maximum, minimum
 from costdb.process.terms import NOTHING, Branch, Leaf, Process, SeqLoop
 from costdb.work import Message, Region

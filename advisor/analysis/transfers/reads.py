@@ -25,8 +25,7 @@ from advisor.analysis.transfers.halos import Gathered, Halos, OneRead, Reach
 from advisor.analysis.transfers.messages import fetch
 from advisor.distribution import BlockDim, CyclicDim
 from advisor.ir.shapes import length_of
-from advisor.ir.steps import ceil_steps, floor_steps
-from advisor.ir.values import Range, Strided, Subscript, step_of
+from advisor.ir.values import Range, Strided, Subscript, ceil_steps, floor_steps, step_of
 from costdb.expr import ZERO, Expr
 from costdb.process.terms import Process
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 from advisor.cli import options
@@ -40,7 +39,7 @@ def calibrate(
     from costdb.store.place import store_path
 
     effort = Effort.QUICK if quick else Effort.FULL
-    watcher = _Bar() if sys.stderr is not None and sys.stderr.isatty() else _Lines()
+    watcher = _Progress()
     request = Request(name, effort, tuple(only or ()), ranks, fresh)
     check_output(report)
     try:
@@ -81,7 +80,7 @@ def _next_step(name: str, *, quick: bool) -> str:
     return f"next: {told}; {again} in three minutes measures more sizes and element types"
 
 
-def _calibrated(request: Request, watcher: _Lines) -> Made | None:
+def _calibrated(request: Request, watcher: _Progress) -> Made | None:
     """Calibrate, with the ranks of a launcher where one started this; None on all but the first."""
     from costdb.calibration import campaign
     from costdb.calibration.hardware import this_host
@@ -101,27 +100,8 @@ def _calibrated(request: Request, watcher: _Lines) -> Made | None:
         team.dismiss()
 
 
-class _Lines:
-    """Progress where no person watches: a line for each launch."""
-
-    def resumed(self, run: str) -> None:
-        complain(f"resuming the calibration of {run.split('.')[0]} UTC")
-
-    def measuring(self, title: str, launch: int, launches: int) -> None:
-        complain(f"measuring {title} ({launch} of {launches})")
-
-    def progress(self, share: float) -> None:
-        pass
-
-    def failed(self, reason: str) -> None:
-        complain(f"advise: {reason}")
-
-    def clear(self) -> None:
-        pass
-
-
-class _Bar(_Lines):
-    """Progress on a terminal: one line with a bar."""
+class _Progress:
+    """What is measured, beside a bar where a person watches; elsewhere a line for each launch."""
 
     def __init__(self) -> None:
         self._bar = Bar()
@@ -129,10 +109,10 @@ class _Bar(_Lines):
 
     def resumed(self, run: str) -> None:
         self.clear()
-        super().resumed(run)
+        complain(f"resuming the calibration of {run.split('.')[0]} UTC")
 
     def measuring(self, title: str, launch: int, launches: int) -> None:
-        self._title = f"{title} ({launch} of {launches})"
+        self._title = f"measuring {title} ({launch} of {launches})"
         self.progress(0.0)
 
     def progress(self, share: float) -> None:
@@ -140,7 +120,7 @@ class _Bar(_Lines):
 
     def failed(self, reason: str) -> None:
         self.clear()
-        super().failed(reason)
+        complain(f"advise: {reason}")
 
     def clear(self) -> None:
         self._bar.clear()

@@ -24,7 +24,7 @@ from advisor.cli.options import option
 from advisor.cli.scope import make_scope
 from advisor.config.layer import Layer, wrong_use
 from advisor.engine import Options, needs_reading, seen_functions
-from advisor.ranking.judged import Judged
+from advisor.ranking.findings import Judged
 
 if TYPE_CHECKING:
     from costdb.store.results import Result

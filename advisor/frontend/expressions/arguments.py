@@ -183,16 +183,9 @@ OPERATORS: dict[type[cst.CSTNode], str] = {
     cst.NotEqual: "not_equal",
 }
 AUGMENTED: dict[type[cst.CSTNode], str] = {
-    cst.AddAssign: "add",
-    cst.SubtractAssign: "subtract",
-    cst.MultiplyAssign: "multiply",
-    cst.DivideAssign: "divide",
-    cst.FloorDivideAssign: "floor_divide",
-    cst.ModuloAssign: "remainder",
-    cst.PowerAssign: "power",
-    cst.BitAndAssign: "bitwise_and",
-    cst.BitOrAssign: "bitwise_or",
-    cst.BitXorAssign: "bitwise_xor",
+    getattr(cst, f"{node.__name__}Assign"): name
+    for node, name in OPERATORS.items()
+    if hasattr(cst, f"{node.__name__}Assign")
 }
 UNARY: dict[type[cst.CSTNode], str] = {
     cst.Minus: "negative",

@@ -8,18 +8,16 @@ from dataclasses import replace
 import libcst as cst
 
 from advisor.dtypes import Kind
-from advisor.frontend.expressions.arguments import OPERATORS, Given
+from advisor.frontend.expressions.arguments import OPERATORS, UNARY, Given
 from advisor.frontend.expressions.calls import METHODS, Calls
+from advisor.frontend.expressions.indices import is_new_axis, region, reversed_region, scalar
 from advisor.frontend.expressions.kernel_door import KernelDoor
-from advisor.frontend.expressions.regions import is_new_axis, region, reversed_axis, reversed_region
-from advisor.frontend.expressions.scalars import scalar
-from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import entry_of
+from advisor.frontend.naming.written_out import entry_of, literal_int
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import kind_of_or_none, whole
+from advisor.ir.shapes import ArrayType, is_whole, kind_of_or_none, whole
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -50,18 +48,8 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
             return Scalar(node.value, PYTHON_INTEGER)
         case cst.Float():
             return Scalar(node.value, PYTHON_FLOAT)
-        case cst.UnaryOperation(operator=cst.Minus()):
-            operand = value_of(node.expression, scope)
-            if isinstance(operand, Scalar):
-                return Scalar("-" + operand.text, operand.dtype)
-            return Elementwise("negative", (operand,))
-        case cst.UnaryOperation(operator=cst.BitInvert()):
-            return Elementwise("invert", (_array(node.expression, scope),))
-        case cst.UnaryOperation(operator=cst.Plus()):
-            operand = value_of(node.expression, scope)
-            if isinstance(operand, Scalar):
-                return operand
-            return Copy(operand, scope.type_of(operand).dtype)
+        case cst.UnaryOperation(operator=cst.Minus() | cst.Plus() | cst.BitInvert()):
+            return _signed(UNARY[type(node.operator)], value_of(node.expression, scope), scope)
         case cst.BinaryOperation(operator=cst.MatrixMultiply()):
             left, right = value_of(node.left, scope), value_of(node.right, scope)
             return _door(scope).product(left, right)
@@ -80,6 +68,18 @@ def value_of(node: cst.BaseExpression, scope: Scope) -> Value:
         case cst.Attribute():
             return _attribute(node, scope)
     raise NotUnderstood("this kind of expression is not understood")
+
+
+def _signed(operation: str, operand: Value, scope: Scope) -> Value:
+    """Return what one of Python's operators before an operand makes of it."""
+    if operation == "positive":
+        known = isinstance(operand, Scalar)
+        return operand if known else Copy(operand, scope.type_of(operand).dtype)
+    if not isinstance(operand, Scalar):
+        return Elementwise(operation, (operand,))
+    if operation == "invert":
+        raise NotUnderstood("this operator is not understood on numbers")
+    return Scalar("-" + operand.text, operand.dtype)
 
 
 def whole_read(name: str, scope: Scope) -> Read:
@@ -155,9 +155,6 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     if isinstance(node.value, cst.Name) and scope.is_array(node.value.value):
         name = node.value.value
         extents = scope.extents_of(name)
-        axis = reversed_axis(node.slice, len(extents))
-        if axis is not None:
-            return Flip(whole_read(name, scope), axis)
         places = _places(node.slice, scope)
         if places is not None and len(extents) == 1:
             return Gather(whole_read(name, scope), places)
@@ -184,50 +181,54 @@ def _subscripted(node: cst.Subscript, scope: Scope) -> Value:
     inner = value_of(node.value, scope)
     if node.slice and all(_is_plain_or_new(element) for element in node.slice):
         return _expanded(inner, node.slice)
-    axis = reversed_axis(node.slice, len(scope.type_of(inner).extents))
-    if axis is None:
+    extents = scope.type_of(inner).extents
+    turned = reversed_region(node.slice, extents, scope)
+    if turned is None or not is_whole(turned[0], extents):
         raise NotUnderstood("a subscript of an expression")
-    return _door(scope).flip(inner, axis)
+    return _door(scope).flip(inner, turned[1])
 
 
 MASKED = "elements that a mask chooses: only the data know how many"
 
 
-def mask_of(node: cst.Subscript, scope: Scope) -> Value | None:
-    """Return the truth values that choose elements of a whole array; None for another subscript."""
-    if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
-        return None
-    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
+def _index(
+    elements: Sequence[cst.SubscriptElement], scope: Scope
+) -> tuple[Value, ArrayType] | None:
+    """Return the only index of a subscript with its type; None where it is no single value."""
+    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
         return None
     try:
-        mask = value_of(node.slice[0].slice.value, scope)
-        found = scope.type_of(mask)
+        value = value_of(elements[0].slice.value, scope)
+        return value, scope.type_of(value)
     except NotUnderstood:
         return None
-    same = found.extents == scope.extents_of(node.value.value)
-    return mask if found.dtype == "bool" and same else None
+
+
+def mask_of(node: cst.Subscript, scope: Scope) -> Value | None:
+    """Return the truth values that choose elements of a whole array; None for another subscript."""
+    if not isinstance(node.value, cst.Name) or not scope.is_array(node.value.value):
+        return None
+    found = _index(node.slice, scope)
+    return (
+        found[0]
+        if found and found[1] == ArrayType("bool", scope.extents_of(node.value.value))
+        else None
+    )
 
 
 def element_place(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
     """Return the place of ``x[places[i]]``, which only the data know; None for any other."""
-    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
+    place, found = _index(elements, scope) or (None, None)
+    if place is None or found is None or isinstance(place, Scalar) or found.extents:
         return None
-    try:
-        place = value_of(elements[0].slice.value, scope)
-        found = scope.type_of(place)
-    except NotUnderstood:
-        return None
-    whole_number = kind_of_or_none(found.dtype) is Kind.INTEGER
-    known = isinstance(place, Scalar) or found.extents or not whole_number
-    return None if known or not is_of_elements(place) else place
+    is_place = kind_of_or_none(found.dtype) is Kind.INTEGER and is_of_elements(place)
+    return place if is_place else None
 
 
 def _places(elements: Sequence[cst.SubscriptElement], scope: Scope) -> Value | None:
     """Return the array of places of ``x[places]``; None where it is another subscript."""
-    if len(elements) != 1 or not isinstance(elements[0].slice, cst.Index):
-        return None
-    node = elements[0].slice.value
-    if not isinstance(node, cst.Name) or not scope.is_array(node.value):
+    node = getattr(elements[0].slice, "value", None)
+    if len(elements) != 1 or not isinstance(node, cst.Name) or not scope.is_array(node.value):
         return None
     places = whole_read(node.value, scope)
     found = scope.type_of(places)
@@ -324,13 +325,6 @@ def _builtin(name: str, given: Sequence[cst.Arg], scope: Scope) -> Value | None:
                 made = both
         return made
     return None
-
-
-def _array(node: cst.BaseExpression, scope: Scope) -> Value:
-    value = value_of(node, scope)
-    if isinstance(value, Scalar):
-        raise NotUnderstood("this operator is not understood on numbers")
-    return value
 
 
 def _ufunc(operation: str, given: Sequence[cst.Arg], scope: Scope) -> Value:

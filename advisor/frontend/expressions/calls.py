@@ -23,21 +23,24 @@ from advisor.numpy_table import (
 from costdb.expr import Expr, ceil, num
 
 _OF_DATA = frozenset(
-    {"nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "setdiff1d"}
+    ["nonzero", "flatnonzero", "argwhere", "unique", "compress", "extract", "setdiff1d"]
 )
 _FILLED = {"zeros": "0", "ones": "1", "empty": ""}
-_REDUCED = [one for one, row in REDUCTIONS.items() if row.operation != "unpriced"]
 METHODS = frozenset(
-    {
-        *("copy", "astype", "transpose", "dot", "conj", "conjugate", "clip", "round", "take"),
-        *(
-            "searchsorted",
-            "swapaxes",
-            *SCANS,
-            *(REDUCTIONS.keys() - {"count_nonzero", "linalg.norm"}),
-        ),
-    }
-) - {"count_nonzero", "linalg.norm"}
+    [
+        "copy",
+        "astype",
+        "transpose",
+        "dot",
+        "conj",
+        "conjugate",
+        "clip",
+        "round",
+        "take",
+        "searchsorted",
+        "swapaxes",
+    ]
+).union(SCANS, REDUCTIONS.keys() - {"count_nonzero", "linalg.norm"})
 _METHOD_PARAMETERS = {
     "astype": ("dtype", "order", "casting"),
     "conj": (),
@@ -125,10 +128,7 @@ class Calls(Generic[A, V]):
             case "cumsum" | "cumprod":
                 return self._scan(name, operand, arguments)
             case "clip":
-                low, high = (
-                    arguments.get(f"a_{end}", arguments.get(end)) for end in ("min", "max")
-                )
-                return self._clipped(operand, (low, high))
+                return self._clipped(operand, arguments)
             case "round":
                 return self._rounded(operand, arguments)
             case "diff":
@@ -274,6 +274,9 @@ class Calls(Generic[A, V]):
     def _dimensions(self, value: V) -> int:
         return len(self.door.type_of(value).extents)
 
+    def _is_complex(self, value: V) -> bool:
+        return self.door.type_of(value).dtype.startswith("complex")
+
     # reductions --------------------------------------------------------------------------
 
     def _reduction(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
@@ -297,13 +300,16 @@ class Calls(Generic[A, V]):
                 ends = along(operand, "maximum"), along(operand, "minimum")
                 return door.elementwise("subtract", ends)
             case "var" | "std":
-                mean = door.reduction(operand, None, "add", dtype)
+                mean = door.reduction(operand, None, "mean", dtype)
                 if axes is not None:
-                    mean = self._reduced(operand, axes, True, "add", dtype)
+                    mean = self._reduced(operand, axes, True, "mean", dtype)
                 off = door.elementwise("subtract", (operand, mean))
-                squares = along(door.elementwise("square", (off,)), "add")
+                # over fewer than all of them, or of complex numbers, it is not their mean
+                plain = not {"ddof", "correction"} & arguments.keys() and found.dtype == dtype
+                squares = door.elementwise("square", (off,))
+                squares = along(squares, "mean" if plain else "spread")
                 return door.elementwise("sqrt", (squares,)) if name == "std" else squares
-        if row.result == "place" and row.operation != "add" and axes is not None and len(axes) > 1:
+        if name in ("argmax", "argmin") and axes is not None and len(axes) > 1:
             raise NotUnderstood("a place along several axes")
         made = along(operand, row.operation)
         if "initial" in arguments:
@@ -345,7 +351,9 @@ class Calls(Generic[A, V]):
             if len(found.extents) != 1:
                 raise NotUnderstood("the spectral norm of a matrix")
         squares = door.elementwise("square", (operand,))
-        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, "add", dtype),))
+        # the squares of complex numbers are not what is summed
+        operation = "add" if found.dtype == dtype else "spread"
+        return door.elementwise("sqrt", (self._reduced(squares, axes, kept, operation, dtype),))
 
     def _scan(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
         door, found, row = self.door, self.door.type_of(operand), SCANS[name]
@@ -367,6 +375,7 @@ class Calls(Generic[A, V]):
         if name == "outer":
             raise NotUnderstood("np.outer of something other than two vectors")
         if name == "vdot":
+            left = self.door.elementwise("conjugate", (left,)) if self._is_complex(left) else left
             return self.door.summed_products(left, right)
         if name == "inner" and ranks[1] == 2:
             right = self.door.transpose(right, (1, 0))
@@ -427,16 +436,16 @@ class Calls(Generic[A, V]):
             raise NotUnderstood("the axes of a transposition are no permutation")
         return self.door.transpose(operand, order or tuple(reversed(range(dimensions))))
 
-    def _clipped(self, operand: V, bounds: tuple[A | None, A | None]) -> V:
-        stated = [
-            (name, self.door.value(bound))
-            for name, bound in zip(("maximum", "minimum"), bounds, strict=True)
-            if bound is not None and not self.door.is_none(bound)
-        ]
+    def _clipped(self, operand: V, arguments: Mapping[str, A]) -> V:
+        stated: dict[str, V] = {}
+        for name, end in (("maximum", "min"), ("minimum", "max")):
+            bound = arguments.get(f"a_{end}", arguments.get(end))
+            if bound is not None and not self.door.is_none(bound):
+                stated[name] = self.door.value(bound)
         if not stated:
             raise NotUnderstood("a clip without bounds")
-        name = "clip" if len(stated) == 2 else stated[0][0]
-        return self.door.elementwise(name, (operand, *(bound for _, bound in stated)))
+        name = "clip" if len(stated) == 2 else next(iter(stated))
+        return self.door.elementwise(name, (operand, *stated.values()))
 
     def _rounded(self, operand: V, arguments: Mapping[str, A]) -> V:
         decimals, found = arguments.get("decimals"), self.door.type_of(operand)
@@ -453,10 +462,7 @@ class Calls(Generic[A, V]):
             raise NotUnderstood("np.diff of another order than the first")
         axis = self._last_axis(arguments, operand, "diff")
         found = self.door.type_of(operand)
-        ends = (
-            self.door.between(operand, axis, 1, 0),
-            self.door.between(operand, axis, 0, 1),
-        )
+        ends = self.door.between(operand, axis, 1, 0), self.door.between(operand, axis, 0, 1)
         return self.door.elementwise("not_equal" if found.dtype == "bool" else "subtract", ends)
 
     def _taken(self, operand: V, places: V) -> V:
@@ -496,13 +502,11 @@ class Calls(Generic[A, V]):
         given, door = operand, self.door
         if door.text(self._required(arguments, "mode", "pad")) != "wrap":
             raise NotUnderstood("np.pad other than mode='wrap'")
-        widths = door.items(self._required(arguments, "pad_width", "pad"))
-        if widths is None or len(widths) != self._dimensions(operand):
+        widths = door.items(self._required(arguments, "pad_width", "pad")) or ()
+        pairs = [door.items(width) or () for width in widths]
+        if len(pairs) != self._dimensions(operand) or any(len(pair) != 2 for pair in pairs):
             raise NotUnderstood("np.pad whose widths are not written out by dimension")
-        for axis, width in enumerate(widths):
-            pair = door.items(width)
-            if pair is None or len(pair) != 2:
-                raise NotUnderstood("np.pad whose widths are not written out by dimension")
+        for axis, pair in enumerate(pairs):
             before, after = (door.size(part, "width") for part in pair)
             if before != ZERO or after != ZERO:
                 operand = door.pad(operand, axis, before, after)
@@ -510,7 +514,7 @@ class Calls(Generic[A, V]):
 
     def _fourier(self, name: str, operand: V, arguments: Mapping[str, A]) -> V:
         """Return Fourier transforms along one axis or several, the last one first."""
-        found = self.door.type_of(operand)
+        door, found = self.door, self.door.type_of(operand)
         if not self._is_none(arguments.get("n")) or not self._is_none(arguments.get("s")):
             raise NotUnderstood("a Fourier transform of another length")
         if found.dtype in (UNKNOWN_DTYPE, "float16", "float32", "complex64"):
@@ -518,8 +522,13 @@ class Calls(Generic[A, V]):
             raise NotUnderstood("a Fourier transform in single precision, or of unknown type")
         dimensions = len(found.extents)
         if name.endswith(("2", "n")):
-            items = self._axes_in_order(arguments.get("axes"), dimensions, name)
-            axes = items or tuple(range(dimensions)[-2:] if name[-1] == "2" else range(dimensions))
+            given = arguments.get("axes")
+            axes = tuple(range(dimensions)[-2:] if name[-1] == "2" else range(dimensions))
+            if given is not None and not door.is_none(given):
+                items = door.items(given)
+                if not items:
+                    raise NotUnderstood(f"the axes of `{name}` are not written out")
+                axes = tuple(self._axis(item, dimensions, name) for item in items)
             if name[-1] == "2" and len(axes) < 2:
                 raise NotUnderstood(f"np.fft.{name} of a vector")
         else:
@@ -532,20 +541,12 @@ class Calls(Generic[A, V]):
         ]
         for kind, axis in reversed(steps) if one == "irfft" else steps:
             if "rfft" in kind:
-                shape = transformed(kind, self.door.type_of(operand).extents, axis)
+                shape = transformed(kind, door.type_of(operand).extents, axis)
                 dtype = "float64" if kind == "irfft" else "complex128"
-                operand = self.door.unpriced(f"fft.{kind}", (operand,), shape, dtype)
+                operand = door.unpriced(f"fft.{kind}", (operand,), shape, dtype)
             else:
-                operand = self.door.fourier(kind, operand, axis, "complex128")
+                operand = door.fourier(kind, operand, axis, "complex128")
         return operand
-
-    def _axes_in_order(self, argument: A | None, dimensions: int, name: str) -> tuple[int, ...]:
-        if argument is None or self.door.is_none(argument):
-            return ()
-        items = self.door.items(argument)
-        if not items:
-            raise NotUnderstood(f"the axes of `{name}` are not written out")
-        return tuple(self._axis(item, dimensions, name) for item in items)
 
 
 MADE_OF_NUMBERS = frozenset({"zeros", "ones", "empty", "full", "eye", "arange", "linspace"})

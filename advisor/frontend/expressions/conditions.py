@@ -8,12 +8,11 @@ from itertools import pairwise
 import libcst as cst
 
 from advisor.frontend.expressions.arrays import value_of
-from advisor.frontend.expressions.scalars import bound_to_number, scalar
-from advisor.frontend.naming.literals import is_of_literals
+from advisor.frontend.expressions.indices import bound_to_number, scalar
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import items_of
+from advisor.frontend.naming.written_out import all_items, is_of_literals
 from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.frontend.syntax.walking import parts_of
+from advisor.frontend.syntax.trees import parts_of
 from advisor.ir.signs import known_non_negative
 from advisor.ir.statements import ScalarBind, Statement
 from advisor.ir.values import Read, Scalar
@@ -104,13 +103,12 @@ def _same_tuples(
     operator: cst.BaseCompOp, nodes: Sequence[cst.BaseExpression], scope: Scope
 ) -> Expr | None:
     """Return whether two written-out tuples of whole numbers are equal, or differ."""
-    columns = [items_of(node, scope) for node in nodes]
-    known = [column for column in columns if column is not None]
-    if len(known) < 2 or not isinstance(operator, cst.Equal | cst.NotEqual):
+    columns = all_items(nodes, scope)
+    if columns is None or not isinstance(operator, cst.Equal | cst.NotEqual):
         return None
-    same = num(len(known[0]) == len(known[1]))
+    same = num(len(columns[0]) == len(columns[1]))
     try:
-        for left, right in zip(*known, strict=False):
+        for left, right in zip(*columns, strict=False):
             same = logical_and(same, equal(scalar(left, scope), scalar(right, scope)))
     except NotUnderstood:
         return None

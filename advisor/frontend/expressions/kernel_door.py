@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from advisor.dtypes import UnknownDtype, dtype_of
-from advisor.frontend.expressions.scalars import scalar
-from advisor.frontend.naming.literals import literal_int
+from advisor.frontend.expressions.indices import scalar
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
+from advisor.frontend.naming.written_out import literal_int
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.shapes import ArrayType, is_whole
 from advisor.ir.values import (
@@ -48,6 +48,18 @@ class KernelDoor:
 
     scope: Scope
     value: Callable[[cst.BaseExpression], Value]
+
+    # what operations make are mostly values of their own
+    copy = staticmethod(Copy)
+    reduction = staticmethod(Reduction)
+    scan = staticmethod(Scan)
+    expand = staticmethod(Expand)
+    transpose = staticmethod(Transpose)
+    roll = staticmethod(Roll)
+    pad = staticmethod(PeriodicPad)
+    sort = staticmethod(Sort)
+    gather = staticmethod(Gather)
+    tally = staticmethod(Tally)
 
     def array(self, argument: cst.BaseExpression, name: str) -> Value:
         """Return the array that an argument is."""
@@ -131,14 +143,6 @@ class KernelDoor:
         self.type_of(made)
         return made
 
-    def reduction(self, operand: Value, axis: int | None, operation: str, dtype: str) -> Value:
-        """Return a reduction."""
-        return Reduction(operand, axis, operation, dtype)
-
-    def scan(self, operand: Value, axis: int, operation: str, dtype: str) -> Value:
-        """Return a scan."""
-        return Scan(operand, axis, operation, dtype)
-
     def product(self, left: Value, right: Value) -> Value:
         """Return the product of two matrices, of a matrix and a vector, or of two vectors.
 
@@ -173,10 +177,6 @@ class KernelDoor:
             raise NotUnderstood("a product of arrays whose extents may differ")
         return Reduction(products, axis, "add", self.type_of(products).dtype, fused=True)
 
-    def copy(self, operand: Value, dtype: str) -> Value:
-        """Return a copy."""
-        return Copy(operand, dtype)
-
     def same(self, operand: Value, dtype: str, order: str) -> Value:
         """Return the operand itself where nothing about it has to change, else a copy.
 
@@ -203,14 +203,6 @@ class KernelDoor:
         if extent is None:
             raise NotUnderstood("a vector of a length that is not known")
         return Fill("arange", (extent,), dtype)
-
-    def expand(self, operand: Value, axis: int) -> Value:
-        """Return an operand with a new axis."""
-        return Expand(operand, axis)
-
-    def transpose(self, operand: Value, axes: tuple[int, ...]) -> Value:
-        """Return a transposition."""
-        return Transpose(operand, axes)
 
     def flip(self, operand: Value, axis: int) -> Value:
         """Return a reversed operand.
@@ -239,29 +231,9 @@ class KernelDoor:
         """Refuse an array as a vector."""
         raise NotUnderstood("the elements of all axes in a row")
 
-    def roll(self, operand: Value, axis: int, amount: Expr) -> Value:
-        """Return a periodic shift."""
-        return Roll(operand, axis, amount)
-
-    def pad(self, operand: Value, axis: int, before: Expr, after: Expr) -> Value:
-        """Return a periodic rim."""
-        return PeriodicPad(operand, axis, before, after)
-
-    def sort(self, operand: Value, axis: int) -> Value:
-        """Return a sort."""
-        return Sort(operand, axis)
-
     def fourier(self, name: str, operand: Value, axis: int, dtype: str) -> Value:
         """Return a Fourier transform of as many elements."""
         return Fourier(operand, axis, dtype, inverse=name == "ifft")
-
-    def gather(self, operand: Value, places: Value) -> Value:
-        """Return elements at places."""
-        return Gather(operand, places)
-
-    def tally(self, places: Value, weights: Value | None, extent: Expr, dtype: str) -> Value:
-        """Return a count."""
-        return Tally(places, weights, extent, dtype)
 
     def joined(self, name: str, parts: cst.BaseExpression, axis: int) -> Value:
         """Refuse to join arrays, whose parts may lie on different ranks."""

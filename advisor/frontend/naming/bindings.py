@@ -12,7 +12,7 @@ import libcst as cst
 
 from advisor.dtypes import is_dtype
 from advisor.frontend.naming.names import ARRAY_MODULES, IMMUTABLE_ARRAYS, imported_names, resolve
-from advisor.frontend.syntax.walking import nodes_in, parts_of
+from advisor.frontend.syntax.trees import nodes_in, parts_of
 
 SOMETHING = ""
 """What a name stands for that is bound other than by an import."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import libcst as cst
 
 from advisor.dtypes import UnknownDtype
 from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
 from advisor.ir.dependence import bounds_of
-from advisor.ir.kernel import DeclaredArray, LocalArray
+from advisor.ir.kernel import DeclaredArray
 from advisor.ir.nests import index_symbol
 from advisor.ir.shapes import ArrayType, describe, region_extents
 from advisor.ir.values import Point, Range, Read, Scalar, Strided, Subscript, Value, parts_of, reads
@@ -26,11 +26,14 @@ Entry = TypeVar("Entry")
 class Moment:
     """What names denote at one point, apart from the arrays that are known by name."""
 
+    lost: frozenset[str]
     views: Mapping[str, Read]
     scalars: Mapping[str, Expr]
     numbers: Mapping[str, str]
-    lost: frozenset[str]
     elements: Mapping[str, Value]
+
+
+_TABLES = ("views", "scalars", "numbers", "elements")
 
 
 @dataclass(slots=True)
@@ -65,7 +68,7 @@ class Scope:
         Whether the innermost loop around holds nothing but statements on single elements.
     started : dict of str to Scalar
         Numbers that were surely set since the loop around began its iteration, and to what.
-    totals : dict of str to LocalArray
+    totals : dict of str to ArrayType
         Numbers that loops accumulate from elements, as arrays of no dimensions.
     lost : set of str
         Arrays whose names now denote something that is not known.
@@ -92,7 +95,7 @@ class Scope:
     span: Callable[[cst.CSTNode], Span]
     not_builtin: Callable[[str], bool] = field(default=lambda name: False)
     declared: dict[str, DeclaredArray] = field(default_factory=dict)
-    locals: dict[str, LocalArray] = field(default_factory=dict)
+    locals: dict[str, ArrayType] = field(default_factory=dict)
     views: dict[str, Read] = field(default_factory=dict)
     scalars: dict[str, Expr] = field(default_factory=dict)
     numbers: dict[str, str] = field(default_factory=dict)
@@ -103,7 +106,7 @@ class Scope:
     elements: dict[str, Value] = field(default_factory=dict)
     by_element: bool = False
     started: dict[str, Scalar] = field(default_factory=dict)
-    totals: dict[str, LocalArray] = field(default_factory=dict)
+    totals: dict[str, ArrayType] = field(default_factory=dict)
     lost: set[str] = field(default_factory=set)
     strided: set[str] = field(default_factory=set)
     renamed: set[str] = field(default_factory=set)
@@ -134,13 +137,11 @@ class Scope:
     def array_type(self, name: str) -> ArrayType:
         """Return the type of a declared or local array."""
         if name not in self.lost:
-            if name in self.declared:
-                array = self.declared[name]
+            array = self.declared.get(name) or self.locals.get(name)
+            if array is not None:
                 return ArrayType(array.dtype, array.extents)
-            if name in self.locals:
-                return ArrayType(self.locals[name].dtype, self.locals[name].extents)
         if name in self.totals:
-            return ArrayType(self.totals[name].dtype, ())
+            return self.totals[name]
         reason = self.hints.get(name, f"`{name}` is not known to be an array")
         raise NotKnown(name, reason)
 
@@ -179,7 +180,7 @@ class Scope:
         self.forget(name)
         self.lost.discard(name)
         if not self.has_array(name):
-            self.locals[name] = LocalArray(found.dtype, found.extents)
+            self.locals[name] = found
 
     def bind_view(self, name: str, view: Read) -> None:
         """Let a name denote part of an array's memory from here on."""
@@ -190,21 +191,21 @@ class Scope:
 
     def bind_scalar(self, name: str, value: Expr) -> None:
         """Let a name denote a whole number."""
-        self._no_array(name)
-        self.forget(name)
-        self.scalars[name] = value
+        self._bind(name, value, self.scalars)
 
     def bind_number(self, name: str, dtype: str) -> None:
         """Let a name denote a number that is no expression over sizes."""
-        self._no_array(name)
-        self.forget(name)
-        self.numbers[name] = dtype
+        self._bind(name, dtype, self.numbers)
 
     def bind_element(self, name: str, value: Value) -> None:
         """Let a name denote what is computed from single elements of arrays."""
-        self._no_array(name)
+        self._bind(name, value, self.elements)
+
+    def _bind(self, name: str, value: Entry, table: dict[str, Entry]) -> None:
+        if self.has_array(name):
+            raise NotUnderstood(f"`{name}` is an array elsewhere and a number here")
         self.forget(name)
-        self.elements[name] = value
+        table[name] = value
 
     def held_in(self, value: Value) -> tuple[Value, ...]:
         """Return what a value is computed from that names denote."""
@@ -219,19 +220,14 @@ class Scope:
             if any(read.array == array for read in reads(value)):
                 del self.elements[name]
 
-    def _no_array(self, name: str) -> None:
-        if self.has_array(name):
-            raise NotUnderstood(f"`{name}` is an array elsewhere and a number here")
-
     def forget(self, name: str) -> None:
         """Drop what a name denoted: it is about to denote something else."""
         if self.has_array(name):
             self.lost.add(name)
-        self.views.pop(name, None)
-        self.scalars.pop(name, None)
-        self.numbers.pop(name, None)
-        self.started.pop(name, None)
-        self.elements.pop(name, None)
+        tables: tuple[dict[str, Any], ...]
+        tables = self.views, self.scalars, self.numbers, self.started, self.elements
+        for table in tables:
+            table.pop(name, None)
         # what shared the memory of the old array goes on doing so, but not of the new one
         for view, target in list(self.views.items()):
             if target.array == name:
@@ -240,36 +236,25 @@ class Scope:
     def unsettle(self, names: Iterable[str]) -> None:
         """Keep of names that a loop binds only that they are arrays, if they are."""
         for name in names:
-            known = name not in self.lost
+            lost = name in self.lost
             self.forget(name)
-            if known:
+            if not lost:
                 self.lost.discard(name)
 
     def moment(self) -> Moment:
         """Return what names denote now."""
-        return Moment(
-            dict(self.views),
-            dict(self.scalars),
-            dict(self.numbers),
-            frozenset(self.lost),
-            dict(self.elements),
-        )
+        tables = (dict(getattr(self, name)) for name in _TABLES)
+        return Moment(frozenset(self.lost), *tables)
 
     def restore(self, moment: Moment) -> None:
         """Let names denote what they did at a moment."""
-        self.views = dict(moment.views)
-        self.scalars = dict(moment.scalars)
-        self.numbers = dict(moment.numbers)
-        self.lost = set(moment.lost)
-        self.elements = dict(moment.elements)
+        self.either(moment, moment)
 
     def either(self, one: Moment, other: Moment) -> None:
         """Keep what names denote at both of two moments, of which either may have been."""
-        self.views = _common(one.views, other.views)
-        self.scalars = _common(one.scalars, other.scalars)
-        self.numbers = _common(one.numbers, other.numbers)
         self.lost = set(one.lost | other.lost)
-        self.elements = _common(one.elements, other.elements)
+        for name in _TABLES:
+            setattr(self, name, _common(getattr(one, name), getattr(other, name)))
 
     def behind(self, names: Iterable[str]) -> frozenset[str]:
         """Return names together with the arrays whose memory they denote."""

@@ -1,4 +1,4 @@
-"""Loops over values that are written out: tuples of them, also numbered or side by side.
+"""Values that are written out: numbers, tables of them, and loops over them.
 
 ``for dx, dy in ((0, 1), (1, 0)): ...`` does what its body does for each pair in turn, so it is
 read so often, with the names bound to what stands there.
@@ -6,17 +6,125 @@ read so often, with the names bound to what stands there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 import libcst as cst
 
-from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.names import resolve
 from advisor.frontend.naming.scope import Scope
 from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.frontend.syntax.walking import nodes_in
+from advisor.frontend.syntax.trees import nodes_in
 from costdb.expr.nodes import Num
+
+ARITHMETIC: dict[type[cst.CSTNode], Callable[..., Any]] = {
+    cst.Add: operator.add,
+    cst.Subtract: operator.sub,
+    cst.Multiply: operator.mul,
+    cst.FloorDivide: operator.floordiv,
+    cst.Modulo: operator.mod,
+}
+"""What gives whole numbers of whole numbers, known ones and expressions over sizes."""
+
+_POWERS = {cst.LeftShift: operator.lshift, cst.Power: operator.pow}
+_MOST_BITS = 64
+_ONLY_READ = frozenset({"enumerate", "zip", "reversed", "len", "sum", "min", "max", "tuple"})
+"""Functions that leave a list as it is."""
+
+
+def literal_int(node: cst.BaseExpression) -> int | None:
+    """Return the value of an integer literal with an optional sign."""
+    if isinstance(node, cst.Integer):
+        return node.evaluated_value
+    if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
+        inner = literal_int(node.expression)
+        return None if inner is None else -inner
+    return None
+
+
+def constant_int(node: cst.BaseExpression) -> int | None:
+    """Return the value of arithmetic on literal whole numbers: ``1 << 20``, ``64 * 1024``.
+
+    None where it has none, or where it is larger than any size.
+    """
+    number = literal_int(node)
+    if number is not None or not isinstance(node, cst.BinaryOperation):
+        return number
+    left, right = constant_int(node.left), constant_int(node.right)
+    if left is None or right is None:
+        return None
+    operation = ARITHMETIC.get(type(node.operator))
+    if operation is None or (isinstance(node.operator, cst.FloorDivide | cst.Modulo) and not right):
+        operation = _POWERS.get(type(node.operator)) if 0 <= right < _MOST_BITS else None
+    found = None if operation is None else operation(left, right)
+    return found if found is not None and found.bit_length() < _MOST_BITS else None
+
+
+def is_of_literals(node: cst.BaseExpression) -> bool:
+    """Return whether a value is a tuple or list of numbers, or of such tuples."""
+    if isinstance(node, cst.Tuple | cst.List):
+        return bool(node.elements) and all(
+            not isinstance(element, cst.StarredElement) and _is_literal(element.value)
+            for element in node.elements
+        )
+    return False
+
+
+def _is_literal(node: cst.BaseExpression) -> bool:
+    if isinstance(node, cst.UnaryOperation):
+        return isinstance(node.operator, cst.Minus | cst.Plus) and _is_literal(node.expression)
+    if isinstance(node, cst.BinaryOperation):
+        # such as 4 / 9
+        return _is_literal(node.left) and _is_literal(node.right)
+    return isinstance(node, cst.Integer | cst.Float) or is_of_literals(node)
+
+
+def is_kept(name: str, source: cst.CSTNode) -> bool:
+    """Return whether nothing in a piece of source can change the list that a name is bound to.
+
+    Parameters
+    ----------
+    name : str
+        It is bound once.
+    source : CSTNode
+        All that can see the name, with what binds it.
+    """
+
+    def is_it(node: cst.CSTNode) -> bool:
+        return isinstance(node, cst.Name) and node.value == name
+
+    seen = only_read = 0
+    for node in nodes_in(source):
+        seen += is_it(node)
+        match node:
+            case cst.Subscript(value=value) | cst.For(iter=value) | cst.CompFor(iter=value):
+                only_read += is_it(value)
+            case cst.Call(func=cst.Name(value=function)) if function in _ONLY_READ:
+                only_read += sum(is_it(argument.value) for argument in node.args)
+            case _:
+                pass
+        if isinstance(node, _STORING):
+            # takes back what the subscripts themselves count
+            only_read -= sum(map(is_it, _subscripted(node.target)))
+    return seen == only_read + 1
+
+
+_STORING = cst.AssignTarget | cst.AugAssign | cst.AnnAssign | cst.Del | cst.For | cst.CompFor
+
+
+def _subscripted(target: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    """Yield what a store changes in a part of it."""
+    if isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _subscripted(element.value)
+    while isinstance(target, cst.Subscript):
+        target = target.value
+        yield target
+
+
+# What loops over written-out values go through.
 
 MOST_ITERATIONS = 64
 """How often a loop over written-out values, with those around it, is read."""
@@ -65,31 +173,32 @@ def _called(node: cst.Call, scope: Scope) -> tuple[cst.BaseExpression, ...] | No
     if name == "reversed" and len(given) == 1:
         its = items_of(given[0], scope)
         return None if its is None else its[::-1]
-    if name == "zip" and given:
-        columns = [items_of(value, scope) for value in given]
-        known = [column for column in columns if column is not None]
-        if len(known) < len(columns):
-            return None
-        return tuple(_tuple(row) for row in zip(*known, strict=False))
-    return None
+    columns = all_items(given, scope)
+    if name != "zip" or not columns:
+        return None
+    return tuple(_tuple(row) for row in zip(*columns, strict=False))
+
+
+def all_items(
+    nodes: Iterable[cst.BaseExpression], scope: Scope
+) -> list[tuple[cst.BaseExpression, ...]] | None:
+    """Return what each of several written-out values consists of; None unless all are."""
+    columns = [items_of(node, scope) for node in nodes]
+    known = [column for column in columns if column is not None]
+    return known if len(known) == len(columns) else None
 
 
 def _product(node: cst.Call, scope: Scope) -> tuple[cst.BaseExpression, ...] | None:
     """Return the combinations that ``itertools.product`` gives."""
-    repeated = [a for a in node.args if a.keyword is not None]
-    times = 1
-    if repeated:
-        (only, *others) = repeated
-        count = literal_int(only.value)
-        if others or only.keyword is None or only.keyword.value != "repeat" or count is None:
-            return None
-        times = count
-    columns = [items_of(a.value, scope) for a in node.args if a.keyword is None]
-    known = [column for column in columns if column is not None]
-    if len(known) < len(columns) or not 1 <= times * len(known) <= MOST_ITERATIONS:
+    named = {a.keyword.value: literal_int(a.value) for a in node.args if a.keyword is not None}
+    times = named.pop("repeat", 1)
+    if named or times is None:
+        return None
+    columns = all_items((a.value for a in node.args if a.keyword is None), scope)
+    if columns is None or not 1 <= times * len(columns) <= MOST_ITERATIONS:
         return None
     rows: list[tuple[cst.BaseExpression, ...]] = [()]
-    for column in known * times:
+    for column in columns * times:
         rows = [(*row, item) for row in rows for item in column]
         if len(rows) > MOST_ITERATIONS:
             break

@@ -13,6 +13,7 @@ from advisor.frontend.spmd.values import (
     Arguments,
     Comm,
     Datatype,
+    External,
     NeighbourRank,
     Nothing,
     Number,
@@ -50,18 +51,22 @@ def constant(path: str, run: Run) -> Value | None:
     if not path.startswith(f"{MPI}."):
         return None
     name = path.removeprefix(f"{MPI}.")
-    match name:
-        case "COMM_WORLD":
-            return Comm(run.communicator(CommKind.WORLD, "COMM_WORLD", Span(1, 0, 1, 0)))
-        case "COMM_SELF":
-            return Comm(run.communicator(CommKind.SELF, "COMM_SELF", Span(1, 0, 1, 0)))
-        case "PROC_NULL":
-            return NOBODY
-        case "ANY_SOURCE":
-            return ANYBODY
-    if name in BASIC_TYPES:
-        return Datatype(BASIC_TYPES[name])
-    return None
+    if name in ("COMM_WORLD", "COMM_SELF"):
+        kind = CommKind.WORLD if name == "COMM_WORLD" else CommKind.SELF
+        return Comm(run.communicator(kind, name, Span(1, 0, 1, 0)))
+    return _CONSTANTS.get(name)
+
+
+_CONSTANTS: dict[str, Value] = {
+    "PROC_NULL": NOBODY,
+    "ANY_SOURCE": ANYBODY,
+    **{name: Datatype(dtype) for name, dtype in BASIC_TYPES.items()},
+}
+
+
+def external(path: str, run: Run) -> Value:
+    """Return what an imported library has under a name."""
+    return constant(path, run) or External(path)
 
 
 def attribute(communicator: Communicator, name: str, run: Run) -> Value | None:
@@ -106,10 +111,8 @@ def management(
     """Return what a method gives that sends nothing of the user's; None for other methods."""
     text = run.text_of(span)
     match name:
-        case "Get_rank":
-            return Number(communicator.rank)
-        case "Get_size":
-            return Number(communicator.size)
+        case "Get_rank" | "Get_size" | "Get_dim":
+            return attribute(communicator, name.removeprefix("Get_"), run)
         case "Dup" | "Clone" | "Create_dist_graph" | "Create_dist_graph_adjacent" | "Idup":
             return Comm(communicator)
         case "Split_type":
@@ -141,8 +144,6 @@ def management(
             return Opaque(f"the result of {name}", foreign=True)
         case "Set_errhandler" | "Free" | "Disconnect" | "py2f" | "Get_errhandler":
             return Nothing()
-        case "Get_dim" if communicator.dims is not None:
-            return Number(num(len(communicator.dims)))
     return None
 
 

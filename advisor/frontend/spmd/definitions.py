@@ -96,7 +96,7 @@ def imported(node: cst.Import | cst.ImportFrom, run: Run) -> Iterator[tuple[str,
         name = name.partition(".")[0]
         path = known.get(name)
         if found is None and path is not None and path.partition(".")[0] in _KNOWN:
-            found = communicators.constant(path, run) or External(path)
+            found = communicators.external(path, run)
         yield name, found or _of_another_file(name)
 
 

@@ -9,7 +9,6 @@ from fractions import Fraction
 from functools import reduce
 
 from advisor import numpy_shapes
-from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.expressions.arguments import OF_SYNTAX
 from advisor.frontend.spmd.run import Run
 from advisor.frontend.spmd.values import (
@@ -120,17 +119,12 @@ def size_of(shape: Shape | None) -> Expr | None:
 
 def joined_dtype(operands: Many[Value], operation: str) -> str | None:
     """Return the element type of a result; None where an operand's is not known."""
-    found: list[str] = []
-    for value in operands:
-        dtype = ""
+    found = [UNKNOWN_DTYPE] * len(operands)
+    for place, value in enumerate(operands):
         if isinstance(value, Array):
-            dtype = value.view.dtype or ""
+            found[place] = value.view.dtype or UNKNOWN_DTYPE
         elif isinstance(value, Number):
-            dtype = WEAK.get(value.dtype, value.dtype)
-        try:
-            found.append(dtype if dtype in WEAK.values() else dtype_of(dtype).name)
-        except UnknownDtype:
-            found.append(UNKNOWN_DTYPE)
+            found[place] = WEAK.get(value.dtype, value.dtype)
     # what has no row moves elements and leaves their type
     known = operation in ROWS
     joined = result_dtype(operation, tuple(found)) if known else reduce(promote, found)

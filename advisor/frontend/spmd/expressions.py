@@ -34,10 +34,8 @@ from advisor.frontend.spmd.values import (
     Argument,
     Arguments,
     Array,
-    ArrayMethod,
     Class,
     Comm,
-    CommMethod,
     Datatype,
     External,
     Function,
@@ -56,7 +54,6 @@ from advisor.frontend.spmd.values import (
     Value,
     Window,
 )
-from advisor.ir.spmd.ranks import CommKind
 from costdb.expr import Expr, conditional, num
 
 _BUILTINS = frozenset(dir(builtins))
@@ -107,9 +104,21 @@ def _unary(node: cst.UnaryOperation, run: Run) -> Value:
     return negate(type(node.operator).__name__, operand, run, run.span(node))
 
 
-def _integer(node: cst.Integer, run: Run) -> Value:
-    value = _literal(node.value)
-    return Number(num(value) if isinstance(value, int) else None)
+def _written_out(
+    node: cst.Integer | cst.Float | cst.Imaginary | cst.SimpleString, run: Run
+) -> Value:
+    match _literal(node.value):
+        case int() as value:
+            return Number(num(value))
+        case float() as value:
+            # sizes are whole; other numbers matter by their type alone
+            whole = num(int(value)) if abs(value) < 2**53 and value == int(value) else None
+            return Number(whole, "float")
+        case complex():
+            return Number(None, "complex")
+        case str() as text:
+            return Text(text)
+    return Number(None) if isinstance(node, cst.Integer) else Text(None)
 
 
 @lru_cache(maxsize=512)
@@ -123,18 +132,6 @@ def _literal(text: str) -> object:
         return None
 
 
-def _float(node: cst.Float, run: Run) -> Value:
-    # sizes are whole; other numbers matter by their type alone
-    value = float(node.value)
-    whole = num(int(value)) if abs(value) < 2**53 and value == int(value) else None
-    return Number(whole, "float")
-
-
-def _string(node: cst.SimpleString, run: Run) -> Value:
-    literal = _literal(node.value)
-    return Text(literal if isinstance(literal, str) else None)
-
-
 def _assigned(node: cst.NamedExpr, run: Run) -> Value:
     found = evaluate(node.value, run)
     if isinstance(node.target, cst.Name):
@@ -145,9 +142,7 @@ def _assigned(node: cst.NamedExpr, run: Run) -> Value:
 def _name(node: cst.Name, run: Run) -> Value:
     name = node.value
     found = run.lookup(name)
-    if run.is_duck_typed(name, found):
-        made = run.communicator(CommKind.GIVEN, name, run.statement, duck_typed=True)
-        return Comm(made)
+    found = run.duck_typed(name, found) or found
     if found is not None:
         return found
     if name in _LITERALS:
@@ -183,10 +178,7 @@ def _attribute(node: cst.Attribute, run: Run) -> Value:
     name = node.attr.value
     spelled = dotted(node) or ""
     found = attribute(owner, name, spelled, run, node)
-    if run.is_duck_typed(spelled, found):
-        made = run.communicator(CommKind.GIVEN, spelled, run.statement, duck_typed=True)
-        return Comm(made)
-    return found
+    return run.duck_typed(spelled, found) or found
 
 
 def _subscript(node: cst.Subscript, run: Run) -> Value:
@@ -253,18 +245,15 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
         case Datatype(basic=str() as basic) if name in ("size", "extent"):
             return Number(num(dtype_of(basic).itemsize_bytes))
         case External(path=path):
-            full = f"{path}.{name}"
-            return communicators.constant(full, run) or External(full)
+            return communicators.external(f"{path}.{name}", run)
         case Comm(communicator):
-            return communicators.attribute(communicator, name, run) or CommMethod(
-                communicator, name
-            )
+            return communicators.attribute(communicator, name, run) or Method(owner, name)
         case Sibling(name=module):
-            found = run.context(module)
-            member = None if found is None else found.frame.names.get(name)
+            context = run.context(module)
+            member = None if context is None else context.frame.names.get(name)
             return member or Opaque(f"`{spelled}` is not followed", text=spelled)
         case Array(view):
-            return numpy_calls.attribute(view, name, run, run.span(node)) or ArrayMethod(view, name)
+            return numpy_calls.attribute(view, name, run, run.span(node)) or Method(owner, name)
         case Record(number=number, cls=cls):
             known = run.entry(number, name)
             if known is not None:
@@ -277,15 +266,13 @@ def attribute(owner: Value, name: str, spelled: str, run: Run, node: cst.Attribu
                 return bound
             if cls is None or cls.name == PARSER:
                 return Method(owner, name)
-            return dict(cls.constants).get(name) or Opaque(f"`{spelled}`", text=spelled)
+            return cls.constant(name) or Opaque(f"`{spelled}`", text=spelled)
         case Class():
-            method = owner.method(name)
-            return method or dict(owner.constants).get(name) or Opaque(spelled, text=spelled)
+            found = owner.method(name) or owner.constant(name)
+            return found or Opaque(spelled, text=spelled)
         case Opaque():
             text = f"{owner.text}.{name}" if owner.text else spelled
-            return Opaque(
-                owner.why, text=text or spelled, foreign=owner.foreign, varies=owner.varies
-            )
+            return replace(owner, expr=None, text=text)
         case Number() | NeighbourRank() | Nothing():
             return Opaque(f"`{spelled}` of a number", foreign=True)
         case Text() | Sequence() | Range() | Request() | Window() | Datatype():
@@ -304,7 +291,7 @@ def _call(node: cst.Call, run: Run) -> Value:
     function = evaluate(node.func, run)
     given, span = arguments(node, run), run.span(node)
     match function:
-        case CommMethod(communicator, name):
+        case Method(Comm(communicator), name):
             place = span, span
             if isinstance(node.func, cst.Attribute):
                 place = run.span(node.func.value), run.span(node.func.attr)
@@ -315,7 +302,7 @@ def _call(node: cst.Call, run: Run) -> Value:
             return instantiate(run, function, given, span)
         case Record() if (own := own_method("__call__", function)) is not None:
             return enter(run, own, given, span)
-        case ArrayMethod(view, name):
+        case Method(Array(view), name):
             return numpy_calls.method(view, name, given, run, span)
         case Method(owner, name):
             target = node.func.value if isinstance(node.func, cst.Attribute) else node.func
@@ -363,11 +350,11 @@ def own_method(name: str, owner: Value) -> Function | None:
 
 _FOLLOWED: dict[type[cst.CSTNode], Callable[[Any, Run], Value]] = {
     cst.Name: _name,
-    cst.Integer: _integer,
-    cst.Float: _float,
+    cst.Integer: _written_out,
+    cst.Float: _written_out,
+    cst.Imaginary: _written_out,
+    cst.SimpleString: _written_out,
     cst.Ellipsis: lambda node, run: External("builtins.Ellipsis"),
-    cst.Imaginary: lambda node, run: Number(None, "complex"),
-    cst.SimpleString: _string,
     cst.ConcatenatedString: lambda node, run: Text(None),
     cst.FormattedString: lambda node, run: Text(None),
     cst.Tuple: _display,

@@ -28,7 +28,7 @@ from advisor.frontend.spmd.values import (
     Text,
     Value,
 )
-from advisor.frontend.syntax.walking import parts_of
+from advisor.frontend.syntax.trees import parts_of
 from advisor.ir.spmd.program import RANK, CallSite
 from advisor.ir.spmd.ranks import CommKind
 from advisor.ir.spmd.steps import (

@@ -22,7 +22,7 @@ from advisor.frontend.spmd.values import (
 from advisor.ir.spmd.memory import At, Index, Origin, Part, View, Whole
 from advisor.ir.spmd.steps import Compute, Copy
 from advisor.source import Span
-from costdb.expr import Expr, num, substitute, to_text
+from costdb.expr import Expr, ExprError, num, substitute, to_text
 from costdb.expr.nodes import Num
 
 
@@ -208,11 +208,13 @@ def _slice_of(part: Slice, outer: Index, numbers: _Numbers) -> Index | None:
         if begin is None or expr is None:
             return None
         return Part(begin, begin + (outer.high - begin) / expr * 2, 2)
+    if stride == 0:
+        raise ExprError("a slice in steps of 0")
     if all_of_it and stride == 1:
         return outer
     begin = numbers.bound(low, num(0), outer.count, "low")
     end = numbers.bound(high, outer.count, outer.count, "high")
-    if begin is None or end is None or stride == 0:
+    if begin is None or end is None:
         return None
     if stride < 0:
         return Part(num(0), outer.count, stride) if all_of_it and isinstance(outer, Whole) else None

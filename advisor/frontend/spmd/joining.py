@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from advisor.frontend.spmd import symbols
 from advisor.frontend.spmd.run import Run
-from advisor.frontend.spmd.symbols import BROADCAST, COMMAND_LINE, RECEIVED
 from advisor.frontend.spmd.values import (
     NOBODY,
     Array,
@@ -37,25 +37,22 @@ def join(one: Value | None, other: Value | None, name: str, run: Run) -> Value:
     if one == other:
         return one
     match one, other:
-        case (Opaque(why=why), _) if why == BROADCAST:
+        case (Opaque(why=symbols.BROADCAST), value) | (value, Opaque(why=symbols.BROADCAST)):
             # the same name on both paths: the root has what the others are sent
-            return other
-        case (_, Opaque(why=why)) if why == BROADCAST:
-            return one
-        case (Opaque(why=why), Number() as sent) | (Number() as sent, Opaque(why=why)) if (
-            why == RECEIVED
+            return value
+        case (Opaque(why=symbols.RECEIVED), Number() as n) | (
+            Number() as n,
+            Opaque(why=symbols.RECEIVED),
         ):
             # one rank has what it sends to the others under the same name
-            return Number(None, sent.dtype, varies=True)
-        case (Nothing(), _):
-            return other
-        case (_, Nothing()):
-            return one
-        case (External(path=path), Number() as number) | (
-            Number() as number,
-            External(path=path),
-        ) if path == NOBODY.path:
-            return replace(number, nobody=True)
+            return Number(None, n.dtype, varies=True)
+        case (Nothing(), value) | (value, Nothing()):
+            return value
+        case (External(path=NOBODY.path), Number() as n) | (
+            Number() as n,
+            External(path=NOBODY.path),
+        ):
+            return replace(n, nobody=True)
         case (Opaque(expr=Expr() as expr), Number() as right):
             return _joined_numbers(Number(expr), right, name, run)
         case (Number() as left, Opaque(expr=Expr() as expr)):
@@ -117,7 +114,7 @@ def _default(one: Number, other: Number, name: str, run: Run) -> Expr | None:
     if not isinstance(one.expr, Sym) or other.expr is None:
         return None
     fact = run.symbols.facts.get(one.expr.name)
-    if fact is None or fact.value is not None or fact.origin != COMMAND_LINE:
+    if fact is None or fact.value is not None or fact.origin != symbols.COMMAND_LINE:
         return None
     if isinstance(other.expr, Num):
         line = run.statement.start_line

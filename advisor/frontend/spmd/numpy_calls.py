@@ -184,13 +184,17 @@ def ufunc(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
         taken = ROWS[operation].operands if operation in ROWS else len(values)
         if len(values) == taken + 1 and isinstance(values[taken], Array):
             out, values = values[taken], values[:taken]
-        if name == "where":
-            return _chosen(values, arguments, run, span)
+        if name == "where" and len(values) != 3:
+            return unknown_function(name, arguments, run, span)
         target = out.view if isinstance(out, Array) else None
         made = elementwise.elementwise(values, run, span, operation, target)
         if target is not None:
             return made
-        return _of_type(made, stated_dtype(arguments, BY_KEYWORD, made.view.dtype))
+        # of the choices, not of what chooses
+        choices = values[1:] if name == "where" else [made]
+        dtype = elementwise.joined_dtype(choices, "where")
+        buffer = replace(made.view.buffer, dtype=stated_dtype(arguments, BY_KEYWORD, dtype))
+        return Array(replace(made.view, buffer=buffer))
     if all(isinstance(v, Number) for v in values) and values:
         return elementwise.of_numbers(name, values, run)
     return Opaque(f"numpy.{name} of something that is not followed")
@@ -202,19 +206,6 @@ def _fits(out: Value | None, values: list[Value]) -> bool:
         return True
     found = elementwise.broadcast([v.view.shape for v in values if isinstance(v, Array)])
     return found is None or found == out.view.shape
-
-
-def _of_type(made: Array, dtype: str | None) -> Array:
-    view = made.view
-    return Array(replace(view, buffer=replace(view.buffer, dtype=dtype)))
-
-
-def _chosen(values: list[Value], arguments: Arguments, run: Run, span: Span) -> Value:
-    """Return ``np.where``: of three arguments an array of the shape of all, else places."""
-    if len(values) != 3:
-        return unknown_function("where", arguments, run, span)
-    made = elementwise.elementwise(values, run, span, "where")
-    return _of_type(made, elementwise.joined_dtype(values[1:], "where"))
 
 
 def scalar_type(name: str, first: Value | None, run: Run, span: Span) -> Value:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, replace
 
-from advisor.dtypes import UnknownDtype, dtype_of
 from advisor.frontend.expressions.arguments import Given
 from advisor.frontend.expressions.calls import MADE_OF_NUMBERS, VIEWS, Calls
 from advisor.frontend.spmd import elementwise
@@ -114,11 +113,7 @@ class ProgramDoor:
             return ArrayType(UNKNOWN_DTYPE, ())
         if value.view.shape is None:
             raise NotUnderstood("an array whose shape is not known")
-        try:
-            dtype = UNKNOWN_DTYPE if value.view.dtype is None else dtype_of(value.view.dtype).name
-        except UnknownDtype:
-            dtype = UNKNOWN_DTYPE
-        return ArrayType(dtype, value.view.shape)
+        return ArrayType(value.view.dtype or UNKNOWN_DTYPE, value.view.shape)
 
     # what operations make -----------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import libcst as cst
 
 from advisor.frontend.spmd.frames import Context, Frame, Siblings, TooMuch
 from advisor.frontend.spmd.symbols import Symbols
-from advisor.frontend.spmd.values import Class, Number, Opaque, Record, Sequence, Value
+from advisor.frontend.spmd.values import Class, Comm, Number, Opaque, Record, Sequence, Value
 from advisor.ir.spmd.memory import Allocation, Buffer, Order, Origin, View, Whole
 from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Step, Unknown
@@ -317,11 +317,12 @@ class Run:
         self.frame.of_all_ranks = self.frame.of_all_ranks or name
         return self.frame.of_all_ranks == name
 
-    def is_duck_typed(self, text: str, value: Value | None) -> bool:
-        """Return whether a name of unknown meaning is used as only communicators are."""
-        if text not in self.file.communicators:
-            return False
-        return value is None or (isinstance(value, Opaque) and not value.foreign)
+    def duck_typed(self, text: str, value: Value | None) -> Comm | None:
+        """Return a name of unknown meaning as the communicator that it is used as."""
+        unknown = value is None or (isinstance(value, Opaque) and not value.foreign)
+        if not unknown or text not in self.file.communicators:
+            return None
+        return Comm(self.communicator(CommKind.GIVEN, text, self.statement, duck_typed=True))
 
 
 def whole(buffer: Buffer) -> View:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Sequence as Many
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import libcst as cst
 
@@ -82,60 +82,38 @@ def _timing(marks: list[tuple[int, int, int]], run: Run) -> None:
 def _statement(node: cst.BaseStatement | cst.BaseSmallStatement, run: Run) -> None:
     if isinstance(node, cst.SimpleStatementLine):
         for small in node.body:
-            run.statement = run.span(small)
-            _small(small, run)
+            _statement(small, run)
         return
     run.statement = run.span(node)
-    match node:
-        case cst.FunctionDef():
-            run.bind(node.name.value, define(node, run))
-        case cst.ClassDef():
-            run.bind(node.name.value, define_class(node, run))
-        case cst.If():
-            _if(node, run)
-        case cst.For():
-            _for(node, run)
-        case cst.While():
-            _while(node, run)
-        case cst.With():
-            _with(node, run)
-        case cst.Try() | cst.TryStar():
-            _try(node, run)
-        case cst.Match():
-            run.unknown("a match statement is not followed", run.span(node.subject))
-        case cst.BaseSmallStatement():
-            _small(node, run)
+    follow = _FOLLOWED.get(type(node))
+    if follow is not None:
+        follow(node, run)
 
 
 # simple statements ---------------------------------------------------------------------
 
 
-def _small(node: cst.BaseSmallStatement, run: Run) -> None:
-    match node:
-        case cst.Expr(value=value):
-            if not isinstance(value, cst.SimpleString | cst.ConcatenatedString):
-                evaluate(value, run)
-        case cst.Assign():
-            assign(node, run)
-        case cst.AnnAssign(value=cst.BaseExpression() as value):
-            store(node.target, assigned([node.target], value, run), run)
-        case cst.AugAssign():
-            augment(node, run)
-        case cst.Import() | cst.ImportFrom():
-            for name, meaning in imported(node, run):
-                run.bind(name, meaning)
-        case cst.Return():
-            _return(node, run)
-        case cst.Raise():
-            run.emit(Leave("raise", run.span(node)))
-        case cst.Break():
-            run.emit(Leave("break", run.span(node)))
-        case cst.Continue():
-            run.emit(Leave("continue", run.span(node)))
-        case cst.Assert():
-            note_ranks_asserted(node, run)
-        case cst.Global(names=names) | cst.Nonlocal(names=names):
-            run.frame.given |= {item.name.value for item in names}
+def _expression(node: cst.Expr, run: Run) -> None:
+    if not isinstance(node.value, cst.SimpleString | cst.ConcatenatedString):
+        evaluate(node.value, run)
+
+
+def _annotated(node: cst.AnnAssign, run: Run) -> None:
+    if node.value is not None:
+        store(node.target, assigned([node.target], node.value, run), run)
+
+
+def _import(node: cst.Import | cst.ImportFrom, run: Run) -> None:
+    for name, meaning in imported(node, run):
+        run.bind(name, meaning)
+
+
+def _given(node: cst.Global | cst.Nonlocal, run: Run) -> None:
+    run.frame.given |= {item.name.value for item in node.names}
+
+
+def _leaving(how: str) -> Callable[[cst.CSTNode, Run], None]:
+    return lambda node, run: run.emit(Leave(how, run.span(node)))
 
 
 def _return(node: cst.Return, run: Run) -> None:
@@ -295,6 +273,37 @@ def _try(node: cst.Try | cst.TryStar, run: Run) -> None:
     for last in (node.orelse, node.finalbody):
         if last is not None:
             block(last.body, run)
+
+
+def _match(node: cst.Match, run: Run) -> None:
+    run.unknown("a match statement is not followed", run.span(node.subject))
+
+
+_FOLLOWED: dict[type[cst.CSTNode], Callable[[Any, Run], object]] = {
+    cst.Expr: _expression,
+    cst.Assign: assign,
+    cst.AnnAssign: _annotated,
+    cst.AugAssign: augment,
+    cst.Import: _import,
+    cst.ImportFrom: _import,
+    cst.Return: _return,
+    cst.Raise: _leaving("raise"),
+    cst.Break: _leaving("break"),
+    cst.Continue: _leaving("continue"),
+    cst.Assert: note_ranks_asserted,
+    cst.Global: _given,
+    cst.Nonlocal: _given,
+    cst.FunctionDef: lambda node, run: run.bind(node.name.value, define(node, run)),
+    cst.ClassDef: lambda node, run: run.bind(node.name.value, define_class(node, run)),
+    cst.If: _if,
+    cst.For: _for,
+    cst.While: _while,
+    cst.With: _with,
+    cst.Try: _try,
+    cst.TryStar: _try,
+    cst.Match: _match,
+}
+"""By kind of statement; others do nothing that is followed."""
 
 
 def only_communicates(steps: Many[Step]) -> bool:

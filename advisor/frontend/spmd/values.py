@@ -131,14 +131,6 @@ class Comm:
 
 
 @dataclass(frozen=True, slots=True)
-class CommMethod:
-    """A method of a communicator, not yet called."""
-
-    communicator: Communicator
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Window:
     """An RMA window."""
 
@@ -189,16 +181,8 @@ class Sibling:
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayMethod:
-    """A method of an array, not yet called."""
-
-    view: View
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
 class Method:
-    """A method of a string, list, dictionary or unknown object, not yet called."""
+    """A method of a communicator, an array, a list or any other object, not yet called."""
 
     owner: Value
     name: str
@@ -231,6 +215,10 @@ class Class:
         """Return a method by its name."""
         return dict(self.methods).get(name)
 
+    def constant(self, name: str) -> Value | None:
+        """Return what the body of the class binds a name to."""
+        return dict(self.constants).get(name)
+
 
 Value = (
     Opaque
@@ -244,14 +232,12 @@ Value = (
     | Zipped
     | Record
     | Comm
-    | CommMethod
     | Window
     | Request
     | Datatype
     | NeighbourRank
     | External
     | Sibling
-    | ArrayMethod
     | Method
     | Function
     | Class

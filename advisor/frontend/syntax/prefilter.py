@@ -32,16 +32,7 @@ _CALL_BYTES = re.compile(rf"\.(?:{BUFFER_METHOD})\s*\(".encode())
 _NUMBA_BYTES = re.compile(_NUMBA.pattern.encode())
 _JIT_BYTES = re.compile(_JIT.pattern.encode())
 
-_SENDING_WORDS = (
-    b"send",
-    b"recv",
-    b"cast",
-    b"ather",
-    b"catter",
-    b"educe",
-    b"lltoall",
-    b"arrier",
-)
+_SENDING_WORDS = tuple(b"send recv cast ather catter educe lltoall arrier".split())
 _WORDS = (b"advis", b"mpi4py", b"prange", b"numba", b"xscan", *_SENDING_WORDS)
 """One of these is in every text that a pattern matches, here or in `beside`.
 
@@ -54,9 +45,7 @@ _CALLED = frozenset((b"xscan", *_SENDING_WORDS))
 _ANY_CALL = re.compile(rf"\.[ \t]*(?:{BUFFER_METHOD}|{PICKLING_METHOD})\s*\(".encode())
 
 _DECLARATION = re.compile(rb"coding[:=][ \t]*([-\w.]+)")
-_LIKE_ASCII = frozenset(
-    (b"utf-8", b"utf8", b"ascii", b"us-ascii", b"latin-1", b"latin1", b"iso-8859-1", b"iso-8859-15")
-)
+_LIKE_ASCII = frozenset(b"utf-8 utf8 ascii us-ascii latin-1 latin1 iso-8859-1 iso-8859-15".split())
 """Encodings that are often declared and in which bytes below 128 mean what they mean in ASCII."""
 
 _FIRST_LINES_BYTES = 512

@@ -140,14 +140,14 @@ def test_nested_loops_fetch_once_what_neither_changes() -> None:
 
 
 def test_branches() -> None:
-    branch = ["# advise: prob 1", "if d > N:", f"    {SHIFT}", "else:", f"    {SHIFT}"]
+    branch = ["# advise: prob T - 2", "if d > N:", f"    {SHIFT}", "else:", f"    {SHIFT}"]
     both = Tally(lower(kernel_of([*branch, SHIFT])), SIZES)
     assert both.totals["messages"] == 1
-    one = ["# advise: prob 1", "if d > N:", f"    {SHIFT}"]
+    one = ["# advise: prob T - 2", "if d > N:", f"    {SHIFT}"]
     assert Tally(lower(kernel_of([*one, SHIFT])), SIZES).totals["messages"] == 2
     held = Tally(lower(kernel_of([SHIFT, *one, SHIFT])), SIZES)
     assert held.totals["messages"] == 1
-    undone = ["# advise: prob 1", "if d > N:", "    u[0, 0] = 1.0"]
+    undone = ["# advise: prob T - 2", "if d > N:", "    u[0, 0] = 1.0"]
     assert Tally(lower(kernel_of([SHIFT, *undone, SHIFT])), SIZES).totals["messages"] == 2
 
 

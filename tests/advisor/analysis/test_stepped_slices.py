@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from advisor.analysis.lower import Unpriced, lower
 from advisor.ir.concrete import at_sizes
 from advisor.ir.kernel import Kernel
-from advisor.ir.steps import ceil_steps, floor_steps, residue
+from advisor.ir.values import ceil_steps, floor_steps, residue
 from costdb.expr import evaluate, parse
 from costdb.process.terms import Leaf, Process, Sequential
 from costdb.work import Statement

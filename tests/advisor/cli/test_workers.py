@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cache import Answer
+from advisor.cache import Answer, Question
 from advisor.cli import checking, common
-from advisor.cli.checking import FEWEST_FILES, Refusal, Task, answers
+from advisor.cli.checking import FEWEST_FILES, Refusal, answers
 from advisor.engine import Options
 
 ROOT = Path(__file__).parents[3]
@@ -28,9 +28,9 @@ def smooth(a):
 OPTIONS = Options("t3e", {}, (), (), 1.05)
 
 
-def tasks(count: int) -> list[Task]:
-    pages = [Task(f"{n}.py", PAGE.format(n=n + 2), OPTIONS) for n in range(count)]
-    pages[1] = Task("1.py", "# advise: kernel\ndef broken(:\n", OPTIONS)
+def tasks(count: int) -> list[Question]:
+    pages = [Question(f"{n}.py", PAGE.format(n=n + 2), OPTIONS, "") for n in range(count)]
+    pages[1] = Question("1.py", "# advise: kernel\ndef broken(:\n", OPTIONS, "")
     return pages
 
 
@@ -52,7 +52,7 @@ class _EndsItsReader(str):
 def test_a_worker_that_dies_costs_no_answer() -> None:
     pages = tasks(5)
     serial = list(answers(pages, 1))
-    pages[3] = Task(pages[3].path, _EndsItsReader(pages[3].source), OPTIONS)
+    pages[3] = Question(pages[3].path, _EndsItsReader(pages[3].source), OPTIONS, "")
     assert list(answers(pages, 2)) == serial
 
 

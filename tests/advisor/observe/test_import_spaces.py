@@ -5,22 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from costdb.launch.space import command
+from tests.advisor.observe.conftest import BIN, User
+from tests.advisor.verify.test_verify_programs import HEAD, LOOP
 
-BIN = Path(sys.executable).parent
-RANKS = [str(BIN / "mpiexec"), "-n", "2"]
 ROOMS = ("transforms", "costdb", "machine_profiles")
 # for a program that imports us itself: `costdb` is our name there
 THEIRS = ("transforms", "machine_profiles")
-HOST = {"cores": 2, "caches": [], "line_bytes": 64, "processor": "made up", "system": "made up"}
 NOT_PYTHONS = (
     # packages that we use, and names that modules of ours have
     *("typer", "click", "libcst", "lark", "jsonschema", "platformdirs"),
@@ -52,56 +47,15 @@ print(sys.path[0], sys.argv[1:], __name__, __file__)
 MINE = "print({names})"
 
 
-class User:
-    """Somebody with a folder of files, who types commands there."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        kept = {n: v for n, v in os.environ.items() if not n.startswith("ADVISE_")}
-        kept.pop("PYTHONPATH", None)
-        self.environment = {
-            **kept,
-            "ADVISE_DATA_DIR": str(folder / "kept" / "data"),
-            "ADVISE_MACHINE": "t3e",
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-
-    def types(
-        self, *command: str, ranks: int = 1, code: int = 0, **environment: str
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [*(RANKS if ranks > 1 else []), str(BIN / command[0]), *command[1:]],
-            cwd=self.folder,
-            env={**self.environment, **environment},
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done
-
-    def has(self, *names: str) -> None:
-        for name in names:
-            text = f"MINE = {name!r}\n\ndef mine(a):\n    return a + 1\n"
-            (self.folder / f"{name}.py").write_text(text)
-
-    def writes(self, text: str, names: tuple[str, ...] = ()) -> str:
-        imports = "\n".join(f"import {name}" for name in names)
-        mine = MINE.format(names=", ".join(f"{name}.MINE" for name in names))
-        whole = PLAIN.format(imports=imports, work=text, mine=mine)
-        (self.folder / "program.py").write_text(whole)
-        return "program.py"
-
-    def observed(self) -> dict[str, dict[str, object]]:
-        with sqlite3.connect(self.folder / "kept" / "data" / "advise.sqlite3") as store:
-            rows = store.execute("SELECT name, document FROM observations")
-            return {name: json.loads(document) for name, document in rows}
+def has(user: User, *names: str) -> None:
+    for name in names:
+        user.write(f"{name}.py", f"MINE = {name!r}\n\ndef mine(a):\n    return a + 1\n")
 
 
-@pytest.fixture
-def user(tmp_path: Path) -> User:
-    return User(tmp_path)
+def writes(user: User, text: str, names: tuple[str, ...] = ()) -> str:
+    imports = "\n".join(f"import {name}" for name in names)
+    mine = MINE.format(names=", ".join(f"{name}.MINE" for name in names))
+    return user.write("program.py", PLAIN.format(imports=imports, work=text, mine=mine))
 
 
 MARKED = """\
@@ -132,9 +86,9 @@ def test_a_program_runs_as_it_does_without_us_and_is_advised_on(
     user: User, own_advisor: bool, ranks: int
 ) -> None:
     names = (*ROOMS, *OTHERS, *(("advisor",) if own_advisor else ()))
-    user.has(*names)
+    has(user, *names)
     text = (SENT if ranks > 1 else "") + ("" if own_advisor else MARKED)
-    program = user.writes(text, names)
+    program = writes(user, text, names)
     plain = user.types("python", program, "-x", "7", ranks=ranks)
     assert str(user.folder) in plain.stdout
     done = user.types("advise", "run", program, "-x", "7", ranks=ranks)
@@ -154,25 +108,13 @@ def test_a_program_runs_as_it_does_without_us_and_is_advised_on(
 def test_compiled_functions_are_seen_beside_such_files(user: User, own_advisor: bool) -> None:
     # numba itself needs parts of Python that some of the files would stand for
     names = (*ROOMS, *NOT_PYTHONS, *(("advisor",) if own_advisor else ()))
-    user.has(*names)
-    program = user.writes(("" if own_advisor else MARKED) + COMPILED, names)
+    has(user, *names)
+    program = writes(user, ("" if own_advisor else MARKED) + COMPILED, names)
     plain = user.types("python", program)
     done = user.types("advise", "run", program)
     assert done.stdout == plain.stdout
     assert "ADV501" in done.stderr
     assert "scaled" in user.observed()
-
-
-@pytest.mark.parametrize("name", ["advisor", "costdb", "typer", "numpy_helpers", "select", "json"])
-def test_one_file_of_a_name_of_ours_changes_nothing(user: User, name: str) -> None:
-    user.has(name)
-    work = "" if name == "advisor" else MARKED
-    program = user.writes(work, (name,))
-    plain = user.types("python", program)
-    done = user.types("advise", "run", program)
-    assert done.stdout == plain.stdout
-    assert "Traceback" not in done.stderr
-    assert done.stderr.count("observed") == 1
 
 
 def test_what_is_not_there_is_ours_or_missing_as_without_us(user: User) -> None:
@@ -184,13 +126,13 @@ def test_what_is_not_there_is_ours_or_missing_as_without_us(user: User) -> None:
         "assert importlib.util.find_spec('observe') is None\n"
         "assert sys.getrecursionlimit() == 1000\n"
     )
-    program = user.writes(text)
+    program = writes(user, text)
     plain = user.types("python", program).stdout
     assert user.types("advise", "run", program).stdout == plain
     (user.folder / "costdb").mkdir()
     (user.folder / "costdb" / "__init__.py").write_text("MINE = 1\n")
     (user.folder / "costdb" / "store.py").write_text("from costdb import MINE\n")
-    program = user.writes("import costdb.store\nprint(costdb.store.MINE)\n" + MARKED)
+    program = writes(user, "import costdb.store\nprint(costdb.store.MINE)\n" + MARKED)
     plain = user.types("python", program).stdout
     assert user.types("advise", "run", program).stdout == plain
     assert user.types("advise", "run", "-m", "program").stdout.splitlines()[:2] == ["1", "2400.0"]
@@ -207,8 +149,8 @@ def test_what_is_not_there_is_ours_or_missing_as_without_us(user: User) -> None:
     ],
 )
 def test_a_program_ends_as_it_does_without_us(user: User, ending: str, code: int) -> None:
-    user.has(*ROOMS, "advisor")
-    done = user.types("advise", "run", user.writes(ending), code=code)
+    has(user, *ROOMS, "advisor")
+    done = user.types("advise", "run", writes(user, ending), code=code)
     assert "advisor/" not in done.stderr
     assert ('program.py", line' in done.stderr) == ("raise" in ending)
 
@@ -240,8 +182,8 @@ def test_the_pass_in_numba_advises_in_a_program_with_such_files(
     user: User, own_advisor: bool
 ) -> None:
     names = (*THEIRS, "typer", "lark", "libcst", "observe", *(("advisor",) if own_advisor else ()))
-    user.has(*names)
-    program = user.writes(COMPILED + "print(threading.active_count())\n", names)
+    has(user, *names)
+    program = writes(user, COMPILED + "print(threading.active_count())\n", names)
     plain = user.types("python", program)
     assert plain.stderr == ""
     done = user.types("python", program, ADVISE_NUMBA="1")
@@ -270,14 +212,14 @@ print(box(np.ones((300, 300)), 9).sum(), box.counts)
 
 
 def test_select_chooses_in_a_program_with_such_files(user: User) -> None:
-    alone = user.types("python", user.writes(CHOOSES)).stdout.splitlines()[0]
+    alone = user.types("python", writes(user, CHOOSES)).stdout.splitlines()[0]
     assert "quick" in alone
     names = (*THEIRS, "lark", "libcst", "observe")
-    user.has(*names)
-    after = user.types("python", user.writes(CHOOSES, names)).stdout.splitlines()
+    has(user, *names)
+    after = user.types("python", writes(user, CHOOSES, names)).stdout.splitlines()
     assert after[0] == alone
     assert after[1] == " ".join(names)
-    before = user.writes("").replace("program", "later")
+    before = writes(user, "").replace("program", "later")
     (user.folder / before).write_text(
         "import numpy as np\n" + CHOOSES + "import transforms\nprint(transforms.MINE)\n"
     )
@@ -305,35 +247,21 @@ def smooth(image, b: int):
     assert costdb.MINE == "costdb"
     return result
 """
-EXCHANGE = """\
-import sys
-
-import numpy as np
-from mpi4py import MPI
-import transforms
-{imports}
-
-
-def main(comm):
-    import costdb
-
-    rank = comm.Get_rank()
-    a = np.arange(8000.0).reshape(2000, 4) if rank == 0 else np.zeros((2000, 4))
-    if rank == 0:
-        for i in range(2000):
-            comm.Send(a[i, :], dest=1)
-    elif rank == 1:
-        for i in range(2000):
-            comm.Recv(a[i, :], source=0)
-    assert transforms.MINE == "transforms" and costdb.MINE == "costdb"
-    return a
-"""
+EXCHANGE = (
+    HEAD
+    + "import transforms\n{imports}\n\n"
+    + LOOP.replace(
+        "    return a\n",
+        "    import costdb\n\n"
+        "    assert transforms.MINE == 'transforms' and costdb.MINE == 'costdb'\n    return a\n",
+    )
+)
 
 
 @pytest.mark.parametrize("text", [KERNEL, EXCHANGE], ids=["kernel", "ranks"])
 @pytest.mark.parametrize("own_advisor", [False, True])
 def test_what_is_verified_runs_beside_such_files(user: User, text: str, own_advisor: bool) -> None:
-    user.has(*ROOMS, *OTHERS, "zipfile", *(("advisor",) if own_advisor else ()))
+    has(user, *ROOMS, *OTHERS, "zipfile", *(("advisor",) if own_advisor else ()))
     imports = "import advisor; advisor.MINE" if own_advisor else "from advisor import kernel"
     (user.folder / "kernels.py").write_text(text.format(imports=imports))
     done = user.types("advise", "verify", "kernels.py", "--repeat", "1", "--output-format", "json")
@@ -344,36 +272,9 @@ def test_what_is_verified_runs_beside_such_files(user: User, text: str, own_advi
 
 
 def test_a_lint_run_looks_at_no_file_of_the_path_that_has_a_name_of_ours(user: User) -> None:
-    program = user.writes(MARKED)
+    program = writes(user, MARKED)
     plain = user.types("advise", program)
-    user.has(*THEIRS, "advisor")
+    has(user, *THEIRS, "advisor")
     assert user.types("advise", program).stdout == plain.stdout
     found = user.types("advise", program, PYTHONPATH=str(user.folder))
     assert (found.stdout, found.stderr) == (plain.stdout, plain.stderr)
-
-
-def test_what_measures_looks_at_no_file_of_the_user(user: User) -> None:
-    user.has(*ROOMS, "advisor")
-    job = {
-        "section": "calibration_fake:ALONE",
-        "effort": "quick",
-        "seconds": 2,
-        "seed": 1,
-        "host": HOST,
-    }
-    places = [str(user.folder), str(Path(__file__).parents[2] / "costdb" / "calibration")]
-    # it does not outlive whoever holds its standard input open
-    held, end = os.pipe()
-    done = subprocess.run(
-        command("costdb.calibration.worker", json.dumps(job)),
-        cwd=user.folder,
-        env={**user.environment, "PYTHONPATH": os.pathsep.join(places)},
-        stdin=held,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    os.close(held)
-    os.close(end)
-    assert json.loads(done.stdout.splitlines()[-1]) == {"done": True}

@@ -3,97 +3,60 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.advisor.observe.conftest import User
+
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
-MPIEXEC = shutil.which("mpiexec", path=str(Path(sys.executable).parent))
-LAUNCH = [MPIEXEC or "mpiexec", "-n", "2"]
-
-
-class Shell:
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        kept = {n: v for n, v in os.environ.items() if not n.startswith("ADVISE_")}
-        self.environment = {
-            **kept,
-            "ADVISE_DATA_DIR": str(folder / "data"),
-            "ADVISE_MACHINE": "t3e",
-            "PYTHONPATH": str(ROOT),
-        }
-
-    def __call__(
-        self, *arguments: str, ranks: int = 1, code: int = 0
-    ) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [*(LAUNCH if ranks > 1 else []), sys.executable, "-m", "advisor", *arguments],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        assert done.returncode == code, (done.stdout, done.stderr)
-        return done
-
-    def write(self, name: str, text: str) -> str:
-        (self.folder / name).write_text(text)
-        return name
-
-    def observed(self, kind: str) -> dict[str, dict[str, object]]:
-        with sqlite3.connect(self.folder / "data" / "advise.sqlite3") as store:
-            rows = store.execute("SELECT name, document FROM observations WHERE kind = ?", (kind,))
-            return {name: json.loads(document) for name, document in rows}
-
-
-@pytest.fixture
-def advise(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
 
 
 def flat(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_a_compiled_kernel_of_the_examples(advise: Shell) -> None:
+def test_a_compiled_kernel_of_the_examples(user: User) -> None:
     file = str(EXAMPLES / "numba_layout.py")
-    assert "Nothing was analysed" in advise(file).stdout
-    done = advise("run", file)
+    assert "Nothing was analysed" in user.advises(file).stdout
+    done = user.advises("run", file)
     assert done.stdout == "5759997600000.0 True\n"
     assert "ADV501" in done.stderr
-    after = advise(file, "--select", "ADV501", code=1)
+    after = user.advises(file, "--select", "ADV501", code=1)
     assert "observed: columns=400, rows=6000" in flat(after.stdout)
-    assert "2 observations removed" in advise("clean", "--observed").stderr
-    assert "0 observations removed" in advise("clean", "--observed").stderr
-    assert "Nothing was analysed" in advise(file).stdout
+    assert "2 observations removed" in user.advises("clean", "--observed").stderr
+    assert "0 observations removed" in user.advises("clean", "--observed").stderr
+    assert "Nothing was analysed" in user.advises(file).stdout
 
 
-def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(advise: Shell) -> None:
+def test_sizes_and_ranks_of_a_run_make_a_finding_of_what_had_no_size(user: User) -> None:
     text = (EXAMPLES / "observed_smoothing.py").read_text()
-    file = advise.write("smoothing.py", text)
-    before = flat(advise(file, "--select", "ADV201", code=1).stdout)
+    file = user.write("smoothing.py", text)
+    before = flat(user.advises(file, "--select", "ADV201", code=1).stdout)
     assert "nothing binds N, P, b, so no time is predicted" in before
-    done = advise("run", file, "600", "5", ranks=2)
+    assert "N is not bound" in user.advises("predict", file, code=2).stderr
+    done = user.advises("run", file, "600", "5", ranks=2)
     assert done.stdout == "True\n"
     assert done.stderr.count("on 2 ranks") == 1
-    after = flat(advise(file, code=1).stdout)
+    after = flat(user.advises(file, code=1).stdout)
     assert "ADV201" in after
     assert "nothing binds" not in after
     assert "(observed: N=600, P=2, b=5 on 2 ranks" in after
-    messages = advise.observed("message")
+    messages = user.observed("message")
     (exchanged,) = [m for name, m in messages.items() if name.endswith(":Sendrecv")]
     # 4 exchanges of one row on each of 2 ranks
     assert (exchanged["calls"], exchanged["most_bytes"], exchanged["dtype"]) == (8, 4800, "int64")
     assert (exchanged["shape"], exchanged["layout"], exchanged["ranks"]) == ([1, 600], "C", 2)
     assert "Sendrecv" in text.splitlines()[exchanged["line"] - 1]
+    found = user.advises("predict", file).stdout
+    assert "with N=600 b=5 P=2" in found
+    assert "N = 600: observed on 2 ranks" in found
+    given = user.advises("predict", file, "-D", "N=100").stdout
+    assert "N = 600" not in given
+    assert "b = 5: observed on 2 ranks" in given
+    chosen = user.advises("choose", file, "--over", "N=10..12").stdout
+    assert len([line for line in chosen.splitlines() if line.startswith(("10", "11", "12"))]) == 3
 
 
 PLAIN = """\
@@ -144,13 +107,13 @@ if __name__ == "__main__":
 """
 
 
-def test_functions_that_nobody_marked_are_seen(advise: Shell) -> None:
-    file = advise.write("plain.py", PLAIN)
-    advise.write("helpers.py", "def scaled(b, *, by=2.0):\n    return by * b\n")
-    assert "definitions use NumPy arrays; not analysed" in flat(advise(file).stdout)
-    done = advise("run", file)
+def test_functions_that_nobody_marked_are_seen(user: User) -> None:
+    file = user.write("plain.py", PLAIN)
+    user.write("helpers.py", "def scaled(b, *, by=2.0):\n    return by * b\n")
+    assert "definitions use NumPy arrays; not analysed" in flat(user.advises(file).stdout)
+    done = user.advises("run", file)
     assert done.stdout == "1200.0 4 1160 40.0 (30, 40) 1200\n"
-    seen = advise.observed("function").values()
+    seen = user.observed("function").values()
     assert {one["function"] for one in seen} == {
         "columns", "Field.__init__", "Field.total", "once", "scaled",
     }  # fmt: skip
@@ -159,9 +122,9 @@ def test_functions_that_nobody_marked_are_seen(advise: Shell) -> None:
     }
     assert sizes == {(30, 20): 5}
 
-    document = json.loads(advise(file, "--output-format", "json").stdout)
+    document = json.loads(user.advises(file, "--output-format", "json").stdout)
     assert document["coverage"]["analysed"] == ["once"]
-    told = flat(advise(file).stdout)
+    told = flat(user.advises(file).stdout)
     # its columns come with a stride that no declaration says
     assert "`columns`: `a` came with strides" in told
     # what no run saw stays named, and what is in no function
@@ -198,57 +161,43 @@ share()
 """
 
 
-def test_messages_of_a_run_bind_sizes_and_ranks_of_a_program(advise: Shell) -> None:
+def test_messages_of_a_run_bind_sizes_and_ranks_of_a_program(user: User) -> None:
     import numpy as np
 
-    np.save(advise.folder / "outside.npy", np.zeros(700))
-    file = advise.write("rows.py", ROWS)
-    before = flat(advise(file, code=1).stdout)
+    np.save(user.folder / "outside.npy", np.zeros(700))
+    file = user.write("rows.py", ROWS)
+    before = flat(user.advises(file, code=1).stdout)
     assert "nothing binds argv1, argv2, so no time is predicted" in before
-    unbound = advise("predict", file, "--kernel", "share", "-P", "2", code=2)
+    unbound = user.advises("predict", file, "--kernel", "share", "-P", "2", code=2)
     assert "outside.size is not bound" in unbound.stderr
 
-    done = advise("run", file, "300", "50", "outside.npy", ranks=2)
+    done = user.advises("run", file, "300", "50", "outside.npy", ranks=2)
     assert "observed 0 functions and 3 places with messages" in done.stderr
     assert "rows.py:13:13: ADV603 [+] UNCERTAIN 4." in done.stderr
 
-    after = advise(file, code=1).stdout
+    after = user.advises(file, code=1).stdout
     assert "(observed: argv1=300, argv2=50 on 2 ranks" in flat(after)
     assert "of t3e)" in flat(after)
     # the answer is kept by what was seen, and what is given goes over it
-    assert advise(file, code=1).stdout == after
-    assert "argv1=7" in flat(advise(file, "-D", "argv1=7", code=1).stdout)
-    assert "nothing binds" in advise(file, "--isolated", code=1).stdout
-    explained = flat(advise("explain", f"{file}:13").stdout)
+    assert user.advises(file, code=1).stdout == after
+    assert "argv1=7" in flat(user.advises(file, "-D", "argv1=7", code=1).stdout)
+    assert "nothing binds" in user.advises(file, "--isolated", code=1).stdout
+    explained = flat(user.advises("explain", f"{file}:13").stdout)
     assert "argv1 = 300" in explained
-    foretold = advise("predict", file, "--kernel", "give").stdout
+    foretold = user.advises("predict", file, "--kernel", "give").stdout
     assert "with P=2 argv1=300 argv2=50" in foretold
     assert "P = 2: observed on 2 ranks" in foretold
-    given = advise("predict", file, "--kernel", "give", "-D", "argv1=20").stdout
+    given = user.advises("predict", file, "--kernel", "give", "-D", "argv1=20").stdout
     assert "argv1=20" in given
     assert "argv1 = " not in given
-    assert "with P=2 outside.size=700" in advise("predict", file, "--kernel", "share").stdout
+    assert "with P=2 outside.size=700" in user.advises("predict", file, "--kernel", "share").stdout
 
     # lines that moved are known by their text; a number that the source states is newer
-    advise.write(file, "# moved\n\n" + ROWS)
-    assert "observed: argv1=300" in flat(advise(file, code=1).stdout)
+    user.write(file, "# moved\n\n" + ROWS)
+    assert "observed: argv1=300" in flat(user.advises(file, code=1).stdout)
     stated = ROWS.replace("give(int(sys.argv[1]), int(", "give(40, int(")
-    advise.write(file, stated)
-    assert "=300" not in advise(file, code=1).stdout
-
-
-def test_predictions_take_sizes_that_a_run_showed(advise: Shell) -> None:
-    file = advise.write("smoothing.py", (EXAMPLES / "observed_smoothing.py").read_text())
-    assert "N is not bound" in advise("predict", file, code=2).stderr
-    advise("run", file, "600", "5", ranks=2)
-    found = advise("predict", file).stdout
-    assert "with N=600 b=5 P=2" in found
-    assert "N = 600: observed on 2 ranks" in found
-    given = advise("predict", file, "-D", "N=100").stdout
-    assert "N = 600" not in given
-    assert "b = 5: observed on 2 ranks" in given
-    chosen = advise("choose", file, "--over", "N=10..12").stdout
-    assert len([line for line in chosen.splitlines() if line.startswith(("10", "11", "12"))]) == 3
+    user.write(file, stated)
+    assert "=300" not in user.advises(file, code=1).stdout
 
 
 CORNERS = """\
@@ -284,12 +233,12 @@ sys.exit(3 if "exit" in sys.argv else None)
     ("how", "code"), [("plainly", 0), ("finalize", 0), ("exit", 3), ("fail", 1)]
 )
 def test_communicators_that_a_program_makes_are_followed_however_it_ends(
-    advise: Shell, how: str, code: int
+    user: User, how: str, code: int
 ) -> None:
-    done = advise("run", advise.write("corners.py", CORNERS), how, ranks=2, code=code)
+    done = user.advises("run", user.write("corners.py", CORNERS), how, ranks=2, code=code)
     assert ("ValueError: mine" in done.stderr) == (how == "fail")
     assert "advisor/" not in done.stderr
-    found = {name.split(":")[1]: message for name, message in advise.observed("message").items()}
+    found = {name.split(":")[1]: message for name, message in user.observed("message").items()}
     assert set(found) == {"Sendrecv", "isend", "recv", "Allreduce"}
     assert {m["calls"] for m in found.values()} == {2}
     assert (found["Sendrecv"]["most_bytes"], found["isend"]["dtype"]) == (48, "object")
@@ -321,10 +270,10 @@ print(outer(np.ones(5)), plain(np.ones((2, 3), order="F"), b=1), *sys.argv[1:], 
 """
 
 
-def test_marked_and_compiled_functions_work_as_before_and_are_seen(advise: Shell) -> None:
-    done = advise("run", advise.write("kernels.py", KERNELS), "-D", "--machine", "x")
+def test_marked_and_compiled_functions_work_as_before_and_are_seen(user: User) -> None:
+    done = user.advises("run", user.write("kernels.py", KERNELS), "-D", "--machine", "x")
     assert done.stdout == "6.0 11.0 -D --machine x __main__\n"
-    functions = advise.observed("function")
+    functions = user.observed("function")
     assert set(functions) == {"inner", "outer", "plain"}
     assert {name: f["source"] for name, f in functions.items()} == {
         "inner": "numba",
@@ -335,11 +284,11 @@ def test_marked_and_compiled_functions_work_as_before_and_are_seen(advise: Shell
     assert functions["plain"]["numbers"] == [["n", "int64", 4], ["b", "int64", 1]]
 
 
-def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(advise: Shell) -> None:
-    advise.write("tool.py", "import sys\nprint(sys.argv[1:], __name__)\n")
-    done = advise("run", "--no-store", "--output-format", "none", "-m", "tool", "a")
+def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(user: User) -> None:
+    user.write("tool.py", "import sys\nprint(sys.argv[1:], __name__)\n")
+    done = user.advises("run", "--no-store", "--output-format", "none", "-m", "tool", "a")
     assert done.stdout == "['a'] __main__\n"
-    assert not (advise.folder / "data").exists()
+    assert not (user.folder / "kept").exists()
 
 
 @pytest.mark.parametrize(
@@ -350,7 +299,7 @@ def test_a_module_is_run_too_and_nothing_is_kept_when_not_wanted(advise: Shell) 
         ((), "missing argument"),
     ],
 )
-def test_wrong_use_is_one_line(advise: Shell, arguments: tuple[str, ...], message: str) -> None:
-    done = advise("run", *arguments, code=2)
+def test_wrong_use_is_one_line(user: User, arguments: tuple[str, ...], message: str) -> None:
+    done = user.advises("run", *arguments, code=2)
     assert message in done.stderr.lower() or message in done.stderr
     assert done.stderr.count("\n") == 1

@@ -9,10 +9,9 @@ import pytest
 from advisor.engine import Options, check_source
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
-from advisor.ranking.compare import Costed, compared, cost
+from advisor.ranking.compare import KEPT, Costed, compared, cost, shortlist
 from advisor.ranking.joint import best_plan
 from advisor.ranking.rank import rank
-from advisor.ranking.shortlist import KEPT, shortlist
 from advisor.ranking.sizes import bind_sizes
 from advisor.transform_registry import transforms
 from costdb.machines import load_machine

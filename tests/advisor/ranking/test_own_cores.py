@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from advisor.cli.app import main
-from advisor.ranking.own_cores import ranks_of
 from advisor.ranking.rank import rank
+from advisor.ranking.sizes import ranks_of
 from advisor.transform_registry import transforms
 from costdb.expr import evaluate
 from costdb.machines.machine import machine_of

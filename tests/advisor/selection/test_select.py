@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import random
 import subprocess
@@ -339,9 +338,10 @@ def test_ranks_decide_alike_from_what_they_all_know(tmp_path: Path) -> None:
     assert sum(sum(one.values()) for one in counts.values()) == 9
 
 
-def test_select_is_imported_when_it_is_asked_for() -> None:
+def test_select_and_numba_are_imported_when_they_are_asked_for() -> None:
     program = (
-        "import sys, advisor\nheavy = {'libcst', 'numpy', 'costdb.expr'}\n"
+        "import sys, advisor, advisor.compiler\n"
+        "heavy = {'libcst', 'numpy', 'numba', 'costdb.expr'}\n"
         "assert not heavy & set(sys.modules)\nassert advisor.select.__name__ == 'select'\n"
         "try:\n    advisor.nothing\nexcept AttributeError as error:\n    print(error)\n"
     )
@@ -350,24 +350,3 @@ def test_select_is_imported_when_it_is_asked_for() -> None:
     )
     assert done.stdout == "module 'advisor' has no attribute 'nothing'\n"
     assert isinstance(advisor.select(kernels.few_passes, machine="t3e"), Selection)
-
-
-def test_a_program_of_the_examples_chooses() -> None:
-    done = subprocess.run(
-        [sys.executable, "examples/select_box_sum.py", "t3e"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    first, second = done.stdout.split("box_by_s", 1)[0], done.stdout
-    assert first == ""
-    assert "box_by_shifts: predicted to be fastest\n  at b = 2," in second
-    assert "box_by_scan: predicted to be fastest\n  at b = 20," in second
-
-
-def test_the_memory_of_choices_is_not_shared() -> None:
-    one = select(kernels.few_passes, machine="t3e")
-    other = select(kernels.few_passes, machine="t3e")
-    one.decide(np.ones((2, 2)), 2)
-    assert copy.copy(other.counts) == {"few_passes": {}}

@@ -12,9 +12,9 @@ import pytest
 from advisor.cli.app import main
 from advisor.transform_registry import program_transforms
 from advisor.verify.cases import ProgramCase, program_case
-from advisor.verify.rank_worker import _same
 from advisor.verify.running import Effort, Measured, Turns, measure_program
 from advisor.verify.verdict import ProgramVerdict
+from advisor.verify.worker import _alike
 from costdb.machines import load_machine
 from costdb.store.database import reading
 from costdb.store.place import store_path
@@ -130,10 +130,10 @@ def test_only_changes_that_matter_are_decisions(
 
 
 def test_results_are_the_same_to_the_last_bit_or_nearly() -> None:
-    assert _same((1, [2.0]), (1, [2.0]), exact=True)
-    assert not _same([1.0], [1.0 + 1e-9], exact=True)
-    assert _same([1.0], [1.0 + 1e-9], exact=False)
-    assert not _same([1], [2], exact=False)
-    assert _same("[1.0,", "[1.0000001,", exact=False)
-    assert not _same("one", "two", exact=False)
-    assert not _same([1.0], [1.0, 2.0], exact=False)
+    assert _alike((1, [2.0]), (1, [2.0]), exact=True)
+    assert not _alike([1.0], [1.0 + 1e-9], exact=True)
+    assert _alike([1.0], [1.0 + 1e-9], exact=False)
+    assert not _alike([1], [2], exact=False)
+    assert _alike("[1.0,", "[1.0000001,", exact=False)
+    assert not _alike("one", "two", exact=False)
+    assert not _alike([1.0], [1.0, 2.0], exact=False)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,10 +16,14 @@ from advisor.finding import Applicability
 from advisor.frontend.kernels import read_kernels
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal
+from advisor.numpy_table import ELEMENTWISE, REDUCTIONS, ROWS
 from tests.transforms.checks import without_places
 from transforms.loops.raised import TRANSFORM
 
 HEAD = """\
+import warnings
+from typing import Any
+
 import numpy as np
 
 # advise: kernel
@@ -187,3 +194,58 @@ def test_results_stay_the_same(body: str, shape: tuple[int, int]) -> None:
         assert found is not None, rewritten(proposal)
         for name in arrays:
             np.testing.assert_array_equal(found[name], expected[name], rewritten(proposal))
+
+
+ARRAYS_OF = {"f8": np.float64, "f4": np.float32, "i4": np.int32, "u1": np.uint8, "c8": np.complex64}
+REDUCED = [
+    *(f"np.{name}(a[i, :])" for name in REDUCTIONS),
+    *(f"a[i, :].{name}()" for name in ("sum", "mean", "max", "min", "std", "var", "any")),
+    *(f"a[i, :].{name}(keepdims=True)[0]" for name in ("sum", "mean")),
+    *("np.var(a[i, :], ddof=1)", "a[i, :].std(ddof=1)", "np.sum(a[i, :], dtype=np.float32)"),
+    *("np.mean(a[i, :], dtype=np.float64)", "np.max(a[i, :], initial=3)", "a[i, :] @ w"),
+    *("np.vdot(a[i, :], w)", "np.dot(a[i, :], b[i, :])", "np.linalg.norm(a[i, :], 2)"),
+    *("np.sum(a[i, :], where=w > 3)", "np.average(a[i, :], weights=w)", "np.inner(a[i, :], w)"),
+]
+BY_ELEMENT = [
+    f"np.{name}({', '.join(['a[i, :]', 'b[i, :]', 'w'][: ROWS[known].operands])})"
+    for name, known in ELEMENTWISE.items()
+] + ["a[i, :].clip(2, 5)", "np.round(a[i, :], 1)", "a[i, :].astype(np.int16)", "a[i, :] ** 2"]
+
+
+LINES = [
+    *(f"s[i] {sign} {call}" for call in REDUCED for sign in ("=", "-=")),
+    *(f"a[i, :] {sign} {call}" for call in REDUCED for sign in ("=", "-=")),
+    *(f"b[i, :] {sign} {call}" for call in BY_ELEMENT for sign in ("=", "+=")),
+]
+
+
+def left_by(source: str, dtype: str) -> list[NDArray[Any]] | None:
+    """Return what is in the arrays of a function after it ran; None: NumPy refuses it."""
+    draw, names = np.random.default_rng(3), dict[str, Any]()
+    given = [
+        (9 * draw.random(shape)).astype(ARRAYS_OF[dtype])
+        for shape in ((4, 3), (4, 3), (4, 4), (4,), (3,))
+    ]
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(source, names)
+        try:
+            names["f"](*given, 0.5)
+        except (AttributeError, TypeError, ValueError):
+            return None
+    return given
+
+
+@pytest.mark.parametrize("dtype", ARRAYS_OF)
+def test_every_function_of_numpy_comes_to_the_same(dtype: str) -> None:
+    raised = 0
+    for line in LINES:
+        for proposal in proposals(f"for i in range(a.shape[0]):\n    {line}", dtype):
+            before = left_by(proposal.variant.context.source, dtype)
+            if before is not None and proposal.edits():
+                raised += 1
+                after = left_by(rewritten(proposal), dtype)
+                assert after is not None, line
+                for one, other in zip(after, before, strict=True):
+                    np.testing.assert_allclose(one, other, rtol=2e-5, err_msg=line)
+    assert raised > 60

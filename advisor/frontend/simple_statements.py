@@ -7,17 +7,17 @@ from collections.abc import Sequence
 
 import libcst as cst
 
-from advisor.frontend.declared.declarations import Declarations
+from advisor.frontend.accumulations import Combination
+from advisor.frontend.declarations import Declarations
 from advisor.frontend.expressions.arguments import AUGMENTED
 from advisor.frontend.expressions.arrays import value_of, whole_read
 from advisor.frontend.expressions.conditions import evaluated
-from advisor.frontend.expressions.scalars import bound_to_number, scalar
+from advisor.frontend.expressions.indices import bound_to_number, scalar
 from advisor.frontend.naming.bindings import names_in
-from advisor.frontend.naming.literals import is_kept, is_of_literals
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.statements.accumulations import Combination
-from advisor.frontend.statements.stores import (
+from advisor.frontend.naming.written_out import is_kept, is_of_literals
+from advisor.frontend.stores import (
     assigned_place,
     chosen,
     increment,
@@ -26,8 +26,8 @@ from advisor.frontend.statements.stores import (
     stored,
 )
 from advisor.frontend.syntax.guard import NotUnderstood
-from advisor.ir.kernel import LocalArray
 from advisor.ir.nests import is_of_elements
+from advisor.ir.shapes import ArrayType
 from advisor.ir.statements import Bind, Rename, Return, ScalarBind, Statement, Store, Unrolled
 from advisor.ir.values import (
     Copy,
@@ -47,6 +47,8 @@ _WORD = re.compile(IDENTIFIER)
 
 NEUTRAL = {"add": "0", "subtract": "0", "multiply": "1"}
 """What a combination leaves as it was."""
+
+ASSIGNMENT = "this kind of assignment is not understood"
 
 RESULT = "<returned>"
 """The name under which an unnamed returned expression is bound."""
@@ -106,7 +108,7 @@ class SimpleStatements:
             elif isinstance(target, cst.Subscript):
                 made += self._assign(target, targets[0] if number else value, span)
             else:
-                raise NotUnderstood("this kind of assignment is not understood")
+                raise NotUnderstood(ASSIGNMENT)
         # they stand at one place, where no rule may rewrite one of them
         return (Unrolled(tuple(made), span),) if made else ()
 
@@ -125,7 +127,7 @@ class SimpleStatements:
             return self._unpack(target, value, span)
         if isinstance(target, cst.Tuple) and isinstance(value, cst.Attribute):
             return self._unpack_shape(target, value)
-        raise NotUnderstood("this kind of assignment is not understood")
+        raise NotUnderstood(ASSIGNMENT)
 
     def _bind(self, name: str, node: cst.BaseExpression, span: Span) -> Sequence[Statement]:
         scope = self.scope
@@ -181,7 +183,7 @@ class SimpleStatements:
     def _unpack(self, target: cst.Tuple, value: cst.Tuple, span: Span) -> Sequence[Statement]:
         left, right = _plain_names(target), _plain_names(value)
         if left is None or len(left) != len(value.elements):
-            raise NotUnderstood("this kind of assignment is not understood")
+            raise NotUnderstood(ASSIGNMENT)
         names = frozenset(left)
         distinct = len(names) == len(left) and right is not None and len(set(right)) == len(right)
         if right is not None and distinct and all(map(self.scope.has_array, (*left, *right))):
@@ -189,23 +191,11 @@ class SimpleStatements:
         inputs: frozenset[str] = frozenset().union(*map(names_in, value.elements))
         starred = any(isinstance(element, cst.StarredElement) for element in value.elements)
         if starred or self.scope.behind(inputs) & names:
-            raise NotUnderstood("this kind of assignment is not understood")
+            raise NotUnderstood(ASSIGNMENT)
         made: list[Statement] = []
         for name, element in zip(left, value.elements, strict=True):
             made.extend(self._bind(name, element.value, span))
         return made
-
-    def _renamed(self, pairs: tuple[tuple[str, str], ...], span: Span) -> Rename:
-        names = frozenset(name for pair in pairs for name in pair)
-        scope = self.scope
-        for view, target in list(scope.views.items()):
-            # it stays with the memory it had, whose name is another now
-            if target.array in names:
-                del scope.views[view]
-        scope.renamed |= names
-        if scope.strided & names:
-            scope.strided |= names
-        return Rename(names, span)
 
     def _handed_over(
         self, names: Sequence[str], others: Sequence[str], span: Span
@@ -229,18 +219,24 @@ class SimpleStatements:
                 if len(names) == 1
                 else "names of unlike arrays are exchanged"
             )
-        made = self._renamed(tuple(zip(names, others, strict=True)), span)
+        changed = frozenset((*names, *others))
+        for view, target in list(scope.views.items()):
+            # it stays with the memory it had, whose name is another now
+            if target.array in changed:
+                del scope.views[view]
+        scope.renamed |= changed
+        if scope.strided & changed:
+            scope.strided |= changed
         for other in frozenset(others).difference(names):
             scope.forget(other)
-        return (made,)
+        return (Rename(changed, span),)
 
     def _unpack_shape(self, target: cst.Tuple, value: cst.Attribute) -> Sequence[Statement]:
         names = _plain_names(target)
         array = dotted(value.value)
-        if names is None or value.attr.value != "shape" or array is None:
-            raise NotUnderstood("this kind of assignment is not understood")
-        if not self.scope.is_array(array):
-            raise NotUnderstood("this kind of assignment is not understood")
+        known = array is not None and self.scope.is_array(array)
+        if names is None or value.attr.value != "shape" or array is None or not known:
+            raise NotUnderstood(ASSIGNMENT)
         extents = self.scope.extents_of(array)
         if len(extents) != len(names):
             raise NotUnderstood(f"`{array}` does not have {len(names)} dimensions")
@@ -271,10 +267,13 @@ class SimpleStatements:
         place: Read
         if isinstance(node.target, cst.Name):
             name = node.target.value
-            if name in scope.scalars and not self.scope.accumulating:
-                return self._counted(name, operation, node, span)
             if name in scope.scalars:
-                raise NotUnderstood(f"`{name}` changes its value in a way that is not followed")
+                if scope.accumulating:
+                    raise NotUnderstood(f"`{name}` changes its value in a way that is not followed")
+                before = scope.started.get(name)
+                scope.bind_number(name, PYTHON_INTEGER)
+                if before is not None:
+                    scope.started[name] = before
             if not scope.is_array(name):
                 return self._accumulated(name, operation, node.value, span)
             place = whole_read(name, scope)
@@ -284,19 +283,9 @@ class SimpleStatements:
                 return (scattered,)
             place = place_of(node.target, self.scope)
         else:
-            raise NotUnderstood("this kind of assignment is not understood")
+            raise NotUnderstood(ASSIGNMENT)
         value = Elementwise(operation, (place, value_of(node.value, scope)))
         return (stored(place, value, span, scope, in_place=True),)
-
-    def _counted(
-        self, name: str, operation: str, node: cst.AugAssign, span: Span
-    ) -> Sequence[Statement]:
-        """Read ``number += value`` where the number was a whole one that is known."""
-        before = self.scope.started.get(name)
-        self.scope.bind_number(name, PYTHON_INTEGER)
-        if before is not None:
-            self.scope.started[name] = before
-        return self._accumulated(name, operation, node.value, span)
 
     def _accumulated(
         self, name: str, operation: str, node: cst.BaseExpression, span: Span
@@ -345,7 +334,7 @@ class SimpleStatements:
         scope.numbers[name] = dtype
         if not is_of_elements(value):
             return (ScalarBind(name, value, span),)
-        scope.totals[name] = LocalArray(strong(dtype), ())
+        scope.totals[name] = ArrayType(strong(dtype), ())
         combined = Elementwise(found.operation, (Read(name, ()), value))
         held = scope.held_in(value)
         return (Store(name, (), combined, span, in_place=True, held=held),)
@@ -364,8 +353,10 @@ class SimpleStatements:
             try:
                 value = value_of(part, self.scope)
             except NotUnderstood as refused:
-                if not _is_scalar(part, self.scope):
-                    raise refused
+                try:
+                    scalar(part, self.scope)
+                except NotUnderstood:
+                    raise refused from None
                 continue
             if isinstance(value, Read) and self.scope.type_of(value).extents:
                 # a view, for which nothing is computed
@@ -380,14 +371,6 @@ class SimpleStatements:
                     made.append(ScalarBind(name, value, span))
                 leaving.add(name)
         return (*made, Return(frozenset(leaving), span))
-
-
-def _is_scalar(node: cst.BaseExpression, scope: Scope) -> bool:
-    try:
-        scalar(node, scope)
-    except NotUnderstood:
-        return False
-    return True
 
 
 def _plain_names(node: cst.Tuple) -> list[str] | None:

@@ -8,24 +8,25 @@ from typing import Any
 
 import libcst as cst
 
-from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
-from advisor.frontend.declared.declarations import Declarations
-from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, truth
-from advisor.frontend.expressions.scalars import is_prange, range_of
-from advisor.frontend.naming.bindings import assigned_names, names_in, target_names
-from advisor.frontend.naming.names import resolve
-from advisor.frontend.naming.scope import Scope
-from advisor.frontend.naming.written_out import MOST_ITERATIONS, items_of, looks_up, pairs
-from advisor.frontend.statements.accumulations import (
+from advisor.frontend.accumulations import (
     Combination,
     accumulated,
     combination,
     is_by_element,
+    only_statement,
     scattered_at_once,
     stored_totals,
 )
-from advisor.frontend.statements.simple import SimpleStatements
-from advisor.frontend.statements.stores import extreme
+from advisor.frontend.advise_comments.directives import Pragmas, spoken_of
+from advisor.frontend.declarations import Declarations
+from advisor.frontend.expressions.conditions import bind_item, evaluated, is_inert, truth
+from advisor.frontend.expressions.indices import is_prange, range_of
+from advisor.frontend.naming.bindings import assigned_names, names_in, target_names
+from advisor.frontend.naming.names import resolve
+from advisor.frontend.naming.scope import Scope
+from advisor.frontend.naming.written_out import MOST_ITERATIONS, items_of, looks_up, pairs
+from advisor.frontend.simple_statements import SimpleStatements
+from advisor.frontend.stores import extreme
 from advisor.frontend.syntax.guard import NotKnown, NotUnderstood
 from advisor.ir.signs import least_index
 from advisor.ir.statements import (
@@ -78,7 +79,7 @@ class Body(SimpleStatements):
     def _parts(self, parts: Sequence[cst.CSTNode], of_loop: bool) -> tuple[Statement, ...]:
         found: list[Statement] = []
         for position, part in enumerate(parts):
-            if of_loop and isinstance(part, cst.If) and _only_continues(part):
+            if of_loop and isinstance(part, cst.If) and _guards(part, cst.Continue):
                 skipping = self._skipping(part, parts[position + 1 :])
                 if skipping is not None:
                     return (*found, *skipping)
@@ -198,21 +199,10 @@ class Body(SimpleStatements):
                 return self._unrolled(node, items, span)
         if bounds is not None and bounds[2] < 0 and trips is not None:
             raise NotUnderstood("a loop that counts down, with a stated number of trips")
-        if bounds is not None and bounds[2] < 0 and variable is not None:
-            return (self._downwards(node, variable, bounds, span),)
         if bounds is not None and variable is not None:
-            low, high, step = bounds
-            if trips is not None:
-                high = low + trips * step
-            else:
-                symbol = self.scope.index(variable, span.start_line)
-                self.scope.maxima[symbol], self.scope.starts[symbol] = high - 1, low
-            made = self._looped(node, variable, low, high, step, span)
+            made = self._counting(node, variable, bounds, trips, span)
             if is_prange(node.iter, self.scope):
                 made = replace(made, threads=self.threads(span.start_line))
-            symbol = self.scope.index(variable, span.start_line)
-            self.scope.maxima.pop(symbol, None)
-            self.scope.starts.pop(symbol, None)
             return (scattered_at_once(made) if trips is None else _stated_trips(made),)
         if trips is None:
             raise NotUnderstood("a loop over something other than range(...)")
@@ -255,18 +245,31 @@ class Body(SimpleStatements):
                 scope.written_out.pop(name, None)
         return (Unrolled(tuple(made), span),) if made else ()
 
-    def _downwards(
-        self, node: cst.For, variable: str, bounds: tuple[Expr, Expr, int], span: Span
+    def _counting(
+        self,
+        node: cst.For,
+        variable: str,
+        bounds: tuple[Expr, Expr, int],
+        trips: Expr | None,
+        span: Span,
     ) -> Loop:
-        """Read a loop that counts down, as one over how far it has come."""
-        first, stop, _ = bounds
-        symbol = self.scope.index(variable, span.start_line)
-        self.scope.maxima[symbol], self.scope.starts[symbol] = first - stop - 1, num(0)
-        made = self._looped(node, variable, num(0), first - stop, 1, span, first - sym(symbol))
-        self.scope.maxima.pop(symbol, None)
-        self.scope.starts.pop(symbol, None)
-        # the index is another number than what the loop counts
-        self.scope.loop_texts.pop(symbol, None)
+        """Read a loop over a range; one that counts down, as one over how far it has come."""
+        scope = self.scope
+        symbol = scope.index(variable, span.start_line)
+        low, high, step = bounds
+        index: Expr | None = None
+        if step < 0:
+            low, high, step, index = num(0), low - high, 1, low - sym(symbol)
+        if trips is not None:
+            high = low + trips * step
+        else:
+            scope.maxima[symbol], scope.starts[symbol] = high - 1, low
+        made = self._looped(node, variable, low, high, step, span, index)
+        scope.maxima.pop(symbol, None)
+        scope.starts.pop(symbol, None)
+        if index is not None:
+            # the index is another number than what the loop counts
+            scope.loop_texts.pop(symbol, None)
         return made
 
     def _while(self, node: cst.While, lines: range, span: Span) -> Sequence[Statement]:
@@ -395,7 +398,7 @@ class Body(SimpleStatements):
         if looked_for is not None:
             return (looked_for,)
         tested = self._tested(node.test)
-        if _only_raises(node):
+        if _guards(node, cst.Raise):
             # a run that gets past it did nothing but the test
             return tested
         if probability is None:
@@ -440,19 +443,6 @@ def _stated_trips(loop: Loop) -> Loop:
     return replace(loop, stated=True)
 
 
-def _only_raises(node: cst.If) -> bool:
-    return isinstance(_only_statement(node), cst.Raise)
-
-
-def _only_continues(node: cst.If) -> bool:
-    return isinstance(_only_statement(node), cst.Continue)
-
-
-def _only_statement(node: cst.If) -> cst.CSTNode | None:
-    """Return the one statement that a condition without else guards; None where there are more."""
-    statements = [
-        small
-        for part in node.body.body
-        for small in (part.body if isinstance(part, cst.SimpleStatementLine) else [part])
-    ]
-    return statements[0] if node.orelse is None and len(statements) == 1 else None
+def _guards(node: cst.If, kind: type[cst.CSTNode]) -> bool:
+    """Return whether a condition without else guards one statement, of a kind."""
+    return node.orelse is None and isinstance(only_statement(node.body), kind)

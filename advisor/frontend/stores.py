@@ -6,18 +6,17 @@ from collections.abc import Sequence
 
 import libcst as cst
 
+from advisor.frontend.accumulations import extreme_of
 from advisor.frontend.expressions.arrays import element_place, mask_of, value_of, whole_read
 from advisor.frontend.expressions.conditions import is_inert
-from advisor.frontend.expressions.regions import region
+from advisor.frontend.expressions.indices import region
 from advisor.frontend.naming.names import dotted, resolve
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.statements.accumulations import extreme_of
 from advisor.frontend.syntax.guard import NotUnderstood
 from advisor.ir.nests import is_of_elements
-from advisor.ir.shapes import ArrayType, describe
 from advisor.ir.statements import Scatter, Statement, Store
 from advisor.ir.values import Elementwise, Read, Scalar, Value
-from advisor.numpy_shapes import ShapeConflict
+from advisor.numpy_shapes import ShapeConflict, broadcast
 from advisor.source import Span
 
 
@@ -40,17 +39,12 @@ def stored(place: Read, value: Value, span: Span, scope: Scope, *, in_place: boo
         The value does not fit, or the array's memory has other strides under another name.
     """
     _not_strided(place.array, scope)
+    target, source = scope.type_of(place).extents, scope.type_of(value).extents
     try:
-        target = describe(place, scope.array_type)
-        source = describe(value, scope.array_type)
-        # element types do not matter for whether the shapes agree
-        describe(
-            Elementwise("add", (place, value)),
-            lambda name: ArrayType("float64", scope.array_type(name).extents),
-        )
+        broadcast([target, source])
     except ShapeConflict as error:
         raise NotUnderstood(str(error)) from error
-    if len(source.extents) > len(target.extents):
+    if len(source) > len(target):
         raise NotUnderstood("the value has more dimensions than its place")
     held = scope.held_in(value)
     scope.changed(place.array)

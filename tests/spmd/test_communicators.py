@@ -1,9 +1,13 @@
-"""Communicators of some ranks have ranks and sizes of their own, however functions get them."""
+"""Communicators of all ranks and of some, however functions get them and whoever calls them."""
+
+from __future__ import annotations
 
 import pytest
+from reading import HEAD, program, steps, the_operation
 
 from advisor.frontend.spmd.reader import read_program
-from advisor.ir.spmd.steps import Communicate, walk
+from advisor.ir.spmd.ranks import PartnerKind
+from advisor.ir.spmd.steps import Communicate, Unknown, walk
 from costdb.expr import to_text
 
 EXCHANGE = """
@@ -17,11 +21,9 @@ def communicators(text: str, function: str) -> list[tuple[str, str]]:
     source = f"import numpy as np\nfrom mpi4py import MPI\n\nworld = MPI.COMM_WORLD\n{text}"
     compile(source, "program.py", "exec")
     program = read_program("program.py", source)
-    assert program is not None
     found = program.function(function)
-    assert found is not None
-    steps = [v.step for v in walk(found.body) if isinstance(v.step, Communicate)]
-    return [(to_text(s.communicator.size), to_text(s.communicator.rank)) for s in steps]
+    sent = [v.step for v in walk(found.body) if isinstance(v.step, Communicate)]
+    return [(to_text(s.communicator.size), to_text(s.communicator.rank)) for s in sent]
 
 
 OF_ALL = ("P", "rank")
@@ -74,3 +76,30 @@ def test_of_several_that_nobody_passes_one_is_of_all_ranks(note: str) -> None:
 def test_each_function_has_its_own_of_all_ranks() -> None:
     text = "def one(a: MPI.Comm):\n    a.Barrier()\n\n\ndef other(b: MPI.Comm):\n    b.Barrier()\n"
     assert communicators(text, "one") == communicators(text, "other") == [OF_ALL]
+
+
+CART = """
+cart = MPI.Intracomm.Create_cart(comm, (size,), (True,), False)
+left, right = MPI.Cartcomm.Shift(cart, 0, 1)
+x = np.zeros(100)
+cart.Send(x, dest=right)
+"""
+
+
+def test_what_makes_communicators_and_neighbours_is_followed() -> None:
+    by_class = the_operation(CART)
+    bound = the_operation(
+        CART.replace("MPI.Intracomm.Create_cart(comm, ", "comm.Create_cart(").replace(
+            "MPI.Cartcomm.Shift(cart, ", "cart.Shift("
+        )
+    )
+    assert by_class.dest.kind is bound.dest.kind is PartnerKind.NEIGHBOUR
+    assert by_class.dest.displacement == 1
+    assert by_class.communicator.dims == bound.communicator.dims
+
+
+def test_what_is_sent_so_is_told() -> None:
+    read = program("x = np.zeros(9)\nMPI.Comm.Send(comm, x, 1)\ncomm.Recv(x)\n")
+    assert [(one.reason, one.span.start_line) for one in steps(read, Unknown)] == [
+        ("`Send` is called by the class of its communicator", HEAD.count("\n") + 2)
+    ]

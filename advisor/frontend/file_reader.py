@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from advisor.frontend.advise_comments.directives import AnyDirective, KernelComment
-from advisor.frontend.declared.declarations import Asked, Declarations, asked_of_numba
+from advisor.frontend.declarations import Asked, Declarations, asked_of_numba
 from advisor.frontend.naming.bindings import Imports, NameScope, ScopeVisitor
-from advisor.frontend.naming.literals import constant_int, is_kept, is_of_literals
 from advisor.frontend.naming.names import dotted, resolve
+from advisor.frontend.naming.written_out import constant_int, is_kept, is_of_literals
 from advisor.ir.kernel import SizeBinding
 from advisor.observed import Seen, by_signature
 from advisor.source import Span
@@ -86,6 +86,7 @@ class FileReader(ScopeVisitor):
     ) -> None:
         super().__init__()
         self.path = path
+        self.directives = directives
         self._observed: dict[str, list[Seen]] = {}
         for seen in observed:
             self._observed.setdefault(seen.function, []).append(seen)

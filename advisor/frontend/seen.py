@@ -9,12 +9,12 @@ import libcst as cst
 
 from advisor.distribution import ArraySpec, MeshSpec, NotDistributed, StorageOrder
 from advisor.dtypes import Kind, UnknownDtype, dtype_of, kind_of
-from advisor.frontend.declared.module import FoundKernel
-from advisor.frontend.expressions.regions import is_new_axis
+from advisor.frontend.expressions.indices import is_new_axis
+from advisor.frontend.file_reader import FoundKernel
 from advisor.frontend.naming.bindings import NameScope
-from advisor.frontend.naming.literals import literal_int
 from advisor.frontend.naming.scope import Scope
-from advisor.frontend.syntax.walking import nodes_in
+from advisor.frontend.naming.written_out import literal_int
+from advisor.frontend.syntax.trees import nodes_in
 from advisor.ir.kernel import COMPILERS, DeclaredArray, Places, SizeBinding
 from advisor.ir.statements import Unknown
 from advisor.observed import Seen, SeenArray

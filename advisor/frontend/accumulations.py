@@ -14,7 +14,7 @@ import libcst as cst
 
 from advisor.frontend.expressions.arguments import AUGMENTED, OPERATORS
 from advisor.frontend.naming.bindings import counted_names, names_in
-from advisor.frontend.syntax.walking import nodes_in
+from advisor.frontend.syntax.trees import nodes_in
 from advisor.ir.dependence import slope_of
 from advisor.ir.rebuilt import symbols, with_part
 from advisor.ir.statements import (
@@ -113,7 +113,7 @@ def _is_initial(argument: cst.Arg, name: str) -> bool:
 
 def _conditional(node: cst.If, resolve: Resolve) -> Combination | None:
     """Read ``if value > name: name = value``, and a combination under a condition."""
-    only = _only_statement(node.body)
+    only = only_statement(node.body)
     match _kept_extreme(only, node.test):
         case cst.Name(value=name), operation, value:
             return Combination(name, operation, value)
@@ -128,7 +128,7 @@ def extreme_of(node: cst.If) -> tuple[cst.Subscript, str, cst.BaseExpression] | 
 
     None for any other condition.
     """
-    only = _only_statement(node.body) if node.orelse is None else None
+    only = only_statement(node.body) if node.orelse is None else None
     match _kept_extreme(only, node.test):
         case cst.Subscript() as target, operation, value:
             return target, operation, value
@@ -136,7 +136,7 @@ def extreme_of(node: cst.If) -> tuple[cst.Subscript, str, cst.BaseExpression] | 
 
 
 def _kept_extreme(
-    only: cst.BaseSmallStatement | None, test: cst.BaseExpression
+    only: cst.CSTNode | None, test: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, str, cst.BaseExpression] | None:
     """Return what a statement changes under a test, the greater or lesser of which, and what to."""
     match only, test:
@@ -156,15 +156,14 @@ def _kept_extreme(
     return None
 
 
-def _only_statement(body: cst.BaseSuite) -> cst.BaseSmallStatement | None:
-    if isinstance(body, cst.IndentedBlock):
-        if len(body.body) != 1 or not isinstance(body.body[0], cst.SimpleStatementLine):
-            return None
-        body_line = body.body[0].body
-    else:
-        assert isinstance(body, cst.SimpleStatementSuite)
-        body_line = body.body
-    return body_line[0] if len(body_line) == 1 else None
+def only_statement(body: cst.BaseSuite) -> cst.CSTNode | None:
+    """Return the one statement of a suite; None where there are more."""
+    statements = [
+        small
+        for part in body.body
+        for small in (part.body if isinstance(part, cst.SimpleStatementLine) else [part])
+    ]
+    return statements[0] if len(statements) == 1 else None
 
 
 def _is_name(node: cst.BaseExpression, name: str) -> bool:

@@ -1,1 +1,0 @@
-"""Statements of kernels, as statements of the intermediate form."""

@@ -1,0 +1,64 @@
+"""A user who types commands in a folder of files, and what is kept of their runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BIN = Path(sys.executable).parent
+RANKS = [str(BIN / "mpiexec"), "-n", "2"]
+
+
+class User:
+    """Somebody with a folder of files, who types commands there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        kept = {n: v for n, v in os.environ.items() if not n.startswith("ADVISE_")}
+        kept.pop("PYTHONPATH", None)
+        self.environment = {
+            **kept,
+            "ADVISE_DATA_DIR": str(folder / "kept" / "data"),
+            "ADVISE_MACHINE": "t3e",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+    def types(
+        self, *command: str, ranks: int = 1, code: int = 0, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [*(RANKS if ranks > 1 else []), str(BIN / command[0]), *command[1:]],
+            cwd=self.folder,
+            env={**self.environment, **environment},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return done
+
+    def advises(
+        self, *arguments: str, ranks: int = 1, code: int = 0
+    ) -> subprocess.CompletedProcess[str]:
+        return self.types("advise", *arguments, ranks=ranks, code=code)
+
+    def write(self, name: str, text: str) -> str:
+        (self.folder / name).write_text(text)
+        return name
+
+    def observed(self, kind: str = "") -> dict[str, dict[str, object]]:
+        with sqlite3.connect(self.folder / "kept" / "data" / "advise.sqlite3") as store:
+            rows = store.execute("SELECT kind, name, document FROM observations")
+            return {name: json.loads(text) for of, name, text in rows if kind in ("", of)}
+
+
+@pytest.fixture
+def user(tmp_path: Path) -> User:
+    return User(tmp_path)

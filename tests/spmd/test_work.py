@@ -1,0 +1,198 @@
+"""What the models are asked: of what ranks compute, of collectives, of the interpreter."""
+
+from __future__ import annotations
+
+import pytest
+from costdb.lines.coefficients import bytes_of
+from reading import loops, program, the_operation, works
+
+from advisor.analysis.spmd.lower import lower_steps
+from advisor.analysis.spmd.operations import of_communication
+from advisor.analysis.spmd.regions import NoWork
+from advisor.ir.spmd.program import RANKS
+from costdb.expr import Expr, evaluate, num, sym
+from costdb.work import (
+    ArrayOperation,
+    Collective,
+    CollectiveKind,
+    Interpretation,
+    PickledCollective,
+    Statement,
+)
+
+
+def work(text: str) -> list[Statement]:
+    (function,) = program(text).functions
+    return list(works(lower_steps(function.body).process, Statement))
+
+
+@pytest.mark.parametrize(
+    ("product", "operation", "elements", "length"),
+    [
+        ("a @ x", ArrayOperation.MATVEC, 30 * 50, 50),
+        ("y @ a", ArrayOperation.MATVEC, 30 * 50, 30),
+        ("x @ x", ArrayOperation.MATVEC, 50, 50),
+        ("np.dot(x, x)", ArrayOperation.MATVEC, 50, 50),
+        ("a @ a.T", ArrayOperation.MATMUL, 30 * 30, 50),
+        ("a @ b", ArrayOperation.MATMUL, 30 * 20, 50),
+    ],
+)
+def test_a_product_with_a_vector_uses_every_element_of_the_matrix_once(
+    product: str, operation: ArrayOperation, elements: int, length: int
+) -> None:
+    made = work(
+        "a, b, x, y = np.ones((30, 50)), np.ones((50, 20)), np.ones(50), np.ones(30)\n"
+        f"c = {product}\n"
+        "comm.Barrier()\n"
+    )
+    (call,) = (
+        call
+        for statement in made
+        for call in statement.calls
+        if call.operation in (ArrayOperation.MATMUL, ArrayOperation.MATVEC)
+    )
+    assert call.operation is operation
+    assert (evaluate(call.elements, {}), evaluate(call.length, {})) == (elements, length)
+
+
+def test_ranks_compute_at_the_same_time_but_in_a_chain() -> None:
+    made = work("x = np.ones(50)\nx += 1.0\ncomm.Allreduce(x.copy(), x)\n")
+    assert made
+    assert {statement.together for statement in made} == {sym(RANKS)}
+    chain = work(
+        "x = np.ones(50)\n"
+        "if rank > 0:\n"
+        "    comm.Recv(x, source=rank - 1)\n"
+        "x += 1.0\n"
+        "if rank < size - 1:\n"
+        "    comm.Send(x, dest=rank + 1)\n"
+    )
+    added = {s.together for s in chain for call in s.calls if call.operation != "fill"}
+    assert num(1) in added
+
+
+@pytest.mark.parametrize(
+    ("statement", "views"),
+    [
+        ("w = u[1:-1] * u[2:]", 2),
+        ("u[1] = u[2]", 2),
+        ("u[3:] += 1.0", 1),
+        ("w = v * 2.0", 0),
+        ("w = u * u", 0),
+    ],
+)
+def test_views_cost_where_they_are_written_out(statement: str, views: int) -> None:
+    made = work(f"u = np.ones((90, 90))\nv = u[1:-1]\n{statement}\ncomm.Barrier()\n")
+    calls = [call.operation for each in made for call in each.calls]
+    assert calls.count(ArrayOperation.VIEW) == views
+
+
+def test_what_is_replaced_is_sent_from_a_copy() -> None:
+    text = "x, y = np.ones(90), np.ones(90)\ncomm.{}, dest=rank ^ 1, source=rank ^ 1)\n"
+    replaced, apart = (
+        [call for each in work(text.format(way)) for call in each.calls if call.result]
+        for way in ("Sendrecv_replace(x", "Sendrecv(x, recvbuf=y")
+    )
+    copies = [call for call in replaced if call.operation is ArrayOperation.COPY]
+    assert [evaluate(call.elements, {}) for call in copies] == [90]
+    assert not any(call.operation is ArrayOperation.COPY for call in apart)
+
+
+ARRAYS = "whole, other = np.ones(96), np.empty(96)\npiece = np.empty(96 // size)\n"
+
+
+def bytes_at(size: Expr, ranks: int) -> float:
+    return float(evaluate(size, {RANKS: ranks}))
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4, 8])
+@pytest.mark.parametrize(
+    ("call", "kind", "pieces"),
+    [
+        ("Reduce_scatter_block(whole, piece)", CollectiveKind.REDUCE_SCATTER, 1),
+        ("Reduce_scatter(whole, piece, op=MPI.MAX)", CollectiveKind.REDUCE_SCATTER, 1),
+        ("Reduce_scatter_block(MPI.IN_PLACE, whole)", CollectiveKind.REDUCE_SCATTER, 1),
+        ("Scan(whole, other)", CollectiveKind.PREFIX, 0),
+        ("Exscan(whole, other)", CollectiveKind.PREFIX, 0),
+        ("Reduce(whole, other)", CollectiveKind.REDUCE, 0),
+        ("Alltoall(whole, other)", CollectiveKind.ALLTOALL, 1),
+        ("Alltoallv(whole, other)", CollectiveKind.ALLTOALLV, 1),
+        ("Allgather(piece, whole)", CollectiveKind.ALLGATHER, 1),
+        ("Allgatherv(piece, whole)", CollectiveKind.ALLGATHERV, 1),
+        ("Gatherv(piece, whole)", CollectiveKind.GATHER, 1),
+    ],
+)
+def test_each_method_is_priced_as_what_it_is(
+    call: str, kind: CollectiveKind, pieces: int, ranks: int
+) -> None:
+    (work,) = of_communication(the_operation(f"{ARRAYS}comm.{call}\n"))
+    assert isinstance(work, Collective)
+    assert work.kind is kind
+    expected = 96 * 8 / ranks if pieces else 96 * 8
+    assert bytes_at(bytes_of(work.region), ranks) == pytest.approx(expected, abs=8)
+
+
+@pytest.mark.parametrize("method", ["scan", "exscan", "reduce"])
+def test_prefixes_of_objects_take_the_steps_of_a_reduction(method: str) -> None:
+    (work,) = of_communication(the_operation(f"{ARRAYS}x = comm.{method}(whole)\n"))
+    assert isinstance(work, PickledCollective)
+    assert work.kind is CollectiveKind.REDUCE
+
+
+def test_what_mpi4py_has_no_method_for_has_no_price() -> None:
+    with pytest.raises(NoWork, match="reduce_scatter"):
+        of_communication(the_operation(f"{ARRAYS}x = comm.reduce_scatter(whole)\n"))
+
+
+def interpretations(text: str) -> list[Interpretation]:
+    (function,) = program(text).functions
+    return list(works(lower_steps(function.body).process, Interpretation))
+
+
+def test_a_loop_over_numbers_is_the_interpreters_work() -> None:
+    (work,) = interpretations(
+        "import random\n"
+        "def estimate(samples):\n"
+        "    hits = 0\n"
+        "    for _ in range(samples):\n"
+        "        x, y = random.random(), random.random()\n"
+        "        if x * x + y * y <= 1:\n"
+        "            hits += 1\n"
+        "    return hits\n"
+        "pi = comm.reduce(estimate(1_000_000 // size), op=MPI.SUM)\n"
+    )
+    # two calls, three products and sums, a comparison, an increment
+    assert (work.loads, work.stores, work.operations) == (0, 0, 7)
+
+
+def test_a_loop_that_does_nothing_is_no_work() -> None:
+    read = program("for k in range(5):\n    pass\ncomm.Barrier()\n")
+    assert loops(read) == []
+
+
+COMPILED = """\
+import numba
+from numba import njit
+
+{decorator}
+def relax(u):
+    for i in range(u.shape[0]):
+        u[i] = 0.5 * u[i]
+
+x = np.zeros(1000)
+relax(x)
+comm.Bcast(x)
+"""
+
+
+@pytest.mark.parametrize("decorator", ["@njit", "@numba.njit(cache=True)", "@numba.jit"])
+def test_compiled_loops_have_no_price_of_the_interpreter(decorator: str) -> None:
+    text = COMPILED.format(decorator=decorator)
+    assert not interpretations(text)
+    (function,) = program(text).functions
+    (gap,) = lower_steps(function.body).gaps
+    assert "`relax`, which numba compiles, is not modelled" in gap.reason
+
+
+def test_the_same_loop_interpreted_has_one() -> None:
+    assert interpretations(COMPILED.format(decorator=""))
