@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from costdb.lines.coefficients import bytes_of
 from reading import loops, program, the_operation, works
 
 from advisor.analysis.spmd.lower import lower_steps
@@ -11,6 +10,7 @@ from advisor.analysis.spmd.operations import of_communication
 from advisor.analysis.spmd.regions import NoWork
 from advisor.ir.spmd.program import RANKS
 from costdb.expr import Expr, evaluate, num, sym
+from costdb.lines.coefficients import bytes_of
 from costdb.work import (
     ArrayOperation,
     Collective,
