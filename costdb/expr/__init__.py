@@ -1,56 +1,31 @@
 """Symbolic cost expressions: exact, immutable, and simplified to closed forms."""
 
-from costdb.expr.evaluate import evaluate
-from costdb.expr.functions import (
-    conditional,
-    equal,
-    gcd,
-    less,
-    less_equal,
-    log2,
-    logical_and,
-    logical_not,
-    logical_or,
-    maximum,
-    maximum_over,
-    minimum,
-    summation,
-)
-from costdb.expr.names import free_symbols, substitute, sym
-from costdb.expr.nodes import ONE, ZERO, Expr, ceil, ceil_div, floor, floor_div, num
-from costdb.expr.numbers import ExprError
-from costdb.expr.parse import parse
-from costdb.expr.simplify import simplify
-from costdb.expr.text import to_text
-
-__all__ = [
-    "ONE",
-    "ZERO",
-    "Expr",
-    "ExprError",
-    "ceil",
-    "ceil_div",
-    "conditional",
-    "equal",
-    "evaluate",
-    "floor",
-    "floor_div",
-    "free_symbols",
-    "gcd",
-    "less",
-    "less_equal",
-    "log2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "maximum",
-    "maximum_over",
-    "minimum",
-    "num",
-    "parse",
-    "simplify",
-    "substitute",
-    "summation",
-    "sym",
-    "to_text",
-]
+from costdb.expr.evaluate import evaluate as evaluate
+from costdb.expr.functions import conditional as conditional
+from costdb.expr.functions import equal as equal
+from costdb.expr.functions import gcd as gcd
+from costdb.expr.functions import less as less
+from costdb.expr.functions import less_equal as less_equal
+from costdb.expr.functions import log2 as log2
+from costdb.expr.functions import logical_and as logical_and
+from costdb.expr.functions import logical_not as logical_not
+from costdb.expr.functions import logical_or as logical_or
+from costdb.expr.functions import maximum as maximum
+from costdb.expr.functions import maximum_over as maximum_over
+from costdb.expr.functions import minimum as minimum
+from costdb.expr.functions import summation as summation
+from costdb.expr.names import free_symbols as free_symbols
+from costdb.expr.names import substitute as substitute
+from costdb.expr.names import sym as sym
+from costdb.expr.nodes import ONE as ONE
+from costdb.expr.nodes import ZERO as ZERO
+from costdb.expr.nodes import Expr as Expr
+from costdb.expr.nodes import ceil as ceil
+from costdb.expr.nodes import ceil_div as ceil_div
+from costdb.expr.nodes import floor as floor
+from costdb.expr.nodes import floor_div as floor_div
+from costdb.expr.nodes import num as num
+from costdb.expr.numbers import ExprError as ExprError
+from costdb.expr.parse import parse as parse
+from costdb.expr.simplify import simplify as simplify
+from costdb.expr.text import to_text as to_text
