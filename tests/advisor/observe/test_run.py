@@ -132,6 +132,36 @@ def test_functions_that_nobody_marked_are_seen(user: User) -> None:
     assert "statements outside of functions use NumPy arrays" in told
 
 
+TWO = """\
+import numpy as np
+
+
+def doubled(a):
+    for i in range(a.shape[0]):
+        a[i, :] = 2.0 * a[i, :]
+
+
+def halved(b):
+    for i in range(b.shape[0]):
+        b[i, :] = 0.5 * b[i, :]
+
+
+doubled(np.ones((300, 8)))
+halved(np.ones((400, 8)))
+"""
+CALIBRATED = Path(__file__).parents[2] / "data" / "decisions" / "calibrated.json"
+
+
+def test_fixes_of_what_a_run_saw_go_on_to_the_last(user: User) -> None:
+    file = user.write("two.py", TWO)
+    user.advises("run", file)
+    fix = ("advise", file, "--fix", "--unsafe-fixes")
+    done = user.types(*fix, ADVISE_MACHINE=str(CALIBRATED))
+    assert "2 fixed" in done.stderr
+    left = (user.folder / file).read_text()
+    assert "a[:] = 2.0 * a" in left and "b[:] = 0.5 * b" in left and "for " not in left
+
+
 ROWS = """\
 import sys
 import numpy as np

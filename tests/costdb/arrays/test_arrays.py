@@ -131,7 +131,7 @@ def test_rates_of_an_earlier_model_are_refused_with_the_next_step() -> None:
     assert isinstance(arrays, dict)
     arrays["way_bytes"] = quantities({"b1000": 100}, "byte")
     work = Statement((), num(0), calls=(added(dense(24), 24),))
-    with pytest.raises(MachineError, match="anew: advise calibrate --name made-up"):
+    with pytest.raises(MachineError, match="anew: advise calibrate --name test"):
         price_work(work, machine_of(stated, "made-up.json"))
 
 
