@@ -21,7 +21,7 @@ from advisor.finding import (
 from advisor.ir.concrete import at_sizes, symbols_of
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
-from advisor.ir.statements import Choice, Loop, Statement, Threads, Unrolled
+from advisor.ir.statements import Choice, Loop, Statement, Threads, Unrolled, walk
 from advisor.ranking.compare import (
     WORTH,
     Costed,
@@ -53,10 +53,16 @@ from advisor.ranking.worth import (
     redistributes,
     weighed,
 )
+from advisor.report.style import duration
 from advisor.source import Span
 from advisor.steps import Overtaken, ending_when
+from costdb.common import SECTION as INTERPRETER
 from costdb.estimate import Missing
+from costdb.evaluate import evaluate_price
 from costdb.machines import Machine
+
+_WORTH_TELLING_S = 1e-3
+"""From how long a call on loops are told of that the interpreter runs and no rule rewrites."""
 
 # What predictions of loops leave out that threads share.
 
@@ -268,9 +274,10 @@ class _Ranking:
                 told = (full if self.details else judged_here)(*given)
                 judged.append(self._valued(told, transform, chosen.proposal, around))
         judged.sort(key=lambda one: one.finding.order)
-        ranked = Ranked(
-            tuple(judged), tuple(unpriced), tuple(untold), coverage=_left_out(subject, here)
-        )
+        coverage = _left_out(subject, here)
+        if coverage == NOTHING_SEEN and not gains:
+            coverage = _left_interpreted(subject, here, now)
+        ranked = Ranked(tuple(judged), tuple(unpriced), tuple(untold), coverage=coverage)
         if gains < 2:
             return ranked
         search = partial(self._plan, here, fastest)
@@ -408,6 +415,26 @@ def _left_out(subject: Subject, here: Costed) -> Coverage:
     name = subject.kernel.name
     told = f"{name}, no price on {subject.machine.name}: {', '.join(parts)}"
     return Coverage(unpriced=(told,), incomplete=(name,))
+
+
+def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
+    """Return a loop that is mostly the interpreter's own work: that no rule found more is not that
+    there is no more.
+    """
+    kernel = subject.kernel
+    loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
+    told_apart = subject.machine.section(INTERPRETER)
+    if loop is None or not told_apart or now < _WORTH_TELLING_S:
+        return NOTHING_SEEN
+    terms = evaluate_price(in_parts(here), subject.sizes.values).terms
+    steps = sum(term.mid for term in terms if term.model == INTERPRETER)
+    if steps < now / 2:
+        return NOTHING_SEEN
+    line = loop.span.start_line
+    text = kernel.context.lines[line - 1].strip()
+    why = f"{duration(now)} a call, mostly the interpreter's; no rule has an array form of it"
+    gap = NotUnderstood(subject.place.path, line, text, why)
+    return Coverage(analysed=(kernel.name,), not_understood=(gap,))
 
 
 def _remark(subject: Subject, message: str, span: Span | None = None) -> Remark:

@@ -348,3 +348,35 @@ def test_what_nothing_binds_leaves_a_kernel_without_a_formula_without_advice() -
     assert not found.findings
     (remark,) = found.remarks
     assert "a reference at a distance that depends on sizes" in remark.message
+
+
+WINDOW = """\
+# advise: kernel N={n}
+# advise: image: f8[N, N]
+# advise: out: f8[N, N]
+def blur(image, out):
+    for i in range(1, image.shape[0] - 1):
+        for j in range(1, image.shape[1] - 1):
+            s = 0.0
+            for a in range(-1, 2):
+                for b in range(-1, 2):
+                    s += image[i + a, j + b]
+            out[i, j] = s / 9
+"""
+
+
+@pytest.mark.parametrize(("n", "fine"), [(400, False), (5, True)])
+def test_loops_that_the_interpreter_runs_are_not_fine(n: int, fine: bool) -> None:
+    """That no rule found more is not that there is no more; where it hardly matters, it is."""
+    document = json.loads(PROFILE.read_text())
+    stated = {"value": 0.5, "unit": "us", "provenance": "measured", "source": "test"}
+    steps = ("iteration", "getitem", "setitem", "arith", "call")
+    document["python"] = {f"{step}_us": stated for step in steps}
+    kernel = kernel_of(WINDOW.format(n=n))
+    machine = machine_of(document, "made-up.json")
+    found = rank("blur.py", kernel, machine, sizes_of(kernel), ())
+    assert not found.judged and found.coverage.analysed == ("blur",)
+    assert (found.coverage.fine == ("blur",)) == fine
+    for gap in () if fine else found.coverage.not_understood:
+        assert gap.line == 5 and "no rule has an array form" in gap.reason
+    assert found.coverage.complete == fine
