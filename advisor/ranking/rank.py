@@ -53,7 +53,6 @@ from advisor.ranking.worth import (
     redistributes,
     weighed,
 )
-from advisor.report.style import duration
 from advisor.source import Span
 from advisor.steps import Overtaken, ending_when
 from costdb.common import SECTION as INTERPRETER
@@ -432,7 +431,7 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
         return NOTHING_SEEN
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
-    why = f"{duration(now)} a call, mostly the interpreter's; no rule has an array form of it"
+    why = f"{1e3 * now:.3g} ms a call, mostly the interpreter's; no rule has an array form of it"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))
 

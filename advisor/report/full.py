@@ -10,7 +10,7 @@ from os.path import commonpath
 from shlex import quote
 
 from advisor.edits import split_lines
-from advisor.finding import Finding, Remark, Verdict
+from advisor.finding import Applicability, Finding, Remark, Verdict
 from advisor.project import is_file_name
 from advisor.report.model import Report
 from advisor.report.rows import (
@@ -131,6 +131,8 @@ def _crop(text: str, column: int, room: int) -> str:
 
 MOST_LINES = 12
 """Of one finding."""
+_HEADING = 3
+"""Lines that each begins with: where, what, and an empty one."""
 
 _MOST_BLOCKS = 3
 _LABEL = 9
@@ -157,16 +159,23 @@ def block(finding: Finding, source: str | None, style: Style) -> list[str]:
     """Return at most `MOST_LINES` about a finding; with its statement where there is a source."""
     shown = [] if source is None else excerpt(source, finding.span, style, finding.reason)
     told = rows(finding)
-    if display_width(told["time"]) > style.width - _LABEL:
-        shown = shown[:2]  # whose time it is must be said; `explain` has the reason too
     what = shortened(sentence(finding.title), style.width - 2)
+    # whose time it is, and under which conditions an edit holds, is never left out
+    unsafe = finding.fix is not None and finding.fix.applicability is Applicability.UNSAFE
+    kept = ("time", "fix") if unsafe else ("time",)
+    whole: dict[str, list[str]] = {}
+    more, room = 0, MOST_LINES - _HEADING - len(told)
+    for name in kept:
+        whole[name] = wrapped(told[name], style, " " * _LABEL, most=1 + room - more)
+        more += len(whole[name]) - 1
+    # `explain` has the statement, and the reason, too
+    shown = shown if not more else shown[:2] if more + 3 <= room else []
     lines = [_head(finding, style), f"  {what}", *([""] * bool(shown)), *shown, ""]
-    # the conditions under which an edit holds are never left out
-    whole = {"fix": wrapped(told["fix"], style, " " * _LABEL)} if "fix" in told else {}
-    spare = MOST_LINES - len(lines) - len(told) - sum(len(one) - 1 for one in whole.values())
+    spare = MOST_LINES - len(lines) - len(told) - more
     for name, text in told.items():
         # what does not fit goes on where there is a line left, and else is left to `explain`
-        shown = whole.get(name) or wrapped(text, style, " " * _LABEL, most=1 + max(0, spare))
+        most = 1 + max(0, spare) * (name != "fix")
+        shown = whole.get(name) or wrapped(text, style, " " * _LABEL, most=most)
         spare -= 0 if name in whole else len(shown) - 1
         shown[0] = f"  {style.paint(f'{name:<{_LABEL - 2}}', 'cyan')}{shown[0][_LABEL:]}"
         lines += shown

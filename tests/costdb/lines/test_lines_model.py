@@ -60,6 +60,7 @@ def machine(origin: str = "test.json", /, collectives: Json = None, **lines: Jso
     return machine_of(
         {
             **HEADING,
+            "sources": {"test": "made up"},  # not a calibration
             "hardware": {"cache_line_bytes": quantity(64, "byte")},
             "lines": {k: v for k, v in sections.items() if v is not None},
             **({"collectives": collectives} if collectives else {}),
