@@ -68,7 +68,7 @@ def test_a_program_and_its_rewrite_run_in_turn_and_agree(
     own = {**load_machine("t3e").document, "name": "own"}
     (tmp_path / "own.json").write_text(json.dumps(own))
     code = main(
-        ["verify", ".", "--all", "--machine", "own.json", "--repeat", "1"]
+        ["verify", ".", "--all", "--machine", "own.json", "--repeat", "3"]
         + ["--output-format", "json"]
     )
     out, err = capsys.readouterr()
@@ -78,13 +78,12 @@ def test_a_program_and_its_rewrite_run_in_turn_and_agree(
     assert program["path"] == "inner/loop.py" and program["ranks"] == 2
     (rewrite,) = program["rewrites"]
     assert rewrite["rule"] == "ADV603" and rewrite["equal"] is True
-    assert rewrite["right"] is True
-    assert rewrite["measured_after_s"] < rewrite["measured_before_s"]
+    gain = rewrite["measured_before_s"] / rewrite["measured_after_s"]
     with reading(store_path()) as connection:
         assert connection is not None
         (kept,) = evidence_on(connection, "own")
     assert (kept.kernel, kept.code, kept.circumstances["ranks"]) == ("main", "ADV603", "2")
-    assert kept.measured.mid > 1.1
+    assert kept.measured.mid == pytest.approx(gain)
 
 
 def test_a_script_is_compared_by_what_it_gives_twice_alike(tmp_path: Path) -> None:
