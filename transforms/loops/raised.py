@@ -68,7 +68,7 @@ from advisor.ir.values import (
     parts_of,
     reads,
 )
-from advisor.numpy_table import PYTHON_INTEGER
+from advisor.numpy_table import PYTHON_INTEGER, REDUCTIONS, reduced_dtype
 from advisor.source import Edit
 from costdb.expr import Expr, free_symbols, maximum, sym
 from transforms.kit.kernels import (
@@ -130,7 +130,8 @@ def raised(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store, 
         else:
             raise _NotRaised
     lift = _Lift(loop, outer, kernel)
-    if not all(map(lift.is_there, stores)):
+    parts = [part for one in stores for part in parts_of(one.value)]
+    if not all(map(lift.is_there, stores)) or not all(map(lift.is_of_usual_type, parts)):
         raise _NotRaised
     if all(lift.is_free(Read(one.array, one.region)) for one in stores):
         return tuple(_added_up(one, stores, lift) for one in stores)
@@ -175,6 +176,13 @@ class _Lift:
         return self.variable not in symbols(value) and not any(
             isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
         )
+
+    def is_of_usual_type(self, value: Value) -> bool:
+        """Return whether a reduction has the type that NumPy chooses: no other is written out."""
+        if not isinstance(value, Reduction) or value.fused or value.operation not in _SUMS:
+            return True
+        found = type_of(value.operand, self.kernel).dtype
+        return value.dtype == reduced_dtype(REDUCTIONS[_SUMS[value.operation]].result, found)
 
     def rank(self, value: Value) -> int:
         """Return how many axes a value has in one iteration."""
@@ -364,7 +372,7 @@ def _summed(moving: Sequence[Value], dtype: str, lift: _Lift) -> Value:
     """Return the sum over the index of a product of what changes with it."""
     if len(moving) == 1:
         value, place = lift.value(moving[0])
-        return Reduction(value, place, "add", dtype)
+        return Reduction(value, place, "add", reduced_dtype("sum", dtype))
     if len(moving) != 2:
         raise _NotRaised
     like = Reduction(moving[0], None, "add", dtype, fused=True)

@@ -236,6 +236,14 @@ def left_by(source: str, dtype: str) -> list[NDArray[Any]] | None:
     return given
 
 
+def test_a_type_that_the_source_states_for_a_sum_is_not_lost() -> None:
+    text = HEAD.format(t="u1", body="    for i in range(a.shape[0]):\n        s[i] = {0}")
+    text = text.replace("s: u1", "s: f8")
+    for call, count in (("np.sum(a[i, :], dtype=np.uint8)", 0), ("np.sum(a[i, :])", 1)):
+        (kernel,) = read_kernels("f.py", text.format(call))
+        assert len(list(TRANSFORM.propose(kernel))) == count
+
+
 @pytest.mark.parametrize("dtype", ARRAYS_OF)
 def test_every_function_of_numpy_comes_to_the_same(dtype: str) -> None:
     raised = 0
