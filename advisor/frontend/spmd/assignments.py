@@ -116,7 +116,7 @@ def store(target: cst.BaseExpression, value: Value, run: Run) -> None:
         case cst.Attribute():
             owner = evaluate(target.value, run)
             if isinstance(owner, Record):
-                run.kept[owner.number, target.attr.value] = value
+                run.keep(owner.number, target.attr.value, value)
             elif isinstance(owner, Array) and target.attr.value == "shape":
                 run.rebind(target.value, Opaque("an array whose shape was changed"))
         case cst.Subscript():
@@ -173,7 +173,7 @@ def _store_part(target: cst.Subscript, value: Value, run: Run) -> None:
             place = part_of_view(view, index, run, run.span(target), run.text(target))
             _store_elements(place, view, value, run)
         case Record(number=number):
-            run.kept[number, key_of(index, run)] = value
+            run.keep(number, key_of(index, run), value)
         case Sequence():
             run.rebind(target.value, _replaced(owner, index, value, run))
         case _:

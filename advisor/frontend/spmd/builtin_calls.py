@@ -106,7 +106,8 @@ def forget(value: Value, run: Run) -> None:
     if isinstance(value, Record):
         for key, found in run.entries(value.number):
             if isinstance(found, Number):
-                run.kept[value.number, key] = Number(None, found.dtype, varies=found.varies)
+                forgotten = Number(None, found.dtype, varies=found.varies)
+                run.keep(value.number, key, forgotten)
 
 
 def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
@@ -133,7 +134,7 @@ def _builtin(name: str, arguments: Arguments, run: Run, span: Span) -> Value:
         case "dict":
             made = run.record()
             for key, value in arguments.by_keyword().items():
-                run.kept[made.number, key] = value
+                run.keep(made.number, key, value)
             return made
         case "exit" | "quit":
             run.emit(Leave("exit", span))
@@ -304,7 +305,7 @@ def _dictionary(owner: Record, name: str, arguments: Arguments, run: Run) -> Val
             return Sequence(tuple(pairs))
         case "copy":
             made = run.record()
-            run.kept.update({(made.number, key): value for key, value in held})
+            run.kept[made.number] = dict(held)
             return made
     return Opaque(f"the result of `.{name}`")
 

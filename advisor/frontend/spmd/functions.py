@@ -133,7 +133,7 @@ def instantiate(run: Run, cls: Class, given: Arguments, span: Span) -> Value:
     # of a dataclass
     stated = given.named(name for name, _ in cls.constants)
     for name, value in (*cls.constants, *((name, one.value) for name, one in stated.items())):
-        run.kept[made.number, name] = value
+        run.keep(made.number, name, value)
     return made
 
 

@@ -177,7 +177,7 @@ def _keep_entry(
     """Keep an entry, and call what is made for it as what is assigned to with the key."""
     found = key_of(run.evaluate(key, run), run)
     with run.named(f"{run.target}[{found!r}]" if run.target and found is not None else ""):
-        run.kept[record.number, found] = run.evaluate(node, run)
+        run.keep(record.number, found, run.evaluate(node, run))
 
 
 def dictionary_of_rounds(node: cst.DictComp, run: Run) -> Value:
@@ -192,7 +192,7 @@ def dictionary_of_rounds(node: cst.DictComp, run: Run) -> Value:
             _assign(node.for_in.target, item, run)
             _keep_entry(record, node.key, node.value, run)
     else:
-        run.kept[record.number, None], _ = _rounds([node.for_in], node.value, run)
+        run.keep(record.number, None, _rounds([node.for_in], node.value, run)[0])
     run.frame.names = saved
     return record
 

@@ -147,7 +147,7 @@ def _joined_records(one: Record, other: Record, run: Run) -> Record:
         right = run.entry(other.number, key)
         if right is not None:
             same = left if isinstance(left, Record) else join(left, right, str(key), run)
-            run.kept[made.number, key] = same
+            run.keep(made.number, key, same)
     return made
 
 

@@ -52,7 +52,7 @@ def parser_method(parser: Record, name: str, arguments: Arguments, run: Run, spa
         case "add_argument":
             found = _named_option(arguments, run, span, short=True)
             if found is not None:
-                run.kept[parser.number, found[0]] = found[1]
+                run.keep(parser.number, *found)
             return Nothing()
         case (
             "add_argument_group"
@@ -63,7 +63,7 @@ def parser_method(parser: Record, name: str, arguments: Arguments, run: Run, spa
             return parser
         case "set_defaults":
             for key, value in arguments.by_keyword().items():
-                run.kept[parser.number, key] = value
+                run.keep(parser.number, key, value)
             return Nothing()
     return Opaque(f"the result of `.{name}` of a parser", foreign=True)
 
@@ -123,7 +123,7 @@ def documented(doc: str, run: Run, span: Span) -> Record:
             origin = f"default of {flag} in the usage text, line {span.start_line}"
             name = flag.lstrip("-")
             value = Opaque(COMMAND_LINE, run.symbols.known(name, int(default), origin, span))
-        run.kept[made.number, flag] = value
+        run.keep(made.number, flag, value)
     return made
 
 
@@ -159,7 +159,7 @@ def _of_json(content: object, key: str, file: str, run: Run, span: Span) -> Valu
         case dict():
             made = run.record()
             for name, value in content.items():
-                run.kept[made.number, name] = _of_json(value, name, file, run, span)
+                run.keep(made.number, name, _of_json(value, name, file, run, span))
             return made
         case str():
             return Text(content)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import PurePath
+from typing import TypeAlias
 
 import libcst as cst
 
@@ -17,6 +18,9 @@ from advisor.ir.spmd.ranks import CommKind, Communicator
 from advisor.ir.spmd.steps import Step, Unknown
 from advisor.source import Span
 from costdb.expr import Expr, num, sym
+
+State: TypeAlias = tuple[dict[str, Value], dict[int, dict[object, Value]]]
+"""What names denote, and what is kept of records."""
 
 MOST_STEPS = 60_000
 """Expressions that are looked at before the rest of a file counts as too much to follow."""
@@ -46,9 +50,10 @@ class Run:
     steps : list of list of Step
         Blocks under construction, innermost last.
     kept : dict
-        Attributes of instances and entries of dictionaries, by the record's number and key: all
-        at once, to be changed, and for paths that part and meet. Whoever reads one asks for its
-        `entry`.
+        Attributes of instances and entries of dictionaries by their keys, by the record's number:
+        for paths that part and meet. Whoever reads or sets one asks `entry` or `keep`.
+    own : set of int
+        Records that changed since paths parted last; what is kept of others is shared.
     """
 
     home: Context
@@ -60,7 +65,8 @@ class Run:
     file: Context = field(init=False)
     frames: list[Frame] = field(init=False)
     steps: list[list[Step]] = field(default_factory=lambda: [[]])
-    kept: dict[tuple[int, object], Value] = field(default_factory=dict)
+    kept: dict[int, dict[object, Value]] = field(default_factory=dict)
+    own: set[int] = field(default_factory=set)
     statement: Span = field(default_factory=lambda: Span(1, 0, 1, 0))
     targets: tuple[str, ...] = ()
     budget: int = MOST_STEPS
@@ -166,13 +172,30 @@ class Run:
 
     # names -------------------------------------------------------------------------------
 
+    def state(self) -> State:
+        """Return what holds now, for paths that part here."""
+        self.own.clear()
+        return dict(self.frame.names), dict(self.kept)
+
+    def restore(self, state: State) -> None:
+        """Let hold what held."""
+        self.own.clear()
+        self.frame.names, self.kept = state
+
+    def keep(self, record: int, key: object, value: Value) -> None:
+        """Set an attribute of an instance or an entry of a dictionary."""
+        if record not in self.own:
+            self.own.add(record)
+            self.kept[record] = dict(self.kept.get(record, {}))
+        self.kept[record][key] = value
+
     def entry(self, record: int, key: object) -> Value | None:
         """Return an attribute of an instance or an entry of a dictionary; None for none."""
-        return self.kept.get((record, key))
+        return self.kept.get(record, {}).get(key)
 
     def entries(self, record: int) -> list[tuple[object, Value]]:
         """Return all of them with their keys, in the order in which they were first set."""
-        return [(key, value) for (owner, key), value in self.kept.items() if owner == record]
+        return list(self.kept.get(record, {}).items())
 
     def lookup(self, name: str) -> Value | None:
         """Return what a name denotes; None where nothing binds it."""
@@ -201,7 +224,7 @@ class Run:
         elif isinstance(node, cst.Attribute):
             owner = self.plain(node.value)
             if isinstance(owner, Record):
-                self.kept[owner.number, node.attr.value] = value
+                self.keep(owner.number, node.attr.value, value)
 
     def plain(self, node: cst.BaseExpression) -> Value | None:
         """Return what a dotted name denotes, without following anything else."""

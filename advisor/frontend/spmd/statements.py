@@ -27,7 +27,7 @@ from advisor.frontend.spmd.expressions import evaluate
 from advisor.frontend.spmd.functions import define, interpreted
 from advisor.frontend.spmd.iteration import iteration, name_of
 from advisor.frontend.spmd.joining import join
-from advisor.frontend.spmd.run import Run
+from advisor.frontend.spmd.run import Run, State
 from advisor.frontend.spmd.values import Number, Value
 from advisor.ir.spmd.steps import Branch, Communicate, Leave, Loop, LoopKind, Step, Wait
 from advisor.source import Span
@@ -136,7 +136,7 @@ def _if(node: cst.If, run: Run) -> None:
         if not run.file.module:
             block(node.body, run)
         return
-    saved = dict(run.frame.names), dict(run.kept)
+    saved = run.state()
     if condition.value == num(0):
         _else(node.orelse, run)
         return
@@ -146,17 +146,17 @@ def _if(node: cst.If, run: Run) -> None:
     if condition.value == num(1):
         run.steps[-1].extend(first)
         return
-    after = run.frame.names, dict(run.kept)
-    run.frame.names, run.kept = saved
+    after = run.state()
+    run.restore(saved)
     with run.block() as orelse:
         other_leaves = _else(node.orelse, run)
         second = tuple(orelse)
     if leaves and not other_leaves:
         note_ranks_behind(condition, first, run)
     elif other_leaves and not leaves:
-        run.frame.names, run.kept = after
+        run.restore(after)
     else:
-        _merge(*after, run)
+        _merge(after, run)
     if first or second:
         run.emit(Branch(condition, first, second, _up_to(span, header)))
 
@@ -166,19 +166,27 @@ def _up_to(last: Span, statement: Span) -> Span:
     return Span(statement.start_line, statement.start_column, last.end_line, last.end_column)
 
 
-def _merge(names: dict[str, Value], kept: dict[tuple[int, object], Value], run: Run) -> None:
-    """Keep what holds on both of two paths: what was given, and what is there now."""
-    _joined(names, run.frame.names, str, run)
-    _joined(kept, run.kept, lambda key: str(key[1]), run)
+def _merge(before: State, run: Run) -> None:
+    """Keep what holds on both of two paths: what held, and what holds now."""
+    names, kept = before
+    for name, value in _joined(names, run.frame.names, run):
+        run.frame.names[name] = value
+    for record in dict.fromkeys((*kept, *run.kept)):
+        one, other = kept.get(record, {}), run.kept.get(record, {})
+        if one is not other:
+            for key, value in _joined(one, other, run):
+                run.keep(record, key, value)
 
 
 def _joined(
-    before: Mapping[Key, Value], now: dict[Key, Value], name: Callable[[Key], str], run: Run
-) -> None:
-    for key in dict.fromkeys((*before, *now)):
-        one, other = before.get(key), now.get(key)
-        if one is not other:
-            now[key] = join(one, other, name(key), run)
+    before: Mapping[Key, Value], now: Mapping[Key, Value], run: Run
+) -> list[tuple[Key, Value]]:
+    """Return what holds of those that differ."""
+    return [
+        (key, join(before.get(key), now.get(key), str(key), run))
+        for key in dict.fromkeys((*before, *now))
+        if before.get(key) is not now.get(key)
+    ]
 
 
 def _else(node: cst.If | cst.Else | None, run: Run) -> bool:
@@ -236,7 +244,7 @@ def _repeated(body: cst.BaseSuite, run: Run) -> Iterator[None]:
     Numbers that it changes have no known value, before or after; arrays are taken as they
     are at first.
     """
-    before = dict(run.frame.names)
+    before = run.state()
     for name in assigned_names(body) & run.frame.names.keys():
         found = run.frame.names[name]
         if isinstance(found, Number):
@@ -244,11 +252,10 @@ def _repeated(body: cst.BaseSuite, run: Run) -> Iterator[None]:
             why = f"`{name}` changes within a loop"
             made = run.symbols.unknown(name, why, run.statement, varies=varies)
             run.frame.names[name] = Number(made, found.dtype, found.nobody, varies)
-    kept = dict(run.kept)
     run.frame.depth += 1
     yield
     run.frame.depth -= 1
-    _merge(before, kept, run)
+    _merge(before, run)
 
 
 def _with(node: cst.With, run: Run) -> None:
@@ -262,14 +269,14 @@ def _with(node: cst.With, run: Run) -> None:
 def _try(node: cst.Try | cst.TryStar, run: Run) -> None:
     block(node.body, run)
     for handler in node.handlers:
-        before = dict(run.frame.names), dict(run.kept)
+        before = run.state()
         with run.block() as handled:
             leaves = block(handler.body, run)
             leaves = leaves or any(isinstance(step, Leave) for step in handled)
         if leaves:
-            run.frame.names, run.kept = before
+            run.restore(before)
         else:
-            _merge(*before, run)
+            _merge(before, run)
     for last in (node.orelse, node.finalbody):
         if last is not None:
             block(last.body, run)
