@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from costdb.estimate import Domain, Estimate, Priced, Ratio, Seconds, TermEstimate
 from costdb.expr import ExprError
@@ -93,6 +94,21 @@ def middle(priced: Priced, bindings: Bindings) -> Seconds:
         As :func:`evaluate_price`.
     """
     return middles([priced])(bindings)[0]
+
+
+def fixed_part(priced: Priced, bindings: Bindings) -> Seconds:
+    """Return what is paid for each call and each step, however little data it is for.
+
+    Raises
+    ------
+    ExprError
+        As :func:`evaluate_price`.
+    """
+    fixed = {
+        name: replace(quantity, value=0.0, low=0.0) if "/" in quantity.unit else quantity
+        for name, quantity in priced.coefficients.items()
+    }
+    return middle(replace(priced, coefficients=fixed), bindings)
 
 
 def middles(prices: Sequence[Priced]) -> Callable[[Bindings], list[Seconds]]:

@@ -57,7 +57,7 @@ from advisor.source import Span
 from advisor.steps import Overtaken, ending_when
 from costdb.common import SECTION as INTERPRETER
 from costdb.estimate import Missing
-from costdb.evaluate import evaluate_price
+from costdb.evaluate import fixed_part
 from costdb.machines import Machine
 
 _WORTH_TELLING_S = 1e-3
@@ -417,21 +417,19 @@ def _left_out(subject: Subject, here: Costed) -> Coverage:
 
 
 def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
-    """Return a loop that is mostly the interpreter's own work: that no rule found more is not that
-    there is no more.
+    """Return a loop of many small steps and calls: that no rule found more is not that there is
+    no more.
     """
     kernel = subject.kernel
     loop = next((one for one in walk(kernel.body) if isinstance(one, Loop)), None)
     told_apart = subject.machine.section(INTERPRETER)
     if loop is None or not told_apart or now < _WORTH_TELLING_S:
         return NOTHING_SEEN
-    terms = evaluate_price(in_parts(here), subject.sizes.values).terms
-    steps = sum(term.mid for term in terms if term.model == INTERPRETER)
-    if steps < now / 2:
+    if fixed_part(in_parts(here), subject.sizes.values) < now / 2:
         return NOTHING_SEEN
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
-    why = f"{1e3 * now:.3g} ms a call, mostly the interpreter's; no rule has an array form of it"
+    why = f"{1e3 * now:.3g} ms a call, mostly steps and calls on little data; no rule rewrites it"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))
 

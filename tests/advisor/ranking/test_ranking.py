@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +34,8 @@ from tests.advisor.ranking.priced_kernels import (
     sizes_of,
 )
 from transforms.sweeps.shifts_to_scan import TRANSFORM as SCANS
+
+CALIBRATED = Path(__file__).parents[2] / "data" / "decisions" / "calibrated.json"
 
 
 def ranked(source: str, rules: Sequence[Any] | None = None, **given: int) -> Ranked:
@@ -363,20 +366,36 @@ def blur(image, out):
                     s += image[i + a, j + b]
             out[i, j] = s / 9
 """
+CALLS = """\
+import numpy as np
+
+# advise: kernel N={n}
+# advise: image: f8[N, 3]
+# advise: out: f8[N, N]
+def blur(image, out):
+    for i in range(image.shape[0]):
+        for j in range(image.shape[0]):
+            d = image[i, :] - image[j, :]
+            out[i, j] = np.exp(-np.dot(d, d))
+"""
 
 
+@pytest.mark.parametrize("source", [WINDOW, CALLS], ids=["steps", "calls"])
 @pytest.mark.parametrize(("n", "fine"), [(400, False), (5, True)])
-def test_loops_that_the_interpreter_runs_are_not_fine(n: int, fine: bool) -> None:
+def test_loops_of_small_steps_and_calls_are_not_fine(source: str, n: int, fine: bool) -> None:
     """That no rule found more is not that there is no more; where it hardly matters, it is."""
-    document = json.loads(PROFILE.read_text())
-    stated = {"value": 0.5, "unit": "us", "provenance": "measured", "source": "test"}
+    kernel = kernel_of(source.format(n=n))
+    document = json.loads(CALIBRATED.read_text())
+    source_of = next(iter(document["sources"]))
+    stated = {"value": 0.05, "unit": "us", "provenance": "measured", "source": source_of}
     steps = ("iteration", "getitem", "setitem", "arith", "call")
-    document["python"] = {f"{step}_us": stated for step in steps}
-    kernel = kernel_of(WINDOW.format(n=n))
-    machine = machine_of(document, "made-up.json")
+    machine = machine_of({**document, "python": {f"{step}_us": stated for step in steps}}, "test")
     found = rank("blur.py", kernel, machine, sizes_of(kernel), ())
     assert not found.judged and found.coverage.analysed == ("blur",)
     assert (found.coverage.fine == ("blur",)) == fine
     for gap in () if fine else found.coverage.not_understood:
-        assert gap.line == 5 and "no rule has an array form" in gap.reason
+        assert (
+            gap.line == source[: source.index("for i")].count("\n") + 1
+            and "no rule rewrites it" in gap.reason
+        )
     assert found.coverage.complete == fine
