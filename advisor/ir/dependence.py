@@ -107,6 +107,26 @@ def carried(loop: Loop, minima: Mapping[str, int] | None = None) -> tuple[Depend
     return _carried(loop, tuple(sorted((minima or {}).items())))
 
 
+def may_be_distributed(loop: Loop) -> bool:
+    """Return whether each statement of a loop may go through all iterations before the next one.
+
+    Within a statement every iteration reads before any stores, as in a statement on arrays.
+    """
+    accesses = [list(_accesses((statement,), {})) for statement in loop.body]
+    for number, ours in enumerate(accesses):
+        # what comes later in the text comes later still when statements are taken apart
+        for theirs in accesses[: number + 1]:
+            for one in ours:
+                for other in theirs:
+                    if one.array != other.array or not (one.writes or other.writes):
+                        continue
+                    if ours is theirs and other.writes and not one.writes:
+                        continue
+                    if _between(one, other, loop, {}) is not None:
+                        return False
+    return True
+
+
 @lru_cache(maxsize=512)
 def _carried(loop: Loop, minima: tuple[tuple[str, int], ...]) -> tuple[Dependence, ...]:
     # variants that are distributed in other ways have the same loops

@@ -1,116 +1,162 @@
-"""Statements over slices in the place of loops over single elements."""
+"""Statements over arrays in the place of loops: what is proposed, and why results stay."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import Nest, directions, index_name, may_meet, references
+from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Statement, Store
-from advisor.ir.values import Elementwise, Scalar, parts_of, reads
-from costdb.expr import free_symbols
-from transforms.kit.kernels import around, compiled, unless_apart, with_statement
-from transforms.kit.rewrite import Edits, first_line
-from transforms.kit.slices import sliced_nest
-
-EXACT_FLOATING = frozenset(
-    {"add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"}
+from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, walk
+from advisor.ir.values import (
+    Elementwise,
+    MatMul,
+    Point,
+    Read,
+    Reduction,
+    Scalar,
+    Value,
+    operands,
+    parts_of,
+    reads,
 )
-
-
-MODULAR = frozenset(
-    {"add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"}
+from advisor.numpy_table import ROWS, promote
+from advisor.source import Edit, Span
+from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
+from transforms.kit.rewrite import (
+    first_line,
+    replace_statement,
+    span_of,
+    stands_alone,
+    statements_at,
 )
+from transforms.loops.array_text import is_count, statement
+from transforms.loops.raising import SUMS, NotRaised, ShapeConflict, combined, raised
+
+_CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
+_EXACT_FLOATING = _CHOICES | {
+    *("add", "subtract", "multiply", "divide", "negative", "absolute", "sqrt", "square"),
+    *("floor", "ceil", "trunc", "rint", "fabs"),
+}
+_MODULAR = _CHOICES | {
+    *("add", "subtract", "multiply", "negative", "bitwise_and", "bitwise_or", "bitwise_xor"),
+}
+_EXACT_WHOLE = _MODULAR | {"minimum", "maximum", "square", "absolute"}
+_QUIET = _EXACT_WHOLE | _CHOICES
+"""Operations that warn of nothing but an overflow."""
+
+_WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
-EXACT_WHOLE = MODULAR | {"minimum", "maximum", "square", "absolute"}
+def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]:
+    """Yield statements over arrays for each loop over elements, or over array statements."""
+    for outer, loop in loops(kernel.body):
+        before = tuple(one for one in walk(loop.body) if isinstance(one, Store))
+        if not before or all(map(_is_of_elements, before)) != of_elements:
+            continue
+        try:
+            after = raised(loop, outer, kernel)
+        except (NotRaised, ShapeConflict):
+            continue
+        argued = _legality(before, after, kernel)
+        edits = partial(edit, loop, after, kernel)
+        # what has no words here is no better written by somebody else
+        if argued is not None and (of_elements or edits()):
+            by = kind_of_sum(after, kernel) if of_elements else ""
+            yield proposal(loop, after, kernel, argued, edits, of_elements=of_elements, by=by)
 
 
-WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
+def loops(
+    body: Sequence[Statement], outer: tuple[Loop, ...] = ()
+) -> Iterator[tuple[tuple[Loop, ...], Loop]]:
+    """Yield the loops of a block, each with those around it, outermost first."""
+    for one in body:
+        if isinstance(one, Loop):
+            yield outer, one
+            yield from loops(one.body, (*outer, one))
 
 
-def in_place_of_loops(
-    nest: Nest,
-    outer: int,
+def proposal(
+    loop: Loop,
+    after: Sequence[Store],
     kernel: Kernel,
-    by: str,
-    reason: str,
-    statements: tuple[Statement, ...],
-    legality: Legality,
-    edits: Edits,
+    argued: Legality,
+    edits: partial[tuple[Edit, ...]],
+    *,
+    of_elements: bool,
+    by: str = "",
 ) -> Proposal:
-    """Return the proposal of statements for all loops of a nest but so many outer ones."""
-    names = ", ".join(f"`{index_name(v)}`" for v in nest.variables[outer:])
-    body = around(nest.loops[:outer], statements)
+    """Return the proposal of statements for a loop and all within it."""
+    within = [one for _, one in loops((loop,))] if of_elements else [loop]
+    names = ", ".join(f"`{index_name(one.variable)}`" for one in within)
+    by = by or ("one array statement" if len(after) == 1 else "array statements")
+    reason = "one call does what every iteration calls NumPy for"
+    if of_elements:
+        reason = (
+            "a statement over a slice fetches all that it needs of other ranks at once, and no"
+            " interpreter runs for each element"
+        )
+    made = tuple(
+        ScalarBind(one.array, operands(one.value)[1], one.span) if is_total(one) else one
+        for one in after
+    )
     return Proposal(
-        f"replace the loop{'s' if len(nest.loops) - outer > 1 else ''} over {names} by {by}",
+        f"replace the loop{'s' if len(within) > 1 else ''} over {names} by {by}",
         reason,
-        first_line(nest.loops[outer].span, kernel.context),
-        kernel.with_body(with_statement(kernel.body, nest.loops[0], body)),
-        legality,
+        first_line(loop.span, kernel.context),
+        kernel.with_body(with_statement(kernel.body, loop, made)),
+        argued,
         edits,
     )
 
 
-def are_plain(nest: Nest, outer: int) -> bool:
-    """Return whether the inner loops of a nest go over ranges that none of them changes."""
-    loops = nest.loops[outer:]
-    bounds = (free_symbols(loop.low) | free_symbols(loop.high) for loop in loops)
-    inner = frozenset(nest.variables[outer:])
-    return not frozenset().union(*bounds) & inner and all(loop.step == 1 for loop in loops)
+def _is_of_elements(store: Store) -> bool:
+    points = all(isinstance(part, Point) for part in store.region)
+    return points and is_of_elements(store.value)
 
 
-def vectorised(nest: Nest, outer: int, kernel: Kernel) -> tuple[Store, ...] | None:
-    """Return a nest's statements over slices, for all loops but so many outer ones.
-
-    None where results might differ.
-    """
-    if not are_plain(nest, outer) or _waits(nest, outer):
-        return None
-    return sliced_nest(nest, outer, kernel).stores()
+# --- why results stay what they are -------------------------------------------------------------
 
 
-def _waits(nest: Nest, outer: int) -> bool:
-    """Return whether whole statements, one after the other, might come in another order.
-
-    Within one statement all reads come before all stores, so only what reads an earlier
-    iteration's store may wait.
-    """
-    found = references(nest)
-    inner = len(nest.loops) - outer
-    later = [(0,) * outer + signs for signs in directions(inner)]
-    for first in found:
-        for then in found:
-            if first.array != then.array or not (first.store or then.store):
-                continue
-            if first.statement < then.statement:
-                continue
-            if first.statement == then.statement and not (first.store and not then.store):
-                continue
-            if any(may_meet(first, then, nest, signs) for signs in later):
-                return True
-    return False
-
-
-def legality_of(nest: Nest, kernel: Kernel) -> Legality:
-    """Return whether statements over slices give the same bits as a nest of loops."""
+def _legality(before: Sequence[Store], after: Sequence[Store], kernel: Kernel) -> Legality | None:
+    """Return why results stay what they are; None where they may not."""
     left_alone = compiled(kernel)
+    found: list[Legality] = []
+    for one, other in zip(before, after, strict=True):
+        added = _reductions(other) > _reductions(one)
+        argued = _of_sums(one, kernel) if added else of_statement(one, kernel)
+        if argued is None:
+            return None
+        found.append(argued)
     if left_alone is not None:
         return left_alone
-    rounded = next((op for store in nest.body for op in inexact(store, kernel)), None)
-    if rounded is not None:
-        return Legality(
-            Applicability.UNSAFE,
-            f"{rounded} may be rounded otherwise for arrays than for single numbers, so results"
-            " agree to rounding",
-        )
-    shared = unless_apart(nest.body, kernel)
-    if shared is not None:
-        return shared
+    unsafe = [one for one in found if one.applicability is not Applicability.SAFE]
+    if unsafe:
+        return unsafe[0]
+    return unless_apart([one for one in before if not is_total(one)], kernel) or found[0]
+
+
+def _reductions(store: Store) -> int:
+    return sum(isinstance(part, Reduction | MatMul) for part in parts_of(store.value))
+
+
+def of_statement(store: Store, kernel: Kernel) -> Legality | None:
+    """Return whether a statement over arrays gives the same bits; None where types change."""
+    target, value = kernel.dtype(store.array), type_of(store.value, kernel).dtype
+    kind = kind_of_or_none(target)
+    arithmetic = kind not in (None, Kind.BOOLEAN) and promote(target, value) == target
+    if _is_of_elements(store) and not arithmetic and target != value:
+        return None
+    if _reductions(store) and kind is not Kind.INTEGER:
+        return Legality(Applicability.UNSAFE, "sums are rounded in another order")
+    doubtful = next(inexact(store, kernel), None)
+    if doubtful is not None:
+        return Legality(Applicability.UNSAFE, doubtful)
     return Legality(
         Applicability.SAFE,
         "no iteration reads what an earlier one wrote, and each element is computed by the same"
@@ -119,19 +165,174 @@ def legality_of(nest: Nest, kernel: Kernel) -> Legality:
 
 
 def inexact(store: Store, kernel: Kernel) -> Iterator[str]:
-    """Yield what may come out otherwise for arrays than for single numbers."""
+    """Yield how results may come out otherwise for arrays than for single numbers."""
     dtype = kernel.dtype(store.array)
     kind = kind_of_or_none(dtype)
+    parts = [part for part in parts_of(store.value) if isinstance(part, Elementwise)]
+    used = {part.operation for part in parts}
+    rounded = (
+        "{} may be rounded otherwise for arrays than for single numbers, so results agree to"
+        " rounding"
+    )
     if any(kernel.dtype(read.array) != dtype for read in reads(store.value)):
-        yield "arithmetic on mixed types"
-    used = {part.operation for part in parts_of(store.value) if isinstance(part, Elementwise)}
+        yield rounded.format("arithmetic on mixed types")
     numbers = any(isinstance(part, Scalar) for part in parts_of(store.value))
     # before NumPy 2 a Python number widened another number, though not an array
-    widens = numbers and bool(used) and dtype != WIDEST.get(kind or Kind.BOOLEAN)
+    widens = numbers and bool(used) and dtype != _WIDEST.get(kind or Kind.BOOLEAN)
     if kind is Kind.FLOATING:
-        exact = frozenset() if widens else EXACT_FLOATING
+        exact = _CHOICES if widens else _EXACT_FLOATING
     elif kind is Kind.INTEGER:
-        exact = MODULAR if widens else EXACT_WHOLE
+        exact = _MODULAR if widens else _EXACT_WHOLE
     else:
-        exact = frozenset()
-    yield from (f"`{operation}` on {dtype}" for operation in sorted(used - exact))
+        exact = _CHOICES if kind is Kind.BOOLEAN else frozenset()
+    extremes = frozenset({"minimum", "maximum"}) if kind is Kind.FLOATING else frozenset()
+    for operation in sorted(used - exact - extremes):
+        yield rounded.format(f"`{operation}` on {dtype}")
+    if used & extremes:
+        yield (
+            "results are equal where no element is NaN, which an array's extreme passes on and a"
+            " comparison passes over, and no zero has a sign"
+        )
+    for part in parts:
+        if part.operation == "where":
+            loud = {
+                inner.operation
+                for way in part.operands[1:]
+                for inner in parts_of(way)
+                if isinstance(inner, Elementwise)
+            } - _QUIET
+            for operation in sorted(loud):
+                yield (
+                    f"results are equal, and `{operation}` is computed also where it is not"
+                    " chosen, which may warn there"
+                )
+
+
+def _of_sums(store: Store, kernel: Kernel) -> Legality | None:
+    """Return whether a sum over iterations comes to the same; None where it may not."""
+    found = combined(store)
+    assert found is not None
+    operation, term = found
+    dtype, total = kernel.dtype(store.array), type_of(term, kernel).dtype
+    match term:
+        case Elementwise("where", (_, Scalar("1", _), Scalar("0", _))):
+            if dtype != "int64":
+                return None
+            return Legality(
+                Applicability.SAFE, "it counts what it counted before, as a Python number"
+            )
+    named = {kernel.dtype(read.array) for read in _summed(term)}
+    kinds = {kind_of_or_none(name) for name in (*named, dtype, total)}
+    if kinds == {Kind.INTEGER}:
+        return _of_whole_numbers(store, operation, term, named, kernel)
+    if not kinds <= {Kind.FLOATING, Kind.COMPLEX} or promote(dtype, total) != dtype:
+        return None
+    if operation in ("maximum", "minimum"):
+        if named != {dtype} or dtype != "float64":
+            return None
+        return Legality(
+            Applicability.UNSAFE,
+            "results are equal where no element is NaN, which an array's extreme passes on and a"
+            " comparison passes over",
+        )
+    return Legality(
+        Applicability.UNSAFE,
+        "the terms come in another order: floating-point sums are not associative, so results"
+        " agree only to rounding",
+    )
+
+
+def _summed(value: Value) -> Iterator[Read]:
+    """Yield what is computed with, and not only compared."""
+    if isinstance(value, Read):
+        yield value
+    elif not (isinstance(value, Elementwise) and ROWS[value.operation].result == "truth"):
+        for part in operands(value):
+            yield from _summed(part)
+
+
+def _of_whole_numbers(
+    store: Store, operation: str, term: Value, named: set[str], kernel: Kernel
+) -> Legality | None:
+    dtype = kernel.dtype(store.array)
+    if named != {dtype}:
+        # products of narrower numbers would wrap around before they are added
+        return None
+    used = {part.operation for part in parts_of(term) if isinstance(part, Elementwise)}
+    if not used <= _MODULAR:
+        return None
+    literals = any(isinstance(part, Scalar) for part in parts_of(term))
+    wide = dtype in ("int64", "uint64")
+    alone = all(isinstance(part, Point) for part in store.region)
+    if not wide and (alone or is_total(store) or literals):
+        # a wider sum is refused by a single element where it does not fit; and before NumPy 2 a
+        # Python number widened another number, though not an array
+        return None
+    if literals and dtype == "uint64":
+        return None
+    return Legality(
+        Applicability.SAFE,
+        "the terms of whole numbers come in another order, which changes no bit, also where they"
+        " wrap around at the width of their type",
+    )
+
+
+# --- the source ---------------------------------------------------------------------------------
+
+
+def edit(loop: Loop, after: Sequence[Store], kernel: Kernel) -> tuple[Edit, ...]:
+    """Return the edit that puts statements in the place of a loop; none where it cannot be."""
+    texts = [statement(one, kernel) for one in after]
+    known = [text for text in texts if text is not None]
+    if len(known) < len(texts) or not _is_all_of(loop, after, kernel):
+        return ()
+    if not stands_alone(kernel.context, loop.span):
+        return ()
+    return (replace_statement(loop.span, known, kernel.context),)
+
+
+def _is_all_of(loop: Loop, after: Sequence[Store], kernel: Kernel) -> bool:
+    """Return whether a loop of the source does nothing but what statements say.
+
+    Numbers of one iteration stand in the values that are computed from them.
+    """
+    context = kernel.context
+    nodes = statements_at(context)
+    node = nodes.get((loop.span.start_line, loop.span.start_column))
+    if node is None:
+        return False
+    indices = {index_name(one.variable) for _, one in loops((loop,))}
+    changed = {one.array for one in after}
+    own: set[str] = set()
+    for part in ast.walk(node):
+        match part:
+            case ast.For() | ast.Assign() | ast.AugAssign() | ast.If() | ast.Pass():
+                continue
+            case ast.Expr(ast.Call(keywords=[ast.keyword("out"), *_])):
+                continue
+            case ast.stmt():
+                return False
+            case ast.Name(name, ast.Store()) if name not in changed:
+                own.add(name)
+    first, last = context.whole
+
+    def is_outside(part: ast.AST) -> bool:
+        if not isinstance(part, ast.Name) or part.id not in own - indices:
+            return False
+        place: Span = span_of(part, context.lines)
+        return first <= place.start_line <= last and not loop.span.contains(place)
+
+    return not any(is_outside(part) for part in ast.walk(ast.parse(context.source)))
+
+
+def kind_of_sum(after: Sequence[Store], kernel: Kernel) -> str:
+    """Return what a reduction of elements is called; empty where there is none."""
+    for one in after:
+        for part in parts_of(one.value):
+            if isinstance(part, MatMul) or (isinstance(part, Reduction) and part.fused):
+                return "a product of arrays"
+            if isinstance(part, Reduction) and is_count(part, kernel):
+                return "a `count_nonzero` of arrays"
+            if isinstance(part, Reduction):
+                return f"a `{SUMS[part.operation]}` of arrays"
+    return ""

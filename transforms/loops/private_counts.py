@@ -49,7 +49,7 @@ from advisor.source import Edit
 from transforms.kit.kernels import compiled, type_of, with_statement
 from transforms.kit.rewrite import first_line, replace_statement, stands_alone, statement_at
 from transforms.kit.rule import KernelRule
-from transforms.kit.slices import sliced_text
+from transforms.loops.array_text import read_text
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
@@ -107,7 +107,7 @@ def _edits(scatter: Scatter, kernel: Kernel) -> tuple[Edit, ...]:
         return ()
     assert isinstance(scatter.places, Read)
     if scatter.by_element:
-        text = sliced_text(scatter.places, kernel)
+        text = read_text(scatter.places, (), kernel)
     else:
         call = node.value if isinstance(node, ast.Expr) else None
         at = call.args[1] if isinstance(call, ast.Call) and len(call.args) == 3 else None

@@ -2,79 +2,47 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from advisor.distribution import NotDistributed
 from advisor.dtypes import Kind
 from advisor.finding import Applicability
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import Nest, slopes
+from advisor.ir.nests import nest_of, slopes
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Store
-from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Subscript, Value, reads
-from advisor.source import Edit
+from advisor.ir.statements import Loop, Store
+from advisor.ir.values import Elementwise, Point, Range, Read, Scan, Value, reads
 from costdb.expr import num
-from transforms.kit.kernels import is_all_of
-from transforms.kit.rewrite import replace_statement, span_of, stands_alone, statements_at
-from transforms.kit.slices import edited, shown_reads, slice_edits, sliced_nest, sliced_text
-from transforms.loops.array_statements import in_place_of_loops, inexact, legality_of, vectorised
+from transforms.kit.kernels import around, compiled, unless_apart
+from transforms.loops.array_statements import edit, inexact, loops, of_statement, proposal
+from transforms.loops.raising import NotRaised, ShapeConflict, raised
 
 _SEQUENTIAL = ("float64", "float32", "int64")
 """Types in which ``np.cumsum`` adds one after the other, as the loop does."""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
-    """``s[v] = s[v - 1] + term`` for all indices of some loops.
-
-    Attributes
-    ----------
-    old : Store
-    before : Read
-        The element that the loop stored last.
-    term : Value
-    terms : Store
-        All terms, where the sums will be.
-    sums : Store
-        Their prefix sums, from the element before the first one on.
-    axis : int
-        Along which they run, among the dimensions of the slice.
-    """
-
-    old: Store
-    before: Read
-    term: Value
-    terms: Store
-    sums: Store
-    axis: int
+def running_sums(kernel: Kernel) -> Iterator[Proposal]:
+    """Yield a prefix sum in the place of a loop, and of all within it."""
+    for outer, loop in loops(kernel.body):
+        found = _running(loop, outer, kernel)
+        if found is not None:
+            edits = partial(edit, loop, found, kernel)
+            argued = _legality(loop, found[0], kernel)
+            by = "a prefix sum"
+            yield proposal(loop, found, kernel, argued, edits, of_elements=True, by=by)
 
 
-def running_sums(nest: Nest, outer: int, kernel: Kernel) -> Iterator[Proposal]:
-    """Yield a prefix sum in the place of all loops of a nest but so many outer ones."""
-    found = _running(nest, outer, kernel)
-    if found is None:
-        return
-    yield in_place_of_loops(
-        nest,
-        outer,
-        kernel,
-        "a prefix sum",
-        "ranks sum their own elements at once and pass on one sum, and no interpreter runs for"
-        " each element",
-        (found.terms, found.sums),
-        _legality(found, nest, kernel),
-        partial(_edits, found, nest, outer, kernel),
-    )
-
-
-def _legality(found: Running, nest: Nest, kernel: Kernel) -> Legality:
-    name = found.old.array
+def _legality(loop: Loop, terms: Store, kernel: Kernel) -> Legality:
+    name = terms.array
     floating = kind_of_or_none(kernel.dtype(name)) is Kind.FLOATING
-    argued = legality_of(nest, kernel)
+    nest = nest_of(loop)
+    assert nest is not None
+    argued = compiled(kernel) or unless_apart(nest.body, kernel)
+    argued = argued or of_statement(nest.body[0], kernel)
+    assert argued is not None
     dims = kernel.arrays[name].spec.dims if name in kernel.arrays else ()
     spread = any(not isinstance(dim, NotDistributed) for dim in dims)
     if argued.applicability is Applicability.SAFE and floating and spread:
@@ -86,8 +54,10 @@ def _legality(found: Running, nest: Nest, kernel: Kernel) -> Legality:
     return argued
 
 
-def _running(nest: Nest, outer: int, kernel: Kernel) -> Running | None:
-    if len(nest.body) != 1:
+def _running(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store, Store] | None:
+    """Return ``s[v] = s[v - 1] + term`` as the terms where the sums will be, and their sums."""
+    nest = nest_of(loop)
+    if nest is None or len(nest.body) != 1 or not nest.is_by_element:
         return None
     (store,) = nest.body
     if kernel.dtype(store.array) not in _SEQUENTIAL or any(inexact(store, kernel)):
@@ -98,24 +68,24 @@ def _running(nest: Nest, outer: int, kernel: Kernel) -> Running | None:
         case _:
             return None
     for before, term in ((one, two), (two, one)):
-        dimension = _dimension(store, before, nest.variables[outer:])
+        dimension = _dimension(store, before, nest.variables)
         if dimension is None or any(read.array == store.array for read in reads(term)):
             continue
-        assert isinstance(before, Read)
         only = replace(store, value=term, in_place=False)
-        made = vectorised(replace(nest, body=(only,)), outer, kernel)
-        first = sliced_nest(nest, outer, kernel).region(before.array, before.region)
-        if made is None or first is None:
+        (inner,) = around(nest.loops, (only,))
+        assert isinstance(inner, Loop)
+        try:
+            (terms,) = raised(inner, outer, kernel)
+        except (NotRaised, ShapeConflict):
             return None
-        (terms,) = made
-        part, begin = terms.region[dimension], first[dimension]
-        if not isinstance(part, Range) or not isinstance(begin, Range):
+        part = terms.region[dimension]
+        if not isinstance(part, Range) or of_statement(only, kernel) is None:
             return None
-        region = _with(terms.region, dimension, Range(begin.low, part.high))
-        axis = sum(1 for one in region[:dimension] if isinstance(one, Range))
+        sums = Range(part.low - 1, part.high)
+        region = (*terms.region[:dimension], sums, *terms.region[dimension + 1 :])
+        axis = sum(isinstance(one, Range) for one in region[:dimension])
         scan = Scan(Read(store.array, region), axis, "add", kernel.dtype(store.array))
-        sums = Store(store.array, region, scan, store.span, in_place=True)
-        return Running(store, before, term, terms, sums, axis)
+        return terms, Store(store.array, region, scan, store.span, in_place=True)
     return None
 
 
@@ -137,40 +107,3 @@ def _dimension(store: Store, before: Value, inner: tuple[str, ...]) -> int | Non
     along = slopes(own, inner)
     following = own.at - other.at == num(1) and along is not None and set(along.values()) == {1}
     return dimension if following else None
-
-
-def _with(region: tuple[Subscript, ...], place: int, part: Subscript) -> tuple[Subscript, ...]:
-    return (*region[:place], part, *region[place + 1 :])
-
-
-def _edits(found: Running, nest: Nest, outer: int, kernel: Kernel) -> tuple[Edit, ...]:
-    context, span = kernel.context, nest.loops[outer].span
-    nodes = statements_at(context)
-    node = nodes.get((found.old.span.start_line, found.old.span.start_column))
-    if not isinstance(node, ast.Assign) or not is_all_of(nest, nodes):
-        return ()
-    lines = _lines(node, found, kernel)
-    if not lines or not stands_alone(context, span):
-        return ()
-    return (replace_statement(span, lines, context),)
-
-
-def _lines(node: ast.Assign, found: Running, kernel: Kernel) -> list[str]:
-    """Return the statement that stores the terms, and the one that sums them."""
-    module = kernel.context.array_module
-    value, target = node.value, node.targets[0]
-    if module is None or not isinstance(value, ast.BinOp) or node.lineno != node.end_lineno:
-        return []
-    assert isinstance(found.old.value, Elementwise)
-    is_first = found.old.value.operands[0] is found.before
-    term = value.right if is_first else value.left
-    before = [*reads(found.term), Read(found.old.array, found.old.region)]
-    after = [*shown_reads(found.terms.value), (Read(found.terms.array, found.terms.region), 0)]
-    edits = slice_edits((term, target), before, after, kernel)
-    whole = sliced_text(Read(found.sums.array, found.sums.region), kernel)
-    if edits is None or whole is None:
-        return []
-    shown = [edited(span_of(part, kernel.context.lines), edits, kernel) for part in (target, term)]
-    several = sum(1 for part in found.sums.region if isinstance(part, Range)) > 1
-    axis = f", axis={found.axis}" if several else ""
-    return [f"{shown[0]} = {shown[1]}", f"{module}.cumsum({whole}{axis}, out={whole})"]

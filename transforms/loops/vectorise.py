@@ -55,84 +55,21 @@ Fortran Programs to Vector Form, 1987.
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from functools import partial
 
 from advisor.ir.kernel import Kernel
-from advisor.ir.nests import Nest
 from advisor.ir.proposal import Proposal
-from advisor.ir.statements import Store
-from advisor.ir.values import Read, reads
-from advisor.source import Edit
-from transforms.kit.kernels import is_all_of, is_compiled_alone, rewritable
-from transforms.kit.rewrite import replace_statement, stands_alone, statements_at
+from transforms.kit.kernels import is_compiled_alone
 from transforms.kit.rule import KernelRule
-from transforms.kit.slices import edited, shown_reads, slice_edits
-from transforms.loops.array_statements import in_place_of_loops, legality_of, vectorised
-from transforms.loops.loop_sums import sums
+from transforms.loops.array_statements import array_statements
 from transforms.loops.running_sums import running_sums
 
 
 def propose(kernel: Kernel) -> Iterator[Proposal]:
     """Yield array statements for whole nests, and for their inner loops."""
-    if is_compiled_alone(kernel):
-        return
-    for nest in rewritable(kernel):
-        for outer in range(len(nest.loops)):
-            stores = vectorised(nest, outer, kernel)
-            if stores is None:
-                yield from sums(nest, outer, kernel)
-                yield from running_sums(nest, outer, kernel)
-                continue
-            yield in_place_of_loops(
-                nest,
-                outer,
-                kernel,
-                "array statements" if len(stores) > 1 else "one array statement",
-                "a statement over a slice fetches all that it needs of other ranks at once, and no"
-                " interpreter runs for each element",
-                stores,
-                legality_of(nest, kernel),
-                partial(_edits, nest, outer, stores, kernel),
-            )
-
-
-def _edits(nest: Nest, outer: int, stores: tuple[Store, ...], kernel: Kernel) -> tuple[Edit, ...]:
-    """Return the edit that puts array statements in the place of a nest's inner loops.
-
-    Empty where the source does not show what the intermediate form says of it.
-    """
-    context, span = kernel.context, nest.loops[outer].span
-    nodes = statements_at(context)
-    texts: list[str] = []
-    if not is_all_of(nest, nodes):
-        return ()
-    for old, new in zip(nest.body, stores, strict=True):
-        node = nodes.get((old.span.start_line, old.span.start_column))
-        text = None if node is None else _statement(node, old, new, kernel)
-        if text is None:
-            return ()
-        texts.append(text)
-    if not stands_alone(context, span):
-        return ()
-    return (replace_statement(span, texts, context),)
-
-
-def _statement(node: ast.stmt, old: Store, new: Store, kernel: Kernel) -> str | None:
-    """Return a statement with slices for the elements it names."""
-    if not isinstance(node, ast.Assign | ast.AugAssign) or old.span.start_line != old.span.end_line:
-        return None
-    target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-    before, after = list(reads(old.value)), shown_reads(new.value)
-    if isinstance(node, ast.AugAssign):
-        before, after = before[1:], after[1:]
-    before.append(Read(old.array, old.region))
-    after.append((Read(new.array, new.region), 0))
-    edits = slice_edits((node.value, target), before, after, kernel)
-    if edits is None:
-        return None
-    return edited(old.span, edits, kernel)
+    if not is_compiled_alone(kernel):
+        yield from array_statements(kernel, of_elements=True)
+        yield from running_sums(kernel)
 
 
 TRANSFORM = KernelRule("ADV401", "element-by-element", __doc__, propose)

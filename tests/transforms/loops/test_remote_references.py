@@ -33,7 +33,7 @@ def test_what_is_written() -> None:
     counted = placed(["for i in range(1, N):", "    h[k[i]] += 1"])
     (only,) = PRIVATE_COUNTS.propose(counted.kernel)
     assert apply_edits(counted.source, only.edits()).splitlines()[-1] == (
-        "    h += np.bincount(k[1:N], minlength=h.shape[0])"
+        "    h += np.bincount(k[1:], minlength=h.shape[0])"
     )
     assert only.legality.applicability is Applicability.UNSAFE
 

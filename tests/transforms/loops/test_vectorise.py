@@ -80,11 +80,12 @@ def test_who_may_apply_it(statement: str, dtype: str, applicability: Applicabili
     assert proposal.legality.applicability is applicability
 
 
-def test_a_choice_between_two_numbers_is_left_as_it_is() -> None:
+def test_a_choice_between_two_numbers_is_made_for_all_at_once() -> None:
     lines = ["for i in range(N):", "    v[i] = w[i] if w[i] > 0.0 else -1.0"]
     made = program(lines, (("v", 1), ("w", 1)), "f8")
     assert not [s for s in walk(made.kernel.body) if isinstance(s, Unknown)]
-    assert not any(proposal.edits() for proposal in TRANSFORM.propose(made.kernel))
+    (only,) = TRANSFORM.propose(made.kernel)
+    assert "v[:] = np.where(w > 0.0, w, -1.0)" in rewritten(made, only)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,234 @@
+"""Statements over arrays as source, written as a person would."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from advisor.ir.kernel import Kernel
+from advisor.ir.shapes import is_whole
+from advisor.ir.statements import Store, is_total
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Gather,
+    MatMul,
+    Point,
+    Range,
+    Read,
+    Reduction,
+    Scalar,
+    Scan,
+    Transpose,
+    Value,
+)
+from advisor.numpy_table import PYTHON_INTEGER
+from transforms.kit.kernels import type_of
+from transforms.kit.rewrite import python_text
+from transforms.kit.slices import ZERO
+
+_LOOSE, _COMPARED, _OR, _AND, _SUM, _PRODUCT, _SIGNED, _TIGHT = range(8)
+_SIGNS = {
+    **{"add": ("+", _SUM), "subtract": ("-", _SUM)},
+    **{"multiply": ("*", _PRODUCT), "divide": ("/", _PRODUCT)},
+    **{"floor_divide": ("//", _PRODUCT), "remainder": ("%", _PRODUCT)},
+    **{"less": ("<", _COMPARED), "less_equal": ("<=", _COMPARED)},
+    **{"greater": (">", _COMPARED), "greater_equal": (">=", _COMPARED)},
+    **{"equal": ("==", _COMPARED), "not_equal": ("!=", _COMPARED)},
+    **{"bitwise_and": ("&", _AND), "bitwise_or": ("|", _OR)},
+    **{"logical_and": ("&", _AND), "logical_or": ("|", _OR)},
+}
+_METHODS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+_EXTREMES = ("maximum", "minimum")
+
+
+def statement(store: Store, kernel: Kernel) -> str | None:
+    """Return a statement as source; None where a part of it has no words."""
+    target = Read(store.array, store.region)
+    place = store.array if is_total(store) else _text(target, kernel)
+    if place is None:
+        return None
+    sign, value = "=", store.value
+    module = kernel.context.array_module
+    match value:
+        case Scan(operand, axis, "add", _) if store.in_place and operand == target:
+            several = sum(not isinstance(part, Point) for part in store.region) > 1
+            along = f", axis={axis}" if several else ""
+            return None if module is None else f"{module}.cumsum({place}{along}, out={place})"
+        case Elementwise("where", (condition, Scalar() as chosen, known)) if (
+            known == target and is_whole(store.region, kernel.extents(store.array))
+        ):
+            place, value = f"{store.array}[{_text(condition, kernel)}]", chosen
+            if _text(condition, kernel) is None:
+                return None
+        case Elementwise(operation, (known, other)) if store.in_place and known == target:
+            if operation in _SIGNS and _SIGNS[operation][1] in (_SUM, _PRODUCT):
+                sign, value = f"{_SIGNS[operation][0]}=", other
+            elif is_total(store) and operation in _EXTREMES and isinstance(other, Reduction):
+                inner = _text(other.operand, kernel, _TIGHT)
+                found = f"{inner}.{_METHODS[operation]}(initial={place})"
+                return None if inner is None else f"{place} = {found}"
+    text = _text(value, kernel)
+    if text is not None and is_total(store) and is_count(value, kernel):
+        # NumPy's number where Python's was is not what every reader of it takes
+        text = None if "int" in kernel.context.not_builtins else f"int({text})"
+    if place == store.array and sign == "=" and not is_total(store):
+        place = f"{place}[:]"
+    return None if text is None else f"{place} {sign} {text}"
+
+
+def is_count(value: Value, kernel: Kernel) -> bool:
+    """Return whether a value is how often something holds."""
+    match value:
+        case Reduction(operand, _, "add", "int64", fused=False):
+            return type_of(operand, kernel).dtype == "bool"
+    return False
+
+
+def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
+    """Return a value as source, in parentheses where it binds less than `level`."""
+    module = kernel.context.array_module
+    match value:
+        case Read():
+            return read_text(value, (), kernel)
+        case Scalar(text, dtype):
+            return _number(text, dtype, kernel, level)
+        case Expand(Read() as read, axis):
+            return read_text(read, (axis,), kernel)
+        case Expand(Expand(Read() as read, first), second):
+            return read_text(read, (first, second), kernel)
+        case Transpose(operand, (1, 0)):
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None else f"{inner}.T"
+        case MatMul(left, right):
+            return _joined("@", left, right, _PRODUCT, level, kernel)
+        case Reduction(Elementwise("multiply", (one, other)), axis, "add", _, fused=True):
+            if axis == 1 and isinstance(other, Expand):
+                other = other.operand
+            elif axis == 0 and isinstance(one, Expand):
+                one = one.operand
+            return _joined("@", one, other, _PRODUCT, level, kernel)
+        case Reduction(condition, axis) if is_count(value, kernel):
+            inner = _text(condition, kernel)
+            along = "" if axis is None else f", axis={axis}"
+            known = inner is not None and module is not None
+            return f"{module}.count_nonzero({inner}{along})" if known else None
+        case Reduction(operand, axis, operation, _, fused=False) if operation in _METHODS:
+            inner = _text(operand, kernel, _TIGHT)
+            along = "" if axis is None else f"axis={axis}"
+            return None if inner is None else f"{inner}.{_METHODS[operation]}({along})"
+        case Elementwise("negative", (operand,)):
+            inner = _text(operand, kernel, _SIGNED)
+            return None if inner is None else _within(f"-{inner}", _SIGNED, level)
+        case Elementwise("power", (operand, Scalar() as exponent), called=False):
+            one, other = _text(operand, kernel, _TIGHT), _text(exponent, kernel, _TIGHT)
+            known = one is not None and other is not None
+            return _within(f"{one} ** {other}", _SIGNED, level) if known else None
+        case Elementwise("minimum", (Elementwise("maximum", (inside, low)), high)) if (
+            module is not None and isinstance(low, Scalar) and isinstance(high, Scalar)
+        ):
+            return _called(f"{module}.clip", (inside, low, high), kernel)
+        case Elementwise(operation, (left, right), called) if operation in _SIGNS and not (
+            called and operation.startswith("logical")
+        ):
+            sign, own = _SIGNS[operation]
+            return _joined(sign, left, right, own, level, kernel)
+        case Elementwise(operation, parts) if module is not None and operation.isidentifier():
+            return _called(f"{module}.{operation}", parts, kernel)
+        case Gather(Read() as table, places):
+            base, at = read_text(table, (), kernel), _text(places, kernel)
+            return None if base is None or at is None else f"{base}[{at}]"
+        case Copy(operand, dtype) if module is not None:
+            inner = _text(operand, kernel, _TIGHT)
+            return None if inner is None else f"{inner}.astype({module}.{dtype})"
+    return None
+
+
+def _within(text: str, own: int, level: int) -> str:
+    return f"({text})" if own < level else text
+
+
+def _called(function: str, parts: Sequence[Value], kernel: Kernel) -> str | None:
+    texts = [_text(one, kernel) for one in parts]
+    known = [text for text in texts if text is not None]
+    return f"{function}({', '.join(known)})" if len(known) == len(texts) else None
+
+
+def _number(text: str, dtype: str, kernel: Kernel, level: int) -> str | None:
+    """Return a number as source: a literal, a name that the source has for it, or operators.
+
+    What is computed stands there by the names of functions, and what modules hold by theirs.
+    """
+    module = kernel.context.array_module
+
+    def value(node: ast.expr) -> Value | None:
+        match node:
+            case ast.Call(ast.Name(name), args) if name in _SIGNS or name in ("negative", "power"):
+                parts = tuple(one for one in map(value, args) if one is not None)
+                return Elementwise(name, parts) if len(parts) == len(args) else None
+            case ast.UnaryOp(ast.USub(), operand):
+                inner = value(operand)
+                return None if inner is None else Elementwise("negative", (inner,))
+            case ast.Name() | ast.Constant():
+                return Scalar(ast.unparse(node), dtype)
+        return None
+
+    if text.isidentifier():
+        named = kernel.context.scalar_texts.get(text) if dtype == PYTHON_INTEGER else None
+        return named or (text if text in kernel.context.identifiers else None)
+    if text in ("numpy.pi", "numpy.e", "numpy.inf"):
+        return None if module is None else text.replace("numpy", module)
+    try:
+        return text if float(text) >= 0 else _within(text, _SUM, level)
+    except ValueError:
+        pass
+    try:
+        made = value(ast.parse(text, mode="eval").body)
+    except SyntaxError:
+        return None
+    return None if made is None or isinstance(made, Scalar) else _text(made, kernel, level)
+
+
+def _joined(
+    sign: str, left: Value, right: Value, own: int, level: int, kernel: Kernel
+) -> str | None:
+    # products of matrices and of numbers stand beside each other from left to right
+    one = _text(left, kernel, _TIGHT if sign == "@" else own + (own == _COMPARED))
+    other = _text(right, kernel, own + 1)
+    return None if one is None or other is None else _within(f"{one} {sign} {other}", own, level)
+
+
+def read_text(read: Read, new_axes: Sequence[int], kernel: Kernel) -> str | None:
+    """Return the source of a region, with new axes at some places; None where a bound has none."""
+    if not read.region:
+        return read.array
+    texts = kernel.context.scalar_texts
+    extents = kernel.extents(read.array)
+    parts: list[str] = []
+    for part, extent in zip(read.region, extents, strict=True):
+        ends: list[str | None]
+        match part:
+            case Point(at):
+                ends = [python_text(at, texts)]
+            case Range(low, high):
+                ends = ["" if low == ZERO else python_text(low, texts)]
+                ends.append("" if high == extent else python_text(high, texts))
+            case _:
+                ends = ["" if part.start == ZERO else python_text(part.start, texts)]
+                ends.append("" if part.stop == extent else python_text(part.stop, texts))
+                ends.append(str(part.step))
+        if any(end is None for end in ends):
+            return None
+        parts.append(":".join(end for end in ends if end is not None))
+    if any("max(" in part for part in parts) and "max" in kernel.context.not_builtins:
+        return None
+    kept = [number for number, part in enumerate(read.region) if not isinstance(part, Point)]
+    for axis in new_axes:
+        place = kept[axis] if axis < len(kept) else len(parts)
+        parts.insert(place, "None")
+        kept = [n + (n >= place) for n in kept]
+        kept.insert(axis, place)
+    if all(part == ":" for part in parts):
+        return read.array
+    return f"{read.array}[{', '.join(parts)}]"

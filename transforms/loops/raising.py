@@ -1,0 +1,434 @@
+"""Loops raised to statements over arrays: the index of a loop becomes an axis.
+
+One loop is raised at a time, the innermost first, so that elements become vectors, vectors become
+matrices, and sums become products. Dependences decide what may be: each statement must come
+through all iterations before the next one begins, and may not read what an earlier iteration of
+itself wrote. Where all iterations add to the same elements, their sum over the index is added.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from advisor.ir.dependence import may_be_distributed, slope_of
+from advisor.ir.kernel import Kernel
+from advisor.ir.nests import index_name
+from advisor.ir.rebuilt import symbols
+from advisor.ir.shapes import ShapeConflict
+from advisor.ir.statements import Loop, Store, Threads, is_total
+from advisor.ir.values import (
+    Copy,
+    Elementwise,
+    Expand,
+    Gather,
+    MatMul,
+    Point,
+    Range,
+    Read,
+    Reduction,
+    Scalar,
+    Strided,
+    Subscript,
+    Transpose,
+    Value,
+    parts_of,
+    reads,
+)
+from advisor.numpy_table import REDUCTIONS, reduced_dtype
+from costdb.expr import Expr, free_symbols, maximum, substitute
+from transforms.kit.kernels import type_of
+from transforms.kit.slices import Proofs, proofs
+
+SUMS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"}
+"""What NumPy calls the reductions by these operations."""
+
+_COMBINED = {**{name: name for name in SUMS}, "subtract": "add"}
+
+
+class NotRaised(Exception):
+    """A part that has no form with the index as an axis."""
+
+
+def raised(loop: Loop, outer: tuple[Loop, ...], kernel: Kernel) -> tuple[Store, ...]:
+    """Return statements that do what all iterations of a loop do, within some outer ones.
+
+    Raises
+    ------
+    NotRaised
+        There are none, or none are found.
+    ShapeConflict
+        The shapes of what they compute with are not seen to agree.
+    """
+    name = index_name(loop.variable)
+    plain = not loop.stated and loop.threads is Threads.NO
+    named = kernel.context.scalar_texts.get(loop.variable) == name
+    if not plain or not named or name in kernel.observed:
+        raise NotRaised
+    stores: list[Store] = []
+    for statement in loop.body:
+        if isinstance(statement, Loop):
+            stores += raised(statement, (*outer, loop), kernel)
+        elif isinstance(statement, Store):
+            stores.append(statement)
+        else:
+            raise NotRaised
+    lift = Lift(loop, proofs(kernel, outer), kernel)
+    parts = [part for one in stores for part in parts_of(one.value)]
+    if not all(map(lift.is_there, stores)) or not all(map(lift.is_of_usual_type, parts)):
+        raise NotRaised
+    if all(lift.is_free(Read(one.array, one.region)) for one in stores):
+        return tuple(_added_up(one, stores, lift) for one in stores)
+    if not may_be_distributed(replace(loop, body=tuple(stores))):
+        raise NotRaised
+    for one in stores:
+        # slices of one length must be seen to have it
+        for read in (Read(one.array, one.region), *reads(one.value)):
+            lift.note(read)
+    return tuple(map(lift.store, stores))
+
+
+def _rank(region: Sequence[Subscript]) -> int:
+    return sum(not isinstance(part, Point) for part in region)
+
+
+@dataclass(slots=True)
+class Lift:
+    """Makes an axis of the index of a loop.
+
+    Attributes
+    ----------
+    loop : Loop
+    proofs : Proofs
+        What holds where it begins.
+    kernel : Kernel
+    clamped : bool
+        Whether its range must not end before it starts: a bound that is negative then would count
+        from the end.
+    guarded : bool
+        Whether not every iteration needs what is looked at.
+    """
+
+    loop: Loop
+    proofs: Proofs
+    kernel: Kernel
+    clamped: bool = False
+    guarded: bool = False
+    word: re.Pattern[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.word = re.compile(rf"\b{re.escape(index_name(self.loop.variable))}\b")
+
+    def is_free(self, value: Value) -> bool:
+        """Return whether a value is the same in all iterations."""
+        return self.loop.variable not in symbols(value) and not any(
+            isinstance(part, Scalar) and self.word.search(part.text) for part in parts_of(value)
+        )
+
+    def is_of_usual_type(self, value: Value) -> bool:
+        """Return whether a reduction has the type that NumPy chooses: no other is written out."""
+        if not isinstance(value, Reduction) or value.fused or value.operation not in SUMS:
+            return True
+        found = type_of(value.operand, self.kernel).dtype
+        return value.dtype == reduced_dtype(REDUCTIONS[SUMS[value.operation]].result, found)
+
+    def rank(self, value: Value) -> int:
+        """Return how many axes a value has in one iteration."""
+        return len(type_of(value, self.kernel).extents)
+
+    def is_there(self, store: Store) -> bool:
+        """Return whether single elements exist also where the loop has no iteration."""
+        places = (Read(store.array, store.region), *reads(store.value))
+        return self.kernel.runs_through or all(
+            self.loop.variable in free_symbols(part.at)
+            or (
+                self.proofs.non_negative(part.at) and self.proofs.non_negative(extent - part.at - 1)
+            )
+            for read in places
+            for part, extent in zip(read.region, self._extents(read), strict=True)
+            if isinstance(part, Point)
+        )
+
+    def _extents(self, read: Read) -> tuple[Expr, ...]:
+        return self.kernel.extents(read.array) if read.region else ()
+
+    # --- slices
+
+    def note(self, read: Read) -> None:
+        """Find whether a slice would count from the end."""
+        for part, extent in zip(read.region, self._extents(read), strict=True):
+            if isinstance(part, Point) and self.loop.variable in free_symbols(part.at):
+                low, high, _ = self._bounds(part, self.loop.high)
+                known = self.kernel.runs_through or self.proofs.non_negative(high)
+                self.clamped |= not known and not self.proofs.empty_when_negative(low, high, extent)
+
+    def _bounds(self, part: Point, stop: Expr) -> tuple[Expr, Expr, int]:
+        """Return first, end and step of the indices that a subscript goes through up to a stop."""
+        loop = self.loop
+        slope = slope_of(part.at, loop.variable)
+        if not isinstance(slope, int) or slope < 1:
+            raise NotRaised
+        low = substitute(part.at, {loop.variable: loop.low})
+        if slope * loop.step == 1:
+            return low, substitute(part.at, {loop.variable: stop}), 1
+        return low, substitute(part.at, {loop.variable: stop - 1}) + 1, slope * loop.step
+
+    def region(self, array: str, region: Sequence[Subscript]) -> tuple[tuple[Subscript, ...], int]:
+        """Return a region with the index as a slice, and which axis of it that is."""
+        made, axis = list(region), -1
+        for number, part in enumerate(region):
+            if self.loop.variable not in symbols(part):
+                continue
+            if not isinstance(part, Point) or axis >= 0:
+                raise NotRaised
+            low, high, step = self._bounds(part, self.loop.high)
+            extent = self.kernel.extents(array)[number]
+            # an element beyond the end is an error, where a slice is shorter
+            runs = self.kernel.runs_through and not self.guarded
+            if not (runs or self.proofs.non_negative(extent - high)):
+                raise NotRaised
+            if not self.proofs.non_negative(low):
+                raise NotRaised
+            if self.clamped:
+                _, high, _ = self._bounds(part, maximum(self.loop.low, self.loop.high))
+            made[number] = Range(low, high) if step == 1 else Strided(low, high, step)
+            axis = _rank(region[:number])
+        if axis < 0:
+            raise NotRaised
+        return tuple(made), axis
+
+    # --- statements and values
+
+    def store(self, store: Store) -> Store:
+        """Return the statement that stores what all iterations do."""
+        region, axis = self.region(store.array, store.region)
+        rank = _rank(store.region)
+        value, own = self.value(store.value, rank - axis)
+        made = self.aligned(value, own, self.rank(store.value), rank, axis)
+        return replace(store, region=region, value=made, held=(), in_variable=False)
+
+    def value(self, value: Value, behind: int | None = None) -> tuple[Value, int | None]:
+        """Return a value for all iterations, and which of its axes is the index; None: none is.
+
+        There are so many axes `behind` it in what it is stored in; None: that does not matter.
+        """
+        if self.is_free(value):
+            return value, None
+        match value:
+            case Read(array, region):
+                made, axis = self.region(array, region)
+                return Read(array, made), axis
+            case Elementwise(_, operands):
+                return self._elementwise(value, operands, behind)
+            case Copy(operand, dtype):
+                inner, place = self.value(operand, behind)
+                return Copy(inner, dtype), place
+            case Gather(operand, places) if self.is_free(operand) and self.rank(places) == 0:
+                inner, place = self.value(places)
+                return Gather(operand, inner), place
+            case Reduction(Elementwise("multiply", (one, other)), _, "add", _, fused=True):
+                return self.product(value, one, other)
+            case Reduction(operand, along, _, _, fused=False):
+                inner, place = self.value(operand)
+                assert place is not None
+                if along is None:
+                    if self.rank(operand) != 1:
+                        raise NotRaised
+                    along = 0
+                moved = along + (place <= along)
+                return replace(value, operand=inner, axis=moved), place - (moved < place)
+            case Expand(operand, at):
+                inner, place = self.value(operand)
+                assert place is not None
+                return Expand(inner, at + 1 if place <= at else at), place + (place > at)
+            case _:
+                raise NotRaised
+
+    def _elementwise(
+        self, value: Elementwise, operands: Sequence[Value], behind: int | None
+    ) -> tuple[Value, int | None]:
+        lifted = []
+        around = self.guarded
+        for number, one in enumerate(operands):
+            self.guarded = around or (value.operation == "where" and number > 0)
+            lifted.append((*self.value(one, behind), self.rank(one)))
+        self.guarded = around
+        rank = max(own for _, _, own in lifted)
+        if behind is None:
+            # as the operand has it that has most axes
+            found = [(own, own - place) for _, place, own in lifted if place is not None]
+            behind = max(found)[1]
+        axis = max(0, rank - behind)
+        parts = tuple(self.aligned(v, place, own, rank, axis) for v, place, own in lifted)
+        return replace(value, operands=parts), axis
+
+    def product(self, value: Reduction, one: Value, other: Value) -> tuple[Value, int | None]:
+        """Return a product of vectors, or of a matrix and a vector, for all iterations."""
+        if value.axis is None:
+            vector, moving = (one, other) if self.is_free(one) else (other, one)
+            if not self.is_free(vector):
+                raise NotRaised
+            matrix, place = self.value(moving)
+            if place == 0:
+                return _times(matrix, vector, value), 0
+            return _times_from_left(vector, matrix, value), 0
+        if value.axis == 1 and isinstance(other, Expand) and self.is_free(one):
+            columns, place = self.value(other.operand)
+            return MatMul(one, columns if place == 1 else _turned(columns)), 1
+        if value.axis == 0 and isinstance(one, Expand) and self.is_free(other):
+            rows, place = self.value(one.operand)
+            return MatMul(rows if place == 0 else _turned(rows), other), 0
+        raise NotRaised
+
+    def aligned(self, value: Value, place: int | None, own: int, rank: int, axis: int) -> Value:
+        """Return a value whose axes stand where those of the result do.
+
+        Parameters
+        ----------
+        value : Value
+        place : int or None
+            Which of its axes is the index.
+        own, rank : int
+            Other axes: of the value, and of the result, whose last ones they are.
+        axis : int
+            Which axis of the result is the index.
+        """
+        before = max(0, axis - (rank - own))
+        if place is None:
+            return value if before == 0 or own == 0 else Expand(value, before)
+        if place != before:
+            order = [n for n in range(own + 1) if n != place]
+            value = Transpose(value, (*order[:before], place, *order[before:]))
+        for _ in range(max(0, rank - own - axis)):
+            value = Expand(value, 1)
+        return value
+
+
+def _times(matrix: Value, vector: Value, like: Reduction) -> Reduction:
+    return replace(like, operand=Elementwise("multiply", (matrix, Expand(vector, 0))), axis=1)
+
+
+def _times_from_left(vector: Value, matrix: Value, like: Reduction) -> Reduction:
+    return replace(like, operand=Elementwise("multiply", (Expand(vector, 1), matrix)), axis=0)
+
+
+def _turned(matrix: Value) -> Value:
+    return Transpose(matrix, (1, 0))
+
+
+# --- what all iterations add to the same elements -----------------------------------------------
+
+
+def combined(store: Store) -> tuple[str, Value] | None:
+    """Return how a statement combines an element, or a number, with a term."""
+    own = Read(store.array, store.region)
+    match store.value:
+        case Elementwise(operation, (one, two)) if operation in _COMBINED:
+            if two == own and operation != "subtract":
+                one, two = two, one
+            if one == own:
+                return operation, two
+    return None
+
+
+def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
+    """Return the statement that combines the same elements with what all iterations do."""
+    found = combined(store)
+    if found is None:
+        raise NotRaised
+    operation, term = found
+    if not is_total(store) and operation not in ("add", "subtract"):
+        # of no terms there is no greatest one
+        raise NotRaised
+    others = [read for one in stores if one is not store for read in reads(one.value)]
+    touched = {read.array for read in (*reads(term), *others)}
+    targets = [one.array for one in stores]
+    if store.array in touched or targets.count(store.array) > 1:
+        raise NotRaised
+    for read in reads(term):
+        lift.note(read)
+    own = Read(store.array, store.region)
+    made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
+    value = Elementwise(operation, (own, made))
+    return replace(store, value=value, in_place=True, held=(), in_variable=False)
+
+
+def _reduced(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
+    """Return what all iterations make of a value by an operation."""
+    if lift.is_free(value):
+        raise NotRaised
+    if operation == "add":
+        match value:
+            case Elementwise("add" | "subtract", parts):
+                sums = [_products(one, dtype, lift) for one in parts]
+                if all(one is not None for one in sums):
+                    return replace(value, operands=tuple(one for one in sums if one is not None))
+        product = _products(value, dtype, lift)
+        if product is not None:
+            return product
+        factors = list(_factors(value))
+        fixed = [one for one in factors if lift.is_free(one)]
+        moving = [one for one in factors if not lift.is_free(one)]
+        if fixed and len(moving) == 1:
+            return _scaled(fixed, _reduction(moving[0], operation, dtype, lift))
+    return _reduction(value, operation, dtype, lift)
+
+
+def _reduction(value: Value, operation: str, dtype: str, lift: Lift) -> Value:
+    match value:
+        case Elementwise("where", (condition, Scalar("1"), Scalar("0"))):
+            value, dtype = condition, "bool"
+    whole, place = lift.value(value)
+    match whole:
+        case Reduction(_, _, known, _, fused=False) if known == operation:
+            if not lift.rank(value):
+                return replace(whole, axis=None)
+    found = reduced_dtype(REDUCTIONS[SUMS[operation]].result, dtype)
+    return Reduction(whole, place if lift.rank(value) else None, operation, found)
+
+
+def _scaled(factors: Sequence[Value], value: Value) -> Value:
+    for one in reversed(factors):
+        value = Elementwise("multiply", (one, value))
+    return value
+
+
+def _factors(value: Value) -> Iterator[Value]:
+    if isinstance(value, Elementwise) and value.operation == "multiply":
+        for one in value.operands:
+            yield from _factors(one)
+    else:
+        yield value
+
+
+def _products(value: Value, dtype: str, lift: Lift) -> Value | None:
+    """Return a sum of products of two factors as a product of arrays; None where it is none."""
+    factors = list(_factors(value))
+    moving = [one for one in factors if not lift.is_free(one)]
+    if len(moving) != 2 or (moving[0] == moving[1] and not isinstance(moving[0], Read)):
+        # a square is computed once
+        return None
+    like = Reduction(moving[0], None, "add", dtype, fused=True)
+    first, second = sorted(moving, key=lift.rank)
+    (one, _), (other, place) = lift.value(first), lift.value(second)
+    made: Value
+    match lift.rank(first), lift.rank(second):
+        case 0, 0:
+            ordered = lift.value(moving[0])[0], lift.value(moving[1])[0]
+            made = replace(like, operand=Elementwise("multiply", ordered))
+        case 0, 1:
+            made = (_times_from_left if place == 0 else _times)(
+                *((one, other) if place == 0 else (other, one)), like
+            )
+        case 1, 2 if isinstance(second, Expand) and second.axis == 1:
+            # an outer product in each iteration
+            (rows, at), (columns, there) = lift.value(second.operand), lift.value(first)
+            left = rows if at == 1 else _turned(rows)
+            made = MatMul(left, columns if there == 0 else _turned(columns))
+        case _:
+            return None
+    return _scaled([one for one in factors if lift.is_free(one)], made)
+
+
+__all__ = ["Lift", "NotRaised", "ShapeConflict", "combined", "raised"]
