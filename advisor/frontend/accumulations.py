@@ -6,6 +6,7 @@ is then an array of no dimensions that stores change; after the loop it is a num
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from advisor.ir.statements import (
     walk,
 )
 from advisor.ir.values import Copy, Elementwise, Point, Range, Read, Scalar, Value, parts_of
+from advisor.numpy_table import PYTHON_FLOAT, PYTHON_INTEGER, ROWS
 from advisor.source import Span
 from costdb.expr import substitute
 from costdb.wording import IDENTIFIER
@@ -258,6 +260,8 @@ def _stored(body: tuple[Statement, ...], name: str, start: Scalar) -> tuple[Stat
         elif position == uses[0]:
             if target.value != Scalar(name, getattr(target.value, "dtype", "")):
                 value = _with(target.value, name, place)
+                if value is None:
+                    return body
                 made.append(Store(target.array, target.region, value, target.span))
         else:
             made.append(statement)
@@ -292,13 +296,36 @@ def _moved(statement: Statement, name: str, place: Read) -> Statement:
     return statement
 
 
-def _with(value: Value, name: str, place: Read) -> Value:
-    """Return a value with an element in the place of a number, or of what is made of it."""
+def _with(value: Value, name: str, place: Read) -> Value | None:
+    """Return a value with an element in the place of a number; None where it has no form."""
     if isinstance(value, Scalar) and name in _WORD.findall(value.text):
-        return place if value.text == name else Elementwise("multiply", (place, value))
-    if isinstance(value, Elementwise):
-        return replace(value, operands=tuple(_with(p, name, place) for p in value.operands))
-    return value
+        return _computed(ast.parse(value.text, mode="eval").body, value.dtype, name, place)
+    if not isinstance(value, Elementwise):
+        return value
+    parts = [_with(part, name, place) for part in value.operands]
+    known = tuple(part for part in parts if part is not None)
+    return replace(value, operands=known) if len(known) == len(parts) else None
+
+
+def _computed(node: ast.expr, dtype: str, name: str, place: Read) -> Value | None:
+    """Return what the text of a number says, with an element in the place of another number."""
+    match node:
+        case ast.Name(id=known) if known == name:
+            return place
+        case ast.Call(ast.Name(operation), args) if operation in ROWS:
+            parts = [_computed(one, dtype, name, place) for one in args]
+            made = tuple(part for part in parts if part is not None)
+            return Elementwise(operation, made) if len(made) == len(parts) else None
+        case ast.UnaryOp(ast.USub(), operand):
+            inner = _computed(operand, dtype, name, place)
+            return None if inner is None else Elementwise("negative", (inner,))
+        case ast.Constant(int()):
+            return Scalar(ast.unparse(node), PYTHON_INTEGER)
+        case ast.Constant(float()):
+            return Scalar(ast.unparse(node), PYTHON_FLOAT)
+        case ast.Name() | ast.BinOp() if name not in _WORD.findall(ast.unparse(node)):
+            return Scalar(ast.unparse(node), dtype)
+    return None
 
 
 # Loops of single increments at places that only the data know, as one scattered increment.

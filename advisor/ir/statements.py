@@ -28,8 +28,8 @@ class Store:
     operation stores there by itself; otherwise its result is an array of its own, and copied. The
     result is the same, so stores that differ in this only are equal.
 
-    Values that are `held` are in variables, computed once for all their uses. Where the element
-    is `in_variable`, so is it while it is combined. Neither changes the result.
+    Values that are `held` are in variables of these names, computed once for all their uses. Where
+    the element is `in_variable`, so is it while it is combined. Neither changes the result.
     """
 
     array: str
@@ -37,7 +37,7 @@ class Store:
     value: Value
     span: Span
     in_place: bool = field(default=False, compare=False)
-    held: tuple[Value, ...] = field(default=(), compare=False)
+    held: tuple[tuple[str, Value], ...] = field(default=(), compare=False)
     in_variable: bool = field(default=False, compare=False)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -12,7 +13,7 @@ from advisor.ir.kernel import Kernel
 from advisor.ir.nests import index_name, is_of_elements
 from advisor.ir.proposal import Legality, Proposal
 from advisor.ir.shapes import kind_of_or_none
-from advisor.ir.statements import Loop, ScalarBind, Statement, Store, is_total, walk
+from advisor.ir.statements import Bind, Loop, ScalarBind, Statement, Store, is_total, walk
 from advisor.ir.values import (
     Elementwise,
     MatMul,
@@ -27,6 +28,7 @@ from advisor.ir.values import (
 )
 from advisor.numpy_table import ROWS, promote
 from advisor.source import Edit, Span
+from costdb.wording import IDENTIFIER
 from transforms.kit.kernels import compiled, type_of, unless_apart, with_statement
 from transforms.kit.rewrite import (
     first_line,
@@ -37,6 +39,7 @@ from transforms.kit.rewrite import (
 )
 from transforms.loops.array_text import is_count, statement
 from transforms.loops.raising import SUMS, NotRaised, ShapeConflict, combined, raised
+from transforms.loops.temporaries import tidied
 
 _CHOICES = frozenset({"where", *(name for name, row in ROWS.items() if row.result == "truth")})
 _EXACT_FLOATING = _CHOICES | {
@@ -50,6 +53,7 @@ _EXACT_WHOLE = _MODULAR | {"minimum", "maximum", "square", "absolute"}
 _QUIET = _EXACT_WHOLE | _CHOICES
 """Operations that warn of nothing but an overflow."""
 
+_WORD = re.compile(IDENTIFIER)
 _WIDEST = {Kind.INTEGER: "int64", Kind.FLOATING: "float64"}
 
 
@@ -64,11 +68,12 @@ def array_statements(kernel: Kernel, *, of_elements: bool) -> Iterator[Proposal]
         except (NotRaised, ShapeConflict):
             continue
         argued = _legality(before, after, kernel)
-        edits = partial(edit, loop, after, kernel)
+        statements, variant = tidied(after, kernel)
+        edits = partial(edit, loop, statements, variant)
         # what has no words here is no better written by somebody else
         if argued is not None and (of_elements or edits()):
             by = kind_of_sum(after, kernel) if of_elements else ""
-            yield proposal(loop, after, kernel, argued, edits, of_elements=of_elements, by=by)
+            yield proposal(loop, statements, variant, argued, edits, of_elements=of_elements, by=by)
 
 
 def loops(
@@ -83,7 +88,7 @@ def loops(
 
 def proposal(
     loop: Loop,
-    after: Sequence[Store],
+    after: Sequence[Store | Bind],
     kernel: Kernel,
     argued: Legality,
     edits: partial[tuple[Edit, ...]],
@@ -94,7 +99,8 @@ def proposal(
     """Return the proposal of statements for a loop and all within it."""
     within = [one for _, one in loops((loop,))] if of_elements else [loop]
     names = ", ".join(f"`{index_name(one.variable)}`" for one in within)
-    by = by or ("one array statement" if len(after) == 1 else "array statements")
+    stores = [one for one in after if isinstance(one, Store)]
+    by = by or ("one array statement" if len(stores) == 1 else "array statements")
     reason = "one call does what every iteration calls NumPy for"
     if of_elements:
         reason = (
@@ -102,7 +108,9 @@ def proposal(
             " interpreter runs for each element"
         )
     made = tuple(
-        ScalarBind(one.array, operands(one.value)[1], one.span) if is_total(one) else one
+        ScalarBind(one.array, operands(one.value)[1], one.span)
+        if isinstance(one, Store) and is_total(one)
+        else one
         for one in after
     )
     return Proposal(
@@ -280,7 +288,7 @@ def _of_whole_numbers(
 # --- the source ---------------------------------------------------------------------------------
 
 
-def edit(loop: Loop, after: Sequence[Store], kernel: Kernel) -> tuple[Edit, ...]:
+def edit(loop: Loop, after: Sequence[Store | Bind], kernel: Kernel) -> tuple[Edit, ...]:
     """Return the edit that puts statements in the place of a loop; none where it cannot be."""
     texts = [statement(one, kernel) for one in after]
     known = [text for text in texts if text is not None]
@@ -291,7 +299,7 @@ def edit(loop: Loop, after: Sequence[Store], kernel: Kernel) -> tuple[Edit, ...]
     return (replace_statement(loop.span, known, kernel.context),)
 
 
-def _is_all_of(loop: Loop, after: Sequence[Store], kernel: Kernel) -> bool:
+def _is_all_of(loop: Loop, after: Sequence[Store | Bind], kernel: Kernel) -> bool:
     """Return whether a loop of the source does nothing but what statements say.
 
     Numbers of one iteration stand in the values that are computed from them.
@@ -302,7 +310,7 @@ def _is_all_of(loop: Loop, after: Sequence[Store], kernel: Kernel) -> bool:
     if node is None:
         return False
     indices = {index_name(one.variable) for _, one in loops((loop,))}
-    changed = {one.array for one in after}
+    changed = {one.array for one in after if isinstance(one, Store)}
     own: set[str] = set()
     for part in ast.walk(node):
         match part:
@@ -314,6 +322,9 @@ def _is_all_of(loop: Loop, after: Sequence[Store], kernel: Kernel) -> bool:
                 return False
             case ast.Name(name, ast.Store()) if name not in changed:
                 own.add(name)
+    numbers = (part for one in after for part in parts_of(one.value) if isinstance(part, Scalar))
+    if any(own.intersection(_WORD.findall(number.text)) for number in numbers):
+        return False
     first, last = context.whole
 
     def is_outside(part: ast.AST) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from advisor.ir.kernel import Kernel
 from advisor.ir.shapes import is_whole
-from advisor.ir.statements import Store, is_total
+from advisor.ir.statements import Bind, Store, is_total
 from advisor.ir.values import (
     Copy,
     Elementwise,
@@ -43,8 +43,11 @@ _METHODS = {"add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min"
 _EXTREMES = ("maximum", "minimum")
 
 
-def statement(store: Store, kernel: Kernel) -> str | None:
+def statement(store: Store | Bind, kernel: Kernel) -> str | None:
     """Return a statement as source; None where a part of it has no words."""
+    if isinstance(store, Bind):
+        text = _text(store.value, kernel)
+        return None if text is None else f"{store.name} = {text}"
     target = Read(store.array, store.region)
     place = store.array if is_total(store) else _text(target, kernel)
     if place is None:
@@ -123,8 +126,8 @@ def _text(value: Value, kernel: Kernel, level: int = _LOOSE) -> str | None:
             return None if inner is None else _within(f"-{inner}", _SIGNED, level)
         case Elementwise("power", (operand, Scalar() as exponent), called=False):
             one, other = _text(operand, kernel, _TIGHT), _text(exponent, kernel, _TIGHT)
-            known = one is not None and other is not None
-            return _within(f"{one} ** {other}", _SIGNED, level) if known else None
+            named = one is not None and other is not None
+            return _within(f"{one} ** {other}", _SIGNED, level) if named else None
         case Elementwise("minimum", (Elementwise("maximum", (inside, low)), high)) if (
             module is not None and isinstance(low, Scalar) and isinstance(high, Scalar)
         ):

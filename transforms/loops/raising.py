@@ -206,7 +206,17 @@ class Lift:
         rank = _rank(store.region)
         value, own = self.value(store.value, rank - axis)
         made = self.aligned(value, own, self.rank(store.value), rank, axis)
-        return replace(store, region=region, value=made, held=(), in_variable=False)
+        held = tuple(self.held(store, rank - axis))
+        return replace(store, region=region, value=made, held=held, in_variable=False)
+
+    def held(self, store: Store, behind: int | None) -> Iterator[tuple[str, Value]]:
+        """Yield what variables hold, for all iterations."""
+        for name, value in store.held:
+            for place in (behind, None):
+                try:
+                    yield name, self.value(value, place)[0]
+                except NotRaised:
+                    continue
 
     def value(self, value: Value, behind: int | None = None) -> tuple[Value, int | None]:
         """Return a value for all iterations, and which of its axes is the index; None: none is.
@@ -256,9 +266,9 @@ class Lift:
         self.guarded = around
         rank = max(own for _, _, own in lifted)
         if behind is None:
-            # as the operand has it that has most axes
-            found = [(own, own - place) for _, place, own in lifted if place is not None]
-            behind = max(found)[1]
+            # as an operand has it that has all axes, else before them
+            found = [place for _, place, own in lifted if place is not None and own == rank]
+            behind = rank - (found[0] if found else 0)
         axis = max(0, rank - behind)
         parts = tuple(self.aligned(v, place, own, rank, axis) for v, place, own in lifted)
         return replace(value, operands=parts), axis
@@ -351,7 +361,8 @@ def _added_up(store: Store, stores: Sequence[Store], lift: Lift) -> Store:
     own = Read(store.array, store.region)
     made = _reduced(term, _COMBINED[operation], type_of(term, lift.kernel).dtype, lift)
     value = Elementwise(operation, (own, made))
-    return replace(store, value=value, in_place=True, held=(), in_variable=False)
+    held = tuple(lift.held(store, None))
+    return replace(store, value=value, in_place=True, held=held, in_variable=False)
 
 
 def _reduced(value: Value, operation: str, dtype: str, lift: Lift) -> Value:

@@ -84,7 +84,7 @@ class _Steps:
         store = self.store
         if store.in_variable and value == Read(store.array, store.region):
             return
-        if value in store.held:
+        if any(value == known for _, known in store.held):
             if value in self.known or value in self.computed:
                 return
             self.computed.add(value)

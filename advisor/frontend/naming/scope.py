@@ -207,12 +207,12 @@ class Scope:
         self.forget(name)
         table[name] = value
 
-    def held_in(self, value: Value) -> tuple[Value, ...]:
-        """Return what a value is computed from that names denote."""
+    def held_in(self, value: Value) -> tuple[tuple[str, Value], ...]:
+        """Return what a value is computed from that names denote, with these names."""
         if not self.elements:
             return ()
-        known = dict.fromkeys(self.elements.values())
-        return tuple(one for one in known if any(one == part for part in parts_of(value)))
+        parts = tuple(parts_of(value))
+        return tuple((name, one) for name, one in self.elements.items() if one in parts)
 
     def changed(self, array: str) -> None:
         """Drop what was computed from an array that a statement changes."""

@@ -1,0 +1,94 @@
+"""Array statements as a person would leave them: nothing is stored twice, or computed twice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from advisor.ir.kernel import Kernel
+from advisor.ir.rebuilt import with_part
+from advisor.ir.shapes import whole
+from advisor.ir.statements import Bind, Store, is_total
+from advisor.ir.values import (
+    Elementwise,
+    MatMul,
+    Read,
+    Reduction,
+    Scalar,
+    Value,
+    parts_of,
+    reads,
+)
+from transforms.kit.kernels import type_of
+from transforms.kit.rewrite import fresh_name
+
+_ZEROS = ("0", "0.0", "0.")
+
+Made = Store | Bind
+
+
+def tidied(stores: Sequence[Store], kernel: Kernel) -> tuple[tuple[Made, ...], Kernel]:
+    """Return statements that store once and compute once, and the kernel with what they bind."""
+    made: list[Made] = []
+    for store in stores:
+        last = made[-1] if made else None
+        joined = _joined(last, store, kernel) if isinstance(last, Store) else None
+        if joined is not None:
+            made.pop()
+        made.append(joined or store)
+    while (found := _repeated(made, kernel)) is not None:
+        value, first = found
+        held = (named for one in made if isinstance(one, Store) for named in one.held)
+        wanted = next((name for name, known in held if known == value), None)
+        taken = {*kernel.arrays, *kernel.locals}
+        if wanted is None:
+            taken |= kernel.context.identifiers
+        name = fresh_name(wanted or "both", taken)
+        type_ = type_of(value, kernel)
+        kernel = kernel.with_locals({name: type_})
+        read = Read(name, whole(type_.extents))
+        bind = Bind(name, value, made[first].span)
+        made[first:] = [bind, *(_with(one, value, read) for one in made[first:])]
+    return tuple(made), kernel
+
+
+def _with(one: Made, value: Value, read: Read) -> Made:
+    return replace(one, value=with_part(one.value, value, read))
+
+
+def _joined(first: Store, then: Store, kernel: Kernel) -> Store | None:
+    """Return one statement for two that store to the same elements; None where it is another."""
+    own = Read(first.array, first.region)
+    uses = sum(read.array == own.array for read in reads(then.value))
+    if is_total(first) or own != Read(then.array, then.region) or uses != 1:
+        return None
+    if any(read.array == own.array for read in reads(first.value)) or own not in reads(then.value):
+        return None
+    match first.value, then.value:
+        case Scalar(text), Elementwise("add", (one, Reduction() | MatMul() as added)) if (
+            one == own and text in _ZEROS
+        ):
+            return replace(then, value=added, in_place=False)
+    same = type_of(first.value, kernel).dtype == kernel.dtype(first.array)
+    whole_value = len(type_of(first.value, kernel).extents) == len(type_of(own, kernel).extents)
+    if not same or not whole_value:
+        return None
+    value = with_part(then.value, own, first.value)
+    return replace(then, value=value, in_place=False, held=first.held + then.held)
+
+
+def _repeated(made: Sequence[Made], kernel: Kernel) -> tuple[Value, int] | None:
+    """Return the largest array that is computed more than once, and which statement needs it."""
+    uses: dict[Value, list[int]] = {}
+    for number, one in enumerate(made):
+        for part in parts_of(one.value):
+            if isinstance(part, Elementwise | Reduction | MatMul):
+                uses.setdefault(part, []).append(number)
+    sizes = {value: sum(1 for _ in parts_of(value)) for value in uses}
+    for value in sorted(uses, key=lambda one: -sizes[one]):
+        places = uses[value]
+        between = [one for one in made[places[0] : places[-1]] if isinstance(one, Store)]
+        changed = {one.array for one in between} & {read.array for read in reads(value)}
+        if len(places) > 1 and not changed and type_of(value, kernel).extents:
+            return value, places[0]
+    return None
