@@ -37,7 +37,7 @@ def verify(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Annotated Python; folders with --all.")
     ],
-    machine: options.ThisMachine = "here",
+    machine: options.Machine = None,
     kernel: options.Kernel = None,
     define: options.Arguments = None,
     repeat: Annotated[int, option("--repeat", "Launches of each variant.", min=1)] = 2,

@@ -256,7 +256,6 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([PSTSWM, *MESH], "no machine chosen: give --machine NAME"),
         ([PSTSWM, "-m", "paragn", *MESH], 'unknown machine "paragn": nearest is paragon'),
         ([PSTSWM, "-m", "paragon", *MESH[:-2]], "PY is not bound (processors along latitude)"),
         (
