@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from advisor.finding import (
@@ -171,6 +171,12 @@ LOOKS = {
     Verdict.PLAN: ("bold", "cyan"),
 }
 """How classes are painted: nothing but a clear gain is green."""
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by class, of each what saves most first."""
+    return sorted(findings, key=lambda one: (list(LOOKS).index(one.verdict), one.order))
+
 
 _LEAST = re.compile(r"^(\w+) >= (\d+)$")
 
