@@ -14,7 +14,7 @@ from advisor.report.rows import coverage_lines, figures, fix_option, ordered, ro
 from advisor.report.style import Style, one_line
 
 # What would be markup, a mention, a reference or a link; code spans would not hold backticks.
-_MARKUP = re.compile(r"([\\`*_\[\]<>#|~&$])")
+_MARKUP = re.compile(r"([\\`*_\[\]<#|~&$]|^[>+-])")
 _LINKED = re.compile(r"@|(?<=\w)://|(?<=www)\.")
 
 
