@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Container
+from collections.abc import Collection
 
 from advisor.finding import NOTHING_SEEN, Coverage, NotUnderstood
 
@@ -15,7 +15,9 @@ LIBRARIES = ("cupy", "jax", "torch", "tensorflow", "dask", "cudf", "mxnet", "pad
 """Array libraries that no model here describes."""
 
 SIZES = "the sizes of its NumPy arrays are not known"
+NOT_CALLED = "no run that was observed called it with NumPy arrays"
 OUTSIDE = "statements outside of functions are not analysed"
+NO_RULE = "no rule rewrites it"
 
 _IMPORTED = re.compile(
     rf"^[ \t]*(?:import|from)[ \t]+(?:[\w., \t]+,[ \t]*)?({'|'.join(LIBRARIES)})\b", re.MULTILINE
@@ -35,7 +37,7 @@ def unsupported(path: str, source: str) -> tuple[str, ...]:
     return tuple(f"{path} uses {name}" for name in dict.fromkeys(_IMPORTED.findall(source)))
 
 
-def coverage_of(path: str, source: str, seen: Container[str] = ()) -> Coverage:
+def coverage_of(path: str, source: str, seen: Collection[str] = ()) -> Coverage:
     """Return what is not analysed of a file that has neither marks nor messages nor threads.
 
     Of its functions those are that runs have `seen`.
@@ -52,12 +54,13 @@ def coverage_of(path: str, source: str, seen: Container[str] = ()) -> Coverage:
     if _NUMPY.search(source) is None:
         return Coverage(unsupported=libraries)
     lines, names = source.splitlines(), _numpy_names(tree)
+    unknown = NOT_CALLED if seen else SIZES
     found = tuple(
         NotUnderstood(
             path,
             node.lineno,
             lines[node.lineno - 1].strip(),
-            SIZES if isinstance(node, _DEFINITIONS) else OUTSIDE,
+            unknown if isinstance(node, _DEFINITIONS) else OUTSIDE,
         )
         for node in tree.body
         if getattr(node, "name", None) not in seen and _uses_arrays(node, names)

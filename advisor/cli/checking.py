@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import IO
 
 from advisor import engine
@@ -30,7 +31,8 @@ from advisor.edits import unified_diff
 from advisor.engine import FileResult
 from advisor.files import SourceFile, decode_source, read_bytes
 from advisor.finding import NOTHING_SEEN, Coverage, Finding, Remark
-from advisor.report.model import Report, renderer
+from advisor.ranking.findings import Judged
+from advisor.report.model import Curve, Report, renderer
 from advisor.report.style import Style, detect_style
 from advisor.source import SourceProblem
 from advisor.unread import coverage_of, may_use_arrays
@@ -109,6 +111,7 @@ class _Outcome:
     findings: list[Finding] = field(default_factory=list)
     remarks: list[Remark] = field(default_factory=list)
     sources: dict[str, str] = field(default_factory=dict)
+    judged: dict[str, tuple[Judged, ...]] = field(default_factory=dict)
     effective: dict[str, Effective] = field(default_factory=dict)
     checked: list[str] = field(default_factory=list)
     machines: dict[str, None] = field(default_factory=dict)
@@ -324,6 +327,7 @@ def _report(
         outcome.passed_over,
         outcome.coverage,
         lambda finding: outcome.effective[finding.path].fails(finding),
+        partial(_curves, outcome),
     )
     if request.statistics:
         from advisor.report.full import render_statistics
@@ -337,6 +341,26 @@ def _report(
             sys.stderr.write(text)
     else:
         write_result(text, request.output)
+
+
+def _curves(outcome: _Outcome, finding: Finding) -> Sequence[Curve]:
+    """Return how a gain goes with sizes; its file is analysed again, as findings keep no prices."""
+    from advisor.cli.commands.explain import judged_in
+    from advisor.report.curves import curves_of
+
+    path = finding.path
+    if path not in outcome.judged:
+        options = outcome.effective[path].options
+        outcome.judged[path] = judged_in(path, outcome.sources[path], options)
+    named = finding.code, finding.span, finding.title
+    return next(
+        (
+            curves_of(one)
+            for one in outcome.judged[path]
+            if named == (one.finding.code, one.finding.span, one.finding.title)
+        ),
+        (),
+    )
 
 
 def _exit_code(request: Request, outcome: _Outcome) -> int:

@@ -21,18 +21,21 @@ from costdb.wording import NAME_PART, NAME_START, nearest, read_number
 # Text or JSON: what the commands have in common that show one result.
 
 TEXT, JSON = "text", "json"
+PAGES = ("html", "markdown")
+"""Formats of results that have a picture."""
 
 
-def require_format(name: str) -> None:
-    """Refuse a format that there is not.
+def require_format(name: str, *more: str) -> None:
+    """Refuse a format that there is not; `more` are those beside text and JSON.
 
     Raises
     ------
     CommandError
         With those that there are.
     """
-    if name not in (TEXT, JSON):
-        raise wrong_use(f"--output-format {name}: expected {TEXT} or {JSON}")
+    *known, last = TEXT, JSON, *more
+    if name not in (*known, last):
+        raise wrong_use(f"--output-format {name}: expected {', '.join(known)} or {last}")
 
 
 def text_style(output: str | None) -> Style:

@@ -180,6 +180,12 @@ Isolated = Annotated[bool, option("--isolated", "Read no configuration file.")]
 ReportFile = Annotated[str | None, output_file_option("report")]
 ResultFile = Annotated[str | None, output_file_option("result")]
 TextOrJson = Annotated[str, format_option("text", "json", help_text="text or json.")]
+TextJsonOrPage = Annotated[
+    str,
+    format_option(
+        "text", "json", "html", "markdown", help_text="One of text, json, html, markdown."
+    ),
+]
 CacheFolder = Annotated[
     str | None,
     option(

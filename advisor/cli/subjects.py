@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from costdb.expr import Expr
 
 
+MACHINE = "machine"
+"""What ``--over`` calls machines to choose among."""
+
 MODEL, DESCRIPTION, KERNEL = ".pam", ".toml", ".py"
 
 
@@ -87,6 +90,28 @@ def open_files(
         f"{files[0]}: expected a process model ({MODEL}), a description ({DESCRIPTION}) or "
         f"annotated Python ({KERNEL})"
     )
+
+
+def open_on(
+    machines: Sequence[Chosen],
+    files: Sequence[str],
+    machine: str | None,
+    kernel: str | None,
+    given: Mapping[str, str],
+) -> Opened:
+    """Return what `files` hold on each of several machines, to be chosen among, or on one.
+
+    Raises
+    ------
+    CommandError
+        As :func:`open_files`.
+    """
+    from advisor.ranking.subjects import AlternativesSubject
+
+    if not machines:
+        return open_files(files, machine, kernel, given)
+    opened = {name: open_files(files, name, kernel, given) for name in map(str, machines)}
+    return Opened(AlternativesSubject({n: one.subject for n, one in opened.items()}, MACHINE))
 
 
 def _numbers(given: Mapping[str, str]) -> Mapping[str, int | float]:

@@ -33,6 +33,7 @@ LARGEST_NUMBER = 1e18
 # Spelt out here, because a module of a report must not be imported to read a file.
 OUTPUT_FORMATS = (
     "full", "concise", "json", "json-lines", "github", "gitlab", "sarif", "junit", "rdjson",
+    "markdown", "html",
 )  # fmt: skip
 
 _SIZE = re.compile(rf"[{NAME_START}][{NAME_PART}.]*")

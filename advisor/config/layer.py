@@ -66,10 +66,6 @@ class CommandError(Exception):
     """Wrong use or bad input; its message is the whole line, exit code 2."""
 
 
-class NoMachineError(CommandError):
-    """Nothing says which machine is meant."""
-
-
 def wrong_use(message: str) -> CommandError:
     """Return the error for a problem that has no place in a file."""
     return CommandError(f"advise: {message}")
@@ -233,27 +229,18 @@ MACHINE_VARIABLE = "ADVISE_MACHINE"
 
 
 def choose_machine(name: str | None) -> str:
-    """Return the name of a machine whose profile loads: the calibrated one where none is named.
+    """Return the name of a machine whose profile loads: the default one where none is named.
 
     Raises
     ------
-    NoMachineError
-        When none is named nor calibrated.
     CommandError
         When it is unknown, or its profile is broken.
     """
-    from costdb.machines import MachineError, default_machine, load_machine, machine_names
+    from costdb.machines import MachineError, default_machine, load_machine
     from costdb.store.place import StoreError
 
     try:
         chosen = name or default_machine()
-        if chosen is None:
-            known = ", ".join(machine_names())
-            raise NoMachineError(
-                f"advise: no machine chosen: give --machine NAME, set {MACHINE_VARIABLE}, write"
-                " machine = NAME into [tool.advise] of pyproject.toml, or run 'advise calibrate'"
-                f" once to make this machine the default; known: {known}"
-            )
         load_machine(chosen)
     except (MachineError, StoreError) as error:
         raise wrong_use(str(error)) from error

@@ -506,7 +506,9 @@ def _may_be_here(machine: str) -> bool:
 
 
 def _warm_up() -> None:
-    analyse("", _WARM_UP, Options("t3e", {}, (), (), None))
+    from costdb.machines import SHIPPED
+
+    analyse("", _WARM_UP, Options(SHIPPED, {}, (), (), None))
     rule_pages()
     # what is there to stay: to look through it for garbage takes as long as an answer
     gc.freeze()

@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.config.effective import Resolver
 from advisor.config.files import Configurations
-from advisor.config.layer import CommandError, Layer, NoMachineError
+from advisor.config.layer import CommandError, Layer
 from advisor.engine import Options
 from advisor.observations import Observations
 
@@ -146,11 +146,6 @@ _READERS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
 EDITOR = "editor"
 """Named as what bound a size, where others are bound by a line or by ``-D``."""
 
-NO_MACHINE = (
-    "no machine chosen: set advise.machine or [tool.advise], or run the command"
-    " advise.setMachine, or 'advise calibrate' once in a terminal; known: {known}"
-)
-
 
 class OptionsError(ValueError):
     """Settings or a configuration that cannot be used; the message is one line."""
@@ -178,16 +173,12 @@ class OptionsOfFiles:
         Raises
         ------
         OptionsError
-            No machine is chosen, or a configuration is wrong.
+            A configuration is wrong.
         """
-        from costdb.machines import machine_names
-
         try:
             if self._resolver.configurations.excludes(path):
                 return None
             options = self._resolver.effective(path).options
-        except NoMachineError as error:
-            raise OptionsError(NO_MACHINE.format(known=", ".join(machine_names()))) from error
         except CommandError as error:
             raise OptionsError(str(error).removeprefix("advise: ")) from error
         ours = dict.fromkeys(self.settings.sizes, EDITOR)

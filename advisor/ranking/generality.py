@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from advisor.finding import Applicability, Finding, Fix
+from advisor.finding import OBSERVED, Applicability, Finding, Fix
 from advisor.ir.kernel import Kernel
 from advisor.ir.proposal import Proposal, Transform
 from advisor.source import Edit
@@ -18,7 +18,7 @@ from advisor.source import Edit
 ELEMENT_TYPES = ("bool", "uint8", "int64", "float32", "float64", "complex128")
 """One of each kind, and one that wraps around or rounds early."""
 
-IF_AS_DECLARED = "if shapes and element types are as declared"
+IF_AS = "if shapes and element types are as "
 IF_NOT_EMPTY = "if no loop of it is empty"
 
 
@@ -38,17 +38,19 @@ def held(finding: Finding, rule: Transform, kernel: Kernel, proposal: Proposal) 
     inert = proposal.variant.body == kernel.body
     if fix is None or fix.applicability is Applicability.DISPLAY or inert:
         return finding
+    ran = any(one.origin.startswith(OBSERVED) for one in finding.assumptions)
+    if_as_told = IF_AS + ("in the run that was observed" if ran else "declared")
     general = _offered(rule, kernel, proposal, None)
     if general is None:
         told = _offered(rule, kernel, proposal, None, runs_through=True)
-        edits, condition = (told[2], IF_NOT_EMPTY) if told else (fix.edits, IF_AS_DECLARED)
+        edits, condition = (told[2], IF_NOT_EMPTY) if told else (fix.edits, if_as_told)
         unsafe = Fix(Applicability.UNSAFE, f"{fix.legality}, {condition}", edits)
         return replace(finding, fix=unsafe)
     applicability, argument, edits = general
     if applicability is Applicability.SAFE and fix.applicability is Applicability.SAFE:
         for told in _of_other_types(rule, kernel, proposal):
             if told is None or (told[0], told[2]) != (applicability, edits):
-                applicability, argument = Applicability.UNSAFE, f"{fix.legality}, {IF_AS_DECLARED}"
+                applicability, argument = Applicability.UNSAFE, f"{fix.legality}, {if_as_told}"
                 break
     return replace(finding, fix=Fix(applicability, argument, edits))
 

@@ -55,6 +55,7 @@ from advisor.ranking.worth import (
 )
 from advisor.source import Span
 from advisor.steps import Overtaken, ending_when
+from advisor.unread import NO_RULE
 from costdb.common import SECTION as INTERPRETER
 from costdb.estimate import Missing
 from costdb.evaluate import fixed_part
@@ -429,7 +430,7 @@ def _left_interpreted(subject: Subject, here: Costed, now: float) -> Coverage:
         return NOTHING_SEEN
     line = loop.span.start_line
     text = kernel.context.lines[line - 1].strip()
-    why = f"{1e3 * now:.3g} ms a call, mostly steps and calls on little data; no rule rewrites it"
+    why = f"{1e3 * now:.3g} ms a call, mostly steps and calls on little data; {NO_RULE}"
     gap = NotUnderstood(subject.place.path, line, text, why)
     return Coverage(analysed=(kernel.name,), not_understood=(gap,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from advisor.analysis.lower import Unpriced
@@ -32,6 +32,8 @@ from costdb.wording import nearest, read_number
 
 PROGRAM = "program"
 """The parameter that tells alternatives apart."""
+_MOST_NAMED = 5
+"""Of machines in a title."""
 
 
 def load_kernel(
@@ -334,48 +336,64 @@ class ProgramSubject(_FromSource):
 
 @dataclass(frozen=True, slots=True)
 class AlternativesSubject:
-    """Several subjects that do the same job; the word `PROGRAM` says which is meant."""
+    """Several subjects that do the same job; one word says which is meant."""
 
     subjects: Mapping[str, Subject]
-    words: frozenset[str] = field(default=frozenset({PROGRAM}))
+    by: str = PROGRAM
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The choice, and the words of any of them."""
+        return frozenset({self.by}).union(*(one.words for one in self.subjects.values()))
 
     @property
     def origin(self) -> str:
-        """All of them."""
-        return " against ".join(self.subjects)
+        """All of them; what is one thing on several machines by its own name."""
+        origins = dict.fromkeys(one.origin for one in self.subjects.values())
+        if self.by == PROGRAM or len(origins) > 1:
+            return " against ".join(self.subjects)
+        many = len(self.subjects) > _MOST_NAMED
+        named = f"{len(self.subjects)} machines" if many else ", ".join(self.subjects)
+        return f"{next(iter(origins))} on {named}"
 
     @property
     def names(self) -> tuple[str, ...]:
         """The choice, and all sizes of any of them."""
         sizes = dict.fromkeys(name for s in self.subjects.values() for name in s.names)
-        return (PROGRAM, *sizes)
+        return (self.by, *sizes)
 
     def about(self, name: str) -> str:
         """Return what the first that knows a size says of it."""
-        if name == PROGRAM:
+        if name == self.by:
             return "one of " + ", ".join(self.subjects)
         return next((s.about(name) for s in self.subjects.values() if s.about(name)), "")
 
     def bind(self, given: Mapping[str, Chosen]) -> Bound:
         """Bind the chosen one; sizes that only others have do not concern it."""
-        chosen = str(given.get(PROGRAM, ""))
+        chosen = str(given.get(self.by, ""))
         if chosen not in self.subjects:
-            raise RefusedError(f"{PROGRAM} = {chosen}: {self.about(PROGRAM)}")
+            raise RefusedError(f"{self.by} = {chosen}: {self.about(self.by)}")
         subject = self.subjects[chosen]
         for name in given:
             if name not in self.names:
                 raise RefusedError(f"{self.origin}: there is no size {name}")
         own = {name: value for name, value in given.items() if name in subject.names}
         bound = subject.bind(own)
-        return Bound({PROGRAM: chosen}, bound.numbers, {PROGRAM: chosen, **bound.shown})
+        if self.by != PROGRAM:  # what a machine has no price for is no choice, others may be
+            missing = subject.price(bound.words)
+            if isinstance(missing, Missing):
+                raise RefusedError(f"no price on {chosen}: {missing.what.partition(';')[0]}")
+        mine = {self.by: chosen}
+        return Bound({**mine, **bound.words}, bound.numbers, {**mine, **bound.shown})
 
     def price(self, words: Mapping[str, str]) -> Priced | Missing:
         """Return the price of the chosen one."""
-        return self.subjects[words[PROGRAM]].price({})
+        own = {name: word for name, word in words.items() if name != self.by}
+        return self.subjects[words[self.by]].price(own)
 
     def values(self, name: str, given: Mapping[str, Chosen]) -> Sequence[Chosen]:
         """Return the alternatives."""
-        if name == PROGRAM:
+        if name == self.by:
             return tuple(self.subjects)
         first = next(iter(self.subjects.values()))
         return first.values(name, given)

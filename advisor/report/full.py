@@ -20,6 +20,7 @@ from advisor.report.rows import (
     fix_mark,
     fix_option,
     headline,
+    ordered,
     rows,
     sentence,
 )
@@ -136,8 +137,8 @@ _HEADING = 3
 
 _MOST_BLOCKS = 3
 _LABEL = 9
-_HEADS = ("gain", "could be", "saves", "share", "where", "what", "fix")
-_WHAT = _HEADS.index("what")
+HEADS = ("gain", "could be", "saves", "share", "where", "what", "fix")
+_WHAT = HEADS.index("what")
 _LEAST_WHAT, _MOST_WHERE = 24, 30
 
 
@@ -198,16 +199,16 @@ def _head(finding: Finding, style: Style) -> str:
 def _table(findings: Sequence[Finding], style: Style) -> str:
     """Return a line for each finding, by class, the most time saved first."""
     folder = commonpath([one_line(one.path).rpartition("/")[0] for one in findings])
-    ordered = sorted(findings, key=lambda one: (list(LOOKS).index(one.verdict), one.order))
-    cells = [_cells(one, len(folder) + 1 if folder else 0) for one in ordered]
-    widths = [max(map(display_width, column)) for column in zip(_HEADS, *cells, strict=True)]
+    of_class = ordered(findings)
+    cells = [_cells(one, len(folder) + 1 if folder else 0) for one in of_class]
+    widths = [max(map(display_width, column)) for column in zip(HEADS, *cells, strict=True)]
     room = max(style.width - sum(widths) + widths[_WHAT] - 2 * len(widths), _LEAST_WHAT)
     for row in cells:
         row[_WHAT] = shortened(row[_WHAT], room)
-    lines = table(_HEADS, cells, len(_HEADS), style).splitlines()
+    lines = table(HEADS, cells, len(HEADS), style).splitlines()
     shown = lines[:1]
-    for place, one in enumerate(ordered):
-        if not place or ordered[place - 1].verdict is not one.verdict:
+    for place, one in enumerate(of_class):
+        if not place or of_class[place - 1].verdict is not one.verdict:
             shown.append(style.paint(one.verdict.upper(), *LOOKS[one.verdict]))
         shown.append(lines[place + 1])
     return "\n".join(shown)

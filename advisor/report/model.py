@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
@@ -20,6 +20,27 @@ def page(rule: Rule) -> str:
     text = cleandoc(rule.documentation).strip()
     heading = "" if text.startswith("# ") else f"# {rule.code} {rule.name}\n\n"
     return f"{heading}{text}\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """How a speed-up goes with one size, all others as they are.
+
+    Attributes
+    ----------
+    variable : str
+    here : float
+        Its value at hand.
+    points : tuple of (value, low, middle, high)
+        In the order of the values; ends and middle of the speed-up there.
+    flips : tuple of float
+        Where the suggestion begins to pay, or ends.
+    """
+
+    variable: str
+    here: float
+    points: tuple[tuple[float, float, float, float], ...]
+    flips: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +65,8 @@ class Report:
         What was analysed of all files together, and what was not.
     fails : callable
         Whether a finding fails a build.
+    curves : callable
+        How the gain of a finding goes with sizes; asked by formats that draw.
     """
 
     machine: str
@@ -55,6 +78,7 @@ class Report:
     passed_over: int = 0
     coverage: Coverage = NOTHING_SEEN
     fails: Callable[[Finding], bool] = lambda finding: finding.verdict is Verdict.GAIN
+    curves: Callable[[Finding], Sequence[Curve]] = lambda finding: ()
 
 
 Renderer = Callable[[Report, Style], str]
@@ -70,9 +94,11 @@ _FORMATS = {
     "sarif": "advisor.report.continuous:render_sarif",
     "junit": "advisor.report.continuous:render_junit",
     "rdjson": "advisor.report.continuous:render_rdjson",
+    "markdown": "advisor.report.markdown:render",
+    "html": "advisor.report.html:render",
 }
 FORMATS = tuple(_FORMATS)
-SHOWS_DETAILS = frozenset(("full", "json", "json-lines"))
+SHOWS_DETAILS = frozenset(("full", "json", "json-lines", "markdown", "html"))
 """Formats that tell what findings rest on and where else they pay."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from shlex import quote
 
 from advisor.finding import (
@@ -20,17 +20,20 @@ from advisor.finding import (
 )
 from advisor.report.model import Report
 from advisor.report.style import change, duration, one_line, percent, ratio, shortened
-from advisor.unread import OUTSIDE, SIZES
+from advisor.unread import NO_RULE, NOT_CALLED, OUTSIDE, SIZES
+from costdb.machines import SHIPPED
 
 # What was analysed and what was not, as every format ends.
 
 _SHOWN, _TEXT = 3, 48
 _SUPPORTED = "numpy, mpi4py and numba are"
+_UNREAD = (SIZES, NOT_CALLED)
+"""Why a whole definition was not analysed."""
 
 
 def coverage_lines(report: Report) -> list[str]:
     """Return what was not analysed and why, what is fine, and a line that sums up."""
-    told = [*_not_analysed(report), *_fine(report)]
+    told = [*_not_analysed(report), *_fine(report), *_whose_prices(report)]
     ends = told and not report.looked_into and not report.findings
     return told if ends else [*told, summary(report)]
 
@@ -42,15 +45,17 @@ def summary(report: Report) -> str:
     if not report.looked_into and not findings:
         return _nothing_to_check(report)
     known = len(coverage.analysed)
-    kernels = known + len(coverage.incomplete)
+    unread = sum(part.reason in _UNREAD for part in coverage.not_understood)
+    kernels = known + len(coverage.incomplete) + unread
     files = _counted(report.looked_into or 1, "file")
     text = f"Analysed {known} of {kernels} kernels in {files}"
     classes = Counter(finding.verdict for finding in findings)
     if findings:
         plans = [_counted(classes[Verdict.PLAN], "plan")] if classes[Verdict.PLAN] else []
         gains = _counted(classes[Verdict.GAIN], "clear gain")
-        counts = [gains, f"{classes[Verdict.UNCERTAIN]} uncertain", *plans]
-        return f"{text}: {', '.join(counts)}, {len(coverage.not_understood)} not understood."
+        gaps = [_counted(len(_gaps(report)), "place") + " not understood"] * bool(_gaps(report))
+        counts = [gains, f"{classes[Verdict.UNCERTAIN]} uncertain", *plans, *gaps]
+        return f"{text}: {', '.join(counts)}."
     if report.failed:
         return f"{text}. No finding in what could be read."
     if coverage.complete and not known:
@@ -67,18 +72,24 @@ def not_analysed(part: NotUnderstood) -> str:
 
 def _not_analysed(report: Report) -> Iterator[str]:
     coverage = report.coverage
-    parts = [part for part in coverage.not_understood if part.reason not in (SIZES, OUTSIDE)]
-    if parts:
-        yield f"not understood: {_some([_told(part) for part in parts])}"
-    unsized = Counter(part.path for part in coverage.not_understood if part.reason == SIZES)
-    for path, count in list(unsized.items())[:_SHOWN]:
+    if gaps := _gaps(report):
+        yield f"not understood: {_some([_told(part) for part in gaps])}"
+    slow = [one for one in coverage.not_understood if one.reason.endswith(NO_RULE)]
+    if slow:
+        yield f"not fine: {_some([_told(part) for part in slow])}"
+    unsized = Counter(
+        (part.path, part.reason) for part in coverage.not_understood if part.reason in _UNREAD
+    )
+    for (path, reason), count in list(unsized.items())[:_SHOWN]:
         use, its = ("use", "their") if count > 1 else ("uses", "its")
         path = one_line(path)
-        yield (
-            f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, as the"
-            f" sizes of {its} arrays are not known. They are remembered by: advise run"
-            f" {quote(path)}"
+        why = (
+            f"as the sizes of {its} arrays are not known. A run that calls"
+            f" {'it' if count == 1 else 'them'} tells: advise run {quote(path)}"
+            if reason == SIZES
+            else f"as no run that was observed called {'it' if count == 1 else 'them'} with arrays"
         )
+        yield f"{path}: {_counted(count, 'definition')} {use} NumPy arrays; not analysed, {why}"
     if len(unsized) > _SHOWN:
         yield f"and {_counted(len(unsized) - _SHOWN, 'file')} more with arrays of unknown sizes"
     outside = dict.fromkeys(p.path for p in coverage.not_understood if p.reason == OUTSIDE)
@@ -96,6 +107,19 @@ def _not_analysed(report: Report) -> Iterator[str]:
     if coverage.unpriced:
         each = [f"{_some(all_)}{why}" for why, all_ in _by_end(coverage.unpriced, ", ").items()]
         yield f"{'; '.join(each)}. Choose another machine, or: advise calibrate"
+
+
+def _gaps(report: Report) -> list[NotUnderstood]:
+    """Return what is written in a way that nobody here understands."""
+    parts = report.coverage.not_understood
+    told = (*_UNREAD, OUTSIDE)
+    return [one for one in parts if one.reason not in told and not one.reason.endswith(NO_RULE)]
+
+
+def _whose_prices(report: Report) -> Iterator[str]:
+    """Return that prices are those of a machine that the user did not choose."""
+    if report.machine == SHIPPED and report.looked_into:
+        yield f"prices of {SHIPPED}, a shipped profile; yours: advise calibrate"
 
 
 def _by_end(texts: Sequence[str], between: str) -> dict[str, list[str]]:
@@ -147,6 +171,12 @@ LOOKS = {
     Verdict.PLAN: ("bold", "cyan"),
 }
 """How classes are painted: nothing but a clear gain is green."""
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by class, of each what saves most first."""
+    return sorted(findings, key=lambda one: (list(LOOKS).index(one.verdict), one.order))
+
 
 _LEAST = re.compile(r"^(\w+) >= (\d+)$")
 

@@ -16,6 +16,7 @@ from costdb.machines.machine import BUILT_IN as BUILT_IN
 from costdb.machines.machine import CALIBRATED as CALIBRATED
 from costdb.machines.machine import LEFT_OUT as LEFT_OUT
 from costdb.machines.machine import RESIDUAL as RESIDUAL
+from costdb.machines.machine import SHIPPED as SHIPPED
 from costdb.machines.machine import Machine as Machine
 from costdb.machines.machine import built_in_names as built_in_names
 from costdb.machines.machine import default_machine as default_machine

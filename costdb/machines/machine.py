@@ -240,8 +240,11 @@ def built_in_names() -> tuple[str, ...]:
 CALIBRATED = "here"
 """The machine that a calibration makes unless told otherwise, and that is meant where none is."""
 
+SHIPPED = "node2026"
+"""The machine of today that comes with the package, meant where none is named nor calibrated."""
 
-def default_machine() -> str | None:
+
+def default_machine() -> str:
     """Return the machine meant where none is named: the calibrated one, once there is one.
 
     Raises
@@ -249,7 +252,7 @@ def default_machine() -> str | None:
     StoreError
         The store cannot be read, or was written by a newer version.
     """
-    return None if _stored_profile(CALIBRATED) is None else CALIBRATED
+    return SHIPPED if _stored_profile(CALIBRATED) is None else CALIBRATED
 
 
 def load_machine(name_or_path: str) -> Machine:

@@ -88,9 +88,10 @@ def test_every_work_on_every_machine_is_an_ordered_estimate_or_says_what_is_miss
 
 @pytest.mark.parametrize("name", built_in_names())
 def test_programs_of_the_published_machines_were_compiled(name):
-    price = price_work(WORK["interpretation"], load_machine(name))
+    machine = load_machine(name)
+    price = price_work(WORK["interpretation"], machine)
     assert isinstance(price, Priced)
-    assert evaluate_price(price, {"N": 20_000}).high == 0
+    assert (evaluate_price(price, {"N": 20_000}).high == 0) == (not machine.section("python"))
 
 
 @pytest.mark.parametrize(

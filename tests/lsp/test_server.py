@@ -11,6 +11,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcException
 from pytest_lsp import client_capabilities
 
+from costdb.machines import SHIPPED
+
 pytestmark = pytest.mark.asyncio
 
 ARRAY = 'Dist("N", "N", None, Block("rank"), on=ranks)'
@@ -219,12 +221,13 @@ async def test_settings_and_commands() -> None:
         assert "of sp2" in found.message
 
 
-async def test_without_a_machine_there_is_one_line_and_no_finding() -> None:
+async def test_without_a_machine_prices_are_those_of_the_shipped_one() -> None:
     async with session(capabilities(configuration=False), arguments=()) as editor:
         editor.open()
-        assert await editor.pushed() == []
-        (told,) = editor.client.messages
-        assert "no machine chosen" in told.message
+        found = await editor.pushed()
+        assert found
+        assert all(f"of {SHIPPED}" in one.message for one in found)
+        assert not editor.client.messages
 
 
 def whole_file() -> types.InlayHintParams:

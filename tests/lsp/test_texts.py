@@ -22,7 +22,6 @@ from advisor.lsp.analysis import (
 )
 from advisor.lsp.protocol import hints, hover_markdown, hover_plain, plain, write_pages
 from advisor.lsp.settings import (
-    OptionsError,
     OptionsOfFiles,
     SettingError,
     Settings,
@@ -34,6 +33,7 @@ from advisor.report.full import block
 from advisor.report.rows import headline
 from advisor.report.style import Style
 from advisor.transform_registry import rules
+from costdb.machines import SHIPPED
 
 OPTIONS = Options("sp2", {}, (), (), 1.0)
 
@@ -246,9 +246,10 @@ def test_what_cannot_be_analysed_is_a_value() -> None:
     assert wrong.problem is not None
 
 
-def test_no_machine_is_said_with_those_that_there_are(tmp_path: Path) -> None:
-    with pytest.raises(OptionsError, match=r"no machine chosen.*t3e"):
-        OptionsOfFiles(Settings()).of(str(tmp_path / "a.py"))
+def test_without_a_machine_the_shipped_one_is_meant(tmp_path: Path) -> None:
+    options = OptionsOfFiles(Settings()).of(str(tmp_path / "a.py"))
+    assert options is not None
+    assert options.machine == SHIPPED
 
 
 def test_a_configuration_file_counts_and_the_editor_goes_over_it(tmp_path: Path) -> None:

@@ -220,9 +220,8 @@ def _calibrated() -> Machine | None:
     """Return this machine, if it is calibrated; without, there are no predictions to hold it to."""
     from costdb.machines import default_machine, load_machine
 
-    name = default_machine()
-    found = None if name is None else load_machine(name)
-    return found if found is not None and found.may_be_here else None
+    found = load_machine(default_machine())
+    return found if found.may_be_here else None
 
 
 def _kernels(

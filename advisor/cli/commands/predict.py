@@ -10,6 +10,7 @@ import typer
 from advisor.cli import options
 from advisor.cli.common import (
     JSON,
+    PAGES,
     TEXT,
     WRONG_USE,
     complain,
@@ -43,11 +44,11 @@ def predict(
     validate: Annotated[
         bool, option("--validate", "Only say what is wrong with descriptions.")
     ] = False,
-    output_format: options.TextOrJson = TEXT,
+    output_format: options.TextJsonOrPage = TEXT,
     output: options.ResultFile = None,
 ) -> None:
     """Predict the run time of a model, a description or a kernel."""
-    require_format(output_format)
+    require_format(output_format, *PAGES)
     if validate:
         _validate(files, output_format, output)
         return
@@ -78,8 +79,14 @@ def predict(
     name = None if opened.machine is None else opened.machine.name
     cautions = cautions_of(opened, found.bindings)
     report = PredictionReport(opened.title, name, formula, found, origins, cautions)
-    as_json_wanted = output_format == JSON
-    write_result(as_json(report) if as_json_wanted else as_text(report, text_style(output)), output)
+    if output_format in PAGES:
+        from advisor.report.pages import of_prediction
+
+        text = of_prediction(report, output_format)
+    else:
+        as_json_wanted = output_format == JSON
+        text = as_json(report) if as_json_wanted else as_text(report, text_style(output))
+    write_result(text, output)
 
 
 def _validate(files: list[str], output_format: str, output: str | None) -> None:
@@ -109,7 +116,7 @@ def choose(
         list[str] | None,
         option(
             "--over",
-            "What to choose: PX,PY or algorithm=TH,DH or P=1..64; may be given again.",
+            "What to choose: PX,PY or P=1..64 or machine=t3e,sp2; may be given again.",
             "NAMES",
         ),
     ] = None,
@@ -134,16 +141,17 @@ def choose(
         ),
     ] = None,
     measure: options.Measure = False,
-    output_format: options.TextOrJson = TEXT,
+    output_format: options.TextJsonOrPage = TEXT,
     output: options.ResultFile = None,
 ) -> None:
     """Rank choices of parameters, fastest first."""
-    require_format(output_format)
+    require_format(output_format, *PAGES)
     from advisor.cli.common import watched
     from advisor.cli.subjects import (
+        MACHINE,
         lacking,
         measurements,
-        open_files,
+        open_on,
         parse_given,
         parse_over,
         parse_where,
@@ -153,6 +161,7 @@ def choose(
     from advisor.report.prediction import ChoicesReport, choices_as_json, choices_as_text
     from costdb.choosing import rank
     from costdb.estimate import Missing
+    from costdb.machines import machine_names
 
     given = with_ranks(parse_given(define or ()), ranks)
     alternatives = (len(files) > 1 and files[0].endswith(".py")) or "," in (kernel or "")
@@ -163,7 +172,9 @@ def choose(
     if best_per is not None and best_per not in names:
         raise wrong_use(f"--best-per {best_per}: not among those of --over ({', '.join(names)})")
     condition = parse_where(where)
-    opened = open_files(files, machine, kernel, given)
+    if MACHINE in names:
+        names = {**names, MACHINE: names[MACHINE] or machine_names()}
+    opened = open_on(names.get(MACHINE) or (), files, machine, kernel, given)
     given, _ = with_configured(opened, files[0], given, names)
     with measurements(opened, run=measure) as known:
         ranked = rank(opened.subject, names, given, condition, watched, _left_out, known)
@@ -177,10 +188,14 @@ def choose(
         choices=chosen[:top],
         considered=len(ranked),
     )
-    as_json_wanted = output_format == JSON
-    text = (
-        choices_as_json(report) if as_json_wanted else choices_as_text(report, text_style(output))
-    )
+    if output_format in PAGES:
+        from advisor.report.pages import of_choices
+
+        text = of_choices(report, output_format)
+    elif output_format == JSON:
+        text = choices_as_json(report)
+    else:
+        text = choices_as_text(report, text_style(output))
     write_result(text, output)
 
 

@@ -12,6 +12,7 @@ from advisor.cli import options
 from advisor.cli.common import (
     FINDINGS,
     JSON,
+    PAGES,
     TEXT,
     check_output,
     complain,
@@ -37,7 +38,7 @@ def verify(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Annotated Python; folders with --all.")
     ],
-    machine: options.ThisMachine = "here",
+    machine: options.Machine = None,
     kernel: options.Kernel = None,
     define: options.Arguments = None,
     repeat: Annotated[int, option("--repeat", "Launches of each variant.", min=1)] = 2,
@@ -45,11 +46,11 @@ def verify(
         bool, option("--all", "Every kernel and program of every file in the folders.")
     ] = False,
     ranks: options.Ranks = 2,
-    output_format: options.TextOrJson = TEXT,
+    output_format: options.TextJsonOrPage = TEXT,
     output: options.ResultFile = None,
 ) -> int:
     """RUN kernels, MPI programs and their rewrites; compare predicted with measured times."""
-    require_format(output_format)
+    require_format(output_format, *PAGES)
     from advisor.verify.running import Effort, measure
     from advisor.verify.verdict import (
         Verdict,
@@ -95,6 +96,12 @@ def verify(
         import json
 
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    elif output_format in PAGES:
+        from advisor.report.pages import of_verification
+
+        told = in_words(groups) if groups else []
+        told += programs_in_words(programs) if programs else []
+        text = of_verification(document, told, output_format)
     else:
         style = text_style(output)
         lines = in_words(groups) if groups else []

@@ -9,6 +9,7 @@ import pytest
 from advisor.cli.common import parse_bindings
 from advisor.config.effective import resolve, split_codes
 from advisor.config.layer import CommandError
+from costdb.machines import SHIPPED
 from tests.advisor.cli.commands import Advise, refused
 
 NO_MARK = "no kernel is marked there, and there is no program for MPI or numba"
@@ -176,9 +177,11 @@ def test_wrong_use_is_one_line(
         refused(advise("check", *arguments), *parts)
 
 
-def test_machine_is_required_and_known(advise: Advise) -> None:
+def test_a_machine_that_is_named_is_known(advise: Advise) -> None:
     Path("k.py").write_text("kernel SLOW\n")
-    refused(advise("k.py", machine=None), "--machine NAME", "ADVISE_MACHINE", "t3e")
+    whose = f"prices of {SHIPPED}, a shipped profile; yours: advise calibrate\n"
+    assert whose in advise("k.py", machine=None).out
+    assert "shipped" not in advise("k.py", machine="sp2").out
     refused(advise("k.py", machine="t3"), 'unknown machine "t3"', "t3e")
     refused(advise("missing.py", machine="t3"), "unknown machine")
     Path("m.json").write_text('{"schema_version": 1}')

@@ -107,7 +107,6 @@ def test_options_that_contradict_each_other(advise: Advise) -> None:
     refused(advise("k.py", "--config", "x.toml"), "x.toml", "No such file")
     refused(advise("k.py", "--baseline", "a", "--write-baseline", "b"), "exclude each other")
     refused(advise("k.py", "--jobs", "0"), "jobs")
-    refused(advise("k.py", "--isolated", machine=None), "no machine chosen", "[tool.advise]")
 
 
 # --- exclusion ----------------------------------------------------------------------------

@@ -256,7 +256,6 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([PSTSWM, *MESH], "no machine chosen: give --machine NAME"),
         ([PSTSWM, "-m", "paragn", *MESH], 'unknown machine "paragn": nearest is paragon'),
         ([PSTSWM, "-m", "paragon", *MESH[:-2]], "PY is not bound (processors along latitude)"),
         (
@@ -280,7 +279,10 @@ def test_a_result_can_be_written_to_a_file(program: Program) -> None:
         (["none.toml", "-m", "t3e"], "none.toml: No such file or directory"),
         (["none.py", "-m", "t3e"], "none.py: No such file or directory"),
         (["none.pam"], "none.pam:1:1: cannot be read: No such file"),
-        ([REPAIR, "--output-format", "xml"], "--output-format xml: expected text or json"),
+        (
+            [REPAIR, "--output-format", "xml"],
+            "--output-format xml: expected text, json, html or markdown",
+        ),
         ([], "missing argument"),
     ],
 )

@@ -36,7 +36,10 @@ from tests.advisor.report.report_samples import (
 )
 
 KEPT = Path(__file__).parents[2] / "data" / "reports"
-SUFFIXES = {"json": "json", "gitlab": "json", "rdjson": "json", "sarif": "json", "junit": "xml"}
+SUFFIXES = {
+    **dict.fromkeys(("json", "gitlab", "rdjson", "sarif"), "json"),
+    **{"junit": "xml", "markdown": "md", "html": "html"},
+}
 SCHEMA = json.loads(
     resources.files("advisor.report").joinpath("findings.schema.json").read_text("utf-8")
 )
@@ -185,7 +188,7 @@ def test_every_format_has_class_and_interval(finding: Finding) -> None:
     finding = replace(finding, path="a.py")  # some formats take names of files to pieces
     for count, output_format in ((n, f) for f in FORMATS for n in (1, 4)):
         text = rendered(output_format, Report("t3e", (finding,) * count, (), {}), width=120)
-        if (output_format in SUFFIXES and output_format != "junit") or "json" in output_format:
+        if SUFFIXES.get(output_format) == "json" or "json" in output_format:
             values = list(_strings(list(map(json.loads, _documents(output_format, text)))))
             text = "\n".join(map(str, values))
         elif output_format == "junit":

@@ -1,0 +1,257 @@
+"""A page that holds all it needs: findings with their source and pictures, light and dark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from advisor.edits import apply_edits, split_lines, unified_diff
+from advisor.finding import Finding, Remark, Verdict
+from advisor.report.explanation import sections
+from advisor.report.full import HEADS
+from advisor.report.model import Report
+from advisor.report.rows import (
+    coverage_lines,
+    figures,
+    fix_option,
+    headline,
+    ordered,
+    rows,
+    sentence,
+)
+from advisor.report.style import Style, one_line, printable
+from advisor.report.svg import Bar, Plot, bars, curve, markup
+
+_AROUND = 2
+"""Lines of the source shown before and after those that a finding is about."""
+_MOST_LINES = 14
+_QUOTED = re.compile("`([^`]+)`")
+
+_STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #1c2330; --soft: #5a6475; --rule: #dde2ea;
+  --panel: #f5f7fa; --gain: #17693b; --uncertain: #8a5300; --plan: #1a5fa8; --band: #1a5fa826;
+  --c0: #1f6fc4; --c1: #d9822b; --c2: #3a9d6e; --c3: #9a5fc0; --c4: #c2483f; --c5: #7a7f3a;
+  --c6: #8b93a1; }
+@media (prefers-color-scheme: dark) { :root { --paper: #12161d; --ink: #e3e8f0; --soft: #a3adbd;
+  --rule: #2b3442; --panel: #1a202a; --gain: #62cf93; --uncertain: #e9b155; --plan: #7db8f5;
+  --band: #7db8f533; --c0: #5b9fe6; --c1: #e8a04f; --c2: #5cbf8f; --c3: #b98adb; --c4: #e57f76;
+  --c5: #b5ba62; --c6: #8b93a1; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); line-height: 1.5;
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; }
+main { max-width: 62rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { font-size: 1.5rem; margin: 0; } h2 { font-size: 1.15rem; margin: 0; }
+p { margin: .5rem 0; } a { color: var(--plan); }
+.lead { color: var(--soft); margin: .25rem 0; } .lead + :not(.lead) { margin-top: 1.25rem; }
+.wide { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; }
+th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0;
+  border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th { color: var(--soft); font-weight: 500; } td.text { white-space: normal; min-width: 14rem; }
+.class { font-weight: 650; font-size: .8rem; letter-spacing: .04em; }
+.gain { color: var(--gain); } .uncertain { color: var(--uncertain); } .plan { color: var(--plan); }
+article { border: 1px solid var(--rule); border-radius: .6rem; padding: 1rem 1.1rem;
+  margin: 1.5rem 0; }
+article header { display: flex; flex-wrap: wrap; gap: .2rem 1rem; align-items: baseline; }
+article header .class { margin-left: auto; }
+.place { color: var(--soft); font-size: .9rem; overflow-wrap: anywhere; }
+pre { background: var(--panel); border-radius: .4rem; padding: .6rem 0; overflow-x: auto;
+  font: .82rem/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; margin: .75rem 0; }
+pre code { display: inline-block; min-width: 100%; } pre span { display: block; padding: 0 .8rem; }
+code { font: .92em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+pre i { font-style: normal; color: var(--soft); user-select: none; }
+pre .at { background: var(--band); box-shadow: inset 3px 0 var(--plan); }
+pre .minus { color: var(--c4); } pre .plus { color: var(--gain); }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem 1rem; margin: .75rem 0; }
+dt { color: var(--soft); } dd { margin: 0; overflow-wrap: anywhere; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 25rem), 1fr));
+  gap: 1rem 1.5rem; }
+figure { margin: .5rem 0; min-width: 0; } figcaption { font-weight: 600; font-size: .95rem; }
+svg { display: block; width: 100%; max-width: 40rem; height: auto; margin: .3rem 0; }
+svg text { fill: var(--soft); font-size: 11px; } svg .name, svg .mark { fill: var(--ink); }
+.grid { stroke: var(--rule); } .even { stroke: var(--soft); stroke-dasharray: 4 3; }
+.flip { stroke: var(--uncertain); stroke-dasharray: 2 3; } .band { fill: var(--band); }
+.curve { fill: none; stroke: var(--plan); stroke-width: 2; } .reach { stroke-width: 1.5; }
+.here { fill: var(--ink); } circle.inside { fill: var(--plan); } .inside { stroke: var(--plan); }
+circle.outside { fill: var(--paper); stroke-width: 2; } .outside { stroke: var(--uncertain); }
+.c0 { fill: var(--c0); } .c1 { fill: var(--c1); } .c2 { fill: var(--c2); } .c3 { fill: var(--c3); }
+.c4 { fill: var(--c4); } .c5 { fill: var(--c5); } .c6 { fill: var(--c6); }
+.legend { display: flex; flex-wrap: wrap; gap: .15rem 1rem; list-style: none; margin: 0; padding: 0;
+  font-size: .85rem; color: var(--soft); } .legend svg { display: inline; width: 14px; height: 10px;
+  margin: 0 .35rem 0 0; }
+details { margin: .35rem 0; font-size: .9rem; } summary { cursor: pointer; color: var(--plan); }
+ul.told { padding-left: 1.1rem; margin: .5rem 0; overflow-wrap: anywhere; }
+footer { color: var(--soft); font-size: .9rem; margin-top: 2rem; }
+@media (max-width: 40rem) { svg text { font-size: 14px; } main { padding: 1rem .75rem 2rem; }
+  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; }
+  .all th { display: none; } .all tr { display: flex; flex-wrap: wrap; gap: 0 .9rem;
+  padding: .5rem 0; border-bottom: 1px solid var(--rule); } .all td { border: 0; padding: 0;
+  white-space: normal; min-width: 0; overflow-wrap: anywhere; } .all td.text { width: 100%; } }
+"""
+
+
+def render(report: Report, style: Style) -> str:
+    """Return the page of a run: a table of all findings, one part for each, then coverage."""
+    findings = ordered(report.findings)
+    *told, last = coverage_lines(report)
+    body = [_overview(findings)] if findings else []
+    body += [_article(report, number, one) for number, one in enumerate(findings, 1)]
+    if report.remarks:
+        body.append(
+            "<h2>Notes</h2>" + _list(f"{_place(one)}: {one.message}" for one in report.remarks)
+        )
+    if told:
+        body.append("<h2>Coverage</h2>" + _list(told))
+    return page(f"What advise found, on {report.machine}", [last], body)
+
+
+def page(title: str, leads: Iterable[str], body: Iterable[str]) -> str:
+    """Return a whole document; `body` is markup, all else is text."""
+    lead = "".join(f'<p class="lead">{_text(one)}</p>' for one in leads)
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{_text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<h1>{_text(title)}</h1>\n{lead}\n" + "\n".join(body) + "\n</main>\n</body>\n</html>\n"
+    )
+
+
+def figure(plot: Plot) -> str:
+    """Return a picture with its legend, and its numbers beneath."""
+    legend = "".join(f"<li>{_sample(kind)}{_text(said)}</li>" for kind, said in plot.legend)
+    return (
+        f"<figure><figcaption>{_text(plot.title)}</figcaption>{plot.drawing}"
+        f'<ul class="legend">{legend}</ul>'
+        f"{_folded('Numbers', table(plot.heads, plot.rows))}</figure>"
+    )
+
+
+def table(heads: Sequence[str], cells: Iterable[Sequence[str]]) -> str:
+    """Return a table of texts, which scrolls by itself where it is too wide."""
+    head = "".join(f"<th>{_text(one)}</th>" for one in heads)
+    lines = ("".join(f"<td>{_text(one)}</td>" for one in row) for row in cells)
+    body = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def _text(said: str) -> str:
+    """Return text of a user's program as markup that shows it, whatever it holds."""
+    return _QUOTED.sub(r"<code>\1</code>", markup(one_line(said)))
+
+
+def _sample(kind: str) -> str:
+    shape = '<circle cx="7" cy="5" r="3.5"' if kind in ("here", "inside", "outside") else ""
+    shape = shape or ('<path d="M0 5H14"' if kind == "curve" else '<rect width="14" height="10"')
+    return f'<svg viewBox="0 0 14 10" aria-hidden="true">{shape} class="{kind}"/></svg>'
+
+
+def _folded(title: str, inner: str) -> str:
+    return f"<details><summary>{_text(title)}</summary>{inner}</details>"
+
+
+def _list(texts: Iterable[str]) -> str:
+    return '<ul class="told">' + "".join(f"<li>{_text(one)}</li>" for one in texts) + "</ul>"
+
+
+def _place(one: Finding | Remark) -> str:
+    return f"{one.path}:{one.span.start_line}"
+
+
+def _overview(findings: Sequence[Finding]) -> str:
+    lines = []
+    heads = "".join(f"<th>{one}</th>" for one in ("", *HEADS))
+    for number, one in enumerate(findings, 1):
+        gain, *others = figures(one)
+        cells = "".join(f"<td>{_text(said)}</td>" for said in (gain or "?", *others))
+        where = f'<a href="#finding-{number}">{_text(_place(one))} {_text(one.kernel)}</a>'
+        lines.append(
+            f"<tr><td>{_class(one.verdict)}</td>{cells}<td>{where}</td>"
+            f'<td class="text">{_text(sentence(one.title))}</td><td>{fix_option(one)}</td></tr>'
+        )
+    return f'<div class="wide"><table class="all"><tr>{heads}</tr>{"".join(lines)}</table></div>'
+
+
+def _class(verdict: Verdict) -> str:
+    return f'<span class="class {verdict}">{verdict.upper()}</span>'
+
+
+def _article(report: Report, number: int, finding: Finding) -> str:
+    source = report.sources.get(finding.path, "")
+    told = "".join(f"<dt>{name}</dt><dd>{_text(said)}</dd>" for name, said in rows(finding).items())
+    plots = [*_before_and_after(finding)]
+    plots += [curve(one, finding.evidence.machine) for one in report.curves(finding)]
+    drawn = "".join(map(figure, plots))
+    return (
+        f'<article id="finding-{number}"><header><h2>{_text(sentence(finding.title))}</h2>'
+        f"{_class(finding.verdict)}</header>"
+        f'<p class="place">{_text(_place(finding))} in {_text(finding.kernel)}:'
+        f" {_text(finding.code)} {_text(finding.name)}</p>"
+        f"{_excerpt(finding, source)}<p>{_text(sentence(finding.reason))}</p><dl>{told}</dl>"
+        f'<div class="plots">{drawn}</div>{_diff(finding, source)}{_evidence(finding)}</article>'
+    )
+
+
+def _before_and_after(finding: Finding) -> Iterable[Plot]:
+    terms = finding.evidence.terms
+    if not terms or finding.prediction is None:
+        return
+    sides = {
+        "before": tuple((term.label, term.before_s) for term in terms if term.before_s),
+        "after": tuple((term.label, term.after_s) for term in terms if term.after_s),
+    }
+    yield bars(
+        f"Where the time goes on {finding.evidence.machine}",
+        [Bar(name, parts) for name, parts in sides.items()],
+    )
+
+
+def _excerpt(finding: Finding, source: str) -> str:
+    lines, span = split_lines(source), finding.span
+    if not source or not 1 <= span.start_line <= len(lines):
+        return ""
+    first = max(span.start_line - _AROUND, 1)
+    last = min(span.last_line + _AROUND, len(lines), first + _MOST_LINES)
+    shown = (
+        f"<span{' class=at' * (span.start_line <= at <= span.last_line)}><i>{at:>4}</i> "
+        f"{_code(lines[at - 1])}</span>"
+        for at in range(first, last + 1)
+    )
+    return f"<pre><code>{''.join(shown)}</code></pre>"
+
+
+def _code(written: str) -> str:
+    return markup(printable(written.rstrip("\r\n").expandtabs(8))) or " "
+
+
+def diff_of(finding: Finding, source: str) -> list[str]:
+    """Return what the fix of a finding changes, as lines of a unified diff."""
+    if finding.fix is None or not finding.fix.edits or not source:
+        return []
+    try:
+        after = apply_edits(source, dict.fromkeys(finding.fix.edits))
+    except ValueError:
+        return []  # it is about another text, such as that before --fix
+    return unified_diff(one_line(finding.path), source, after).splitlines()
+
+
+def _diff(finding: Finding, source: str) -> str:
+    kinds = {"-": "minus", "+": "plus"}
+    lines = (
+        f"<span class={kinds.get(line[:1], 'same')}>{_code(line)}</span>"
+        for line in diff_of(finding, source)
+    )
+    shown = "".join(lines)
+    return (
+        _folded(f"The change ({fix_option(finding)})", f"<pre><code>{shown}</code></pre>")
+        if shown
+        else ""
+    )
+
+
+def _evidence(finding: Finding) -> str:
+    parts = "".join(
+        f"<dt>{label}</dt><dd>{'<br>'.join(_text(one) for one in texts)}</dd>"
+        for label, texts in sections(finding)
+        if label not in ("why", "fix") and any(texts)
+    )
+    return _folded("What this rests on", f"<p>{_text(headline(finding))}</p><dl>{parts}</dl>")

@@ -1,0 +1,90 @@
+"""Predictions, choices and verifications as pages and comments: a picture and its numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from advisor.report import html, markdown
+from advisor.report.prediction import ChoicesReport, PredictionReport, interval, shown_bindings
+from advisor.report.style import ratio
+from advisor.report.svg import Bar, Dot, Plot, Reach, bars, ranges, scatter
+from costdb.choosing import Choice
+
+HTML, MARKDOWN = "html", "markdown"
+_MOST_CHOICES = 24
+
+
+def of_prediction(report: PredictionReport, output_format: str) -> str:
+    """Return a predicted time and what it is made of."""
+    found = report.prediction
+    parts = tuple((term.label, term.mid) for term in found.estimate.terms if term.mid > 0)
+    told = [shown_bindings(found.bindings), interval(found.estimate), *report.remarks]
+    plots = [bars("Where the time goes", [Bar("time", parts)])] if parts else []
+    return _written(output_format, report.title, filter(None, told), plots)
+
+
+def of_choices(report: ChoicesReport, output_format: str) -> str:
+    """Return choices side by side, fastest first; of many the first ones."""
+    shown = report.choices[:_MOST_CHOICES]
+    reaches = [
+        Reach(_name(one), time.low, time.mid, time.high)
+        for one in shown
+        if math.isfinite((time := one.estimate).high)
+    ]
+    told = [shown_bindings(report.given)] if report.given else []
+    if len(shown) > 1:
+        best, last = shown[0], shown[-1]
+        times = ratio(last.estimate.mid / best.estimate.mid)
+        told.append(
+            f"{_name(best)} is fastest; {_name(last)} takes"
+            f" {times} its time. {len(shown)} of {report.considered} choices are shown."
+        )
+    plots = [ranges("Predicted times", reaches)] if reaches else []
+    return _written(output_format, report.title, told, plots)
+
+
+def _name(choice: Choice) -> str:
+    """Return what is chosen; where it is one thing, without saying which."""
+    only = list(choice.bindings.values())
+    return str(only[0]) if len(only) == 1 else shown_bindings(choice.bindings)
+
+
+def of_verification(document: Mapping[str, Any], lines: Sequence[str], output_format: str) -> str:
+    """Return predicted times beside measured ones.
+
+    Parameters
+    ----------
+    document : mapping
+        As ``verification.schema.json`` says.
+    lines : sequence of str
+        What it comes to, in words.
+    output_format : str
+    """
+    dots = list(_dots(document))
+    title = f"Predicted and measured, on {document['machine']}"
+    plots = [scatter("Predicted over measured time", dots)] if dots else []
+    return _written(output_format, title, (document["calibration"], *lines), plots)
+
+
+def _dots(document: Mapping[str, Any]) -> Iterator[Dot]:
+    for kernel in document["kernels"]:
+        for one in kernel["variants"]:
+            if one["predicted"] and one["measured"]:
+                name = f"{kernel['kernel']}, {one['rule'] or 'as written'}"
+                yield Dot(name, _ends(one["predicted"]), one["measured"]["median_s"])
+    for program in document["programs"]:
+        if program["predicted"] and program["measured_s"]:
+            name = f"{program['path']}, {program['ranks']} ranks"
+            yield Dot(name, _ends(program["predicted"]), program["measured_s"])
+
+
+def _ends(stated: Mapping[str, float]) -> tuple[float, float, float]:
+    return stated["low_s"], stated["mid_s"], stated["high_s"]
+
+
+def _written(output_format: str, title: str, told: Iterable[str], plots: Sequence[Plot]) -> str:
+    if output_format == HTML:
+        return html.page(title, told, map(html.figure, plots))
+    return markdown.page(title, told, [(plot.title, plot.heads, plot.rows) for plot in plots])

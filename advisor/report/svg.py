@@ -1,0 +1,359 @@
+"""Plots as plain SVG: scales, axes and marks, each plot with a title, a description and a table.
+
+Colours and sizes of letters are classes, which the page's style sheet knows: a plot follows the
+reader's light or dark scheme, and its letters grow where the window is narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from advisor.report.model import Curve
+from advisor.report.style import duration, one_line, ratio
+
+WIDTH = 480
+_LEFT, _RIGHT, _TOP, _FOOT = 58, 14, 22, 48
+_MOST_TICKS = 6
+_NAME = 19
+COLOURS = 7
+"""Classes ``c0`` to ``c6``; what is more shares the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture with what it says in words and in numbers.
+
+    Attributes
+    ----------
+    title, description : str
+        What a reader who does not see it is told.
+    drawing : str
+        The SVG element.
+    heads, rows : sequences
+        The same numbers as a table.
+    legend : tuple of (str, str)
+        Class and text of each colour.
+    """
+
+    title: str
+    description: str
+    drawing: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values to places in the drawing; values beyond the ends stay at them."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = True
+
+    def at(self, value: float) -> float:
+        """Return the place of a value."""
+        value = min(max(value, self.low), self.high)
+        low, high = self.low, self.high
+        if self.log:
+            low, high, value = math.log(low), math.log(high), math.log(value)
+        share = (value - low) / (high - low) if high > low else 0.5
+        return round(self.start + share * (self.end - self.start), 1)
+
+    def ticks(self) -> list[float]:
+        """Return round values between the ends, at most some."""
+        if not self.log:
+            return self._even_ticks()
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        for factors in ((1, 2, 5), (1, 3), (1,)):
+            found = [f * 10.0**n for n in range(first, last + 1) for f in factors]
+            found = [one for one in found if self.low <= one <= self.high]
+            if len(found) <= _MOST_TICKS:
+                break
+        if len(found) < 2:
+            return self._even_ticks()
+        return found[:: math.ceil(len(found) / _MOST_TICKS)]
+
+    def _even_ticks(self) -> list[float]:
+        step = _round_up((self.high - self.low) / (_MOST_TICKS - 1))
+        first = math.ceil(self.low / step)
+        return [step * n for n in range(first, math.floor(self.high / step) + 1)][:_MOST_TICKS]
+
+
+def _round_up(value: float) -> float:
+    size = 10.0 ** math.floor(math.log10(value)) if value > 0 else 1.0
+    return next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= value * 0.999)
+
+
+def log_scale(values: Iterable[float], start: float, end: float) -> Scale:
+    """Return a logarithmic scale that shows all values that can be shown, with some air."""
+    shown = [value for value in values if 0 < value < math.inf] or [1.0]
+    low, high = min(shown), max(shown)
+    air = max(high / low, 1.5) ** 0.05
+    return Scale(low / air, high * air, start, end)
+
+
+# Parts of drawings.
+
+
+def text(x: float, y: float, said: str, kind: str = "", anchor: str = "middle") -> str:
+    """Return words at a place; `kind` is their class."""
+    looks = f' class="{kind}"' if kind else ""
+    return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{looks}>{_shown(said)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    """Return a straight line of a class."""
+    return f'<line x1="{x1:g}" y1="{y1:g}" x2="{x2:g}" y2="{y2:g}" class="{kind}"/>'
+
+
+def dot(x: float, y: float, kind: str, about: str) -> str:
+    """Return a point that says on hovering what it is."""
+    told = f"<title>{_shown(about)}</title>"
+    return f'<circle cx="{x:g}" cy="{y:g}" r="3.5" class="{kind}">{told}</circle>'
+
+
+def path(points: Sequence[tuple[float, float]], kind: str) -> str:
+    """Return a line through points, or an area where the class fills it."""
+    return f'<path class="{kind}" d="M{"L".join(f"{x:g} {y:g}" for x, y in points)}"/>'
+
+
+def drawing(title: str, description: str, height: float, parts: Iterable[str]) -> str:
+    """Return the element with its text alternatives."""
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height:g}" role="img" aria-label="{_shown(title)}">'
+        f"<title>{_shown(title)}</title><desc>{_shown(description)}</desc>"
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def markup(said: str) -> str:
+    """Return text as markup that shows it, whatever it holds; what has no encoding becomes ?."""
+    return escape(said).encode("utf-8", "replace").decode()
+
+
+def _shown(said: str) -> str:
+    return markup(one_line(said))
+
+
+Shown = Callable[[float], str]
+
+
+def _axes(
+    across: Scale, up: Scale, names: tuple[str, str], shown: tuple[Shown, Shown]
+) -> list[str]:
+    """Return the grid with its numbers, and what is along each axis."""
+    parts = []
+    for value in across.ticks():
+        x = across.at(value)
+        parts += [line(x, up.start, x, up.end, "grid")]
+        parts += [text(x, up.start + 17, shown[0](value))]
+    for value in up.ticks():
+        y = up.at(value)
+        parts += [line(across.start, y, across.end, y, "grid")]
+        parts += [text(across.start - 7, y + 4, shown[1](value), anchor="end")]
+    parts += [text((across.start + across.end) / 2, up.start + 38, names[0], "name")]
+    parts += [text(2, up.end - 9, names[1], "name", "start")]
+    return parts
+
+
+def _whole(value: float) -> str:
+    return f"{value:g}" if value < 1e6 else f"{value:.0e}".replace("e+0", "e")
+
+
+def _times(value: float) -> str:
+    return f"{value:g}x"
+
+
+def _time(value: float) -> str:
+    """Return a round time without the digits that tell nothing: ``1 ms``."""
+    number, _, unit = duration(value).partition(" ")
+    return f"{float(number):g} {unit}"
+
+
+def curve(of: Curve, machine: str) -> Plot:
+    """Return how the speed-up goes with one size: its middle, its interval, and where it turns."""
+    height = 250
+    across = log_scale((x for x, *_ in of.points), _LEFT, WIDTH - _RIGHT)
+    ends = (end for _, low, middle, high in of.points for end in (low, middle, high))
+    up = log_scale((*(one for one in ends), 1.0), height - _FOOT, _TOP)
+    places = [(across.at(x), up.at(lo), up.at(mid), up.at(hi)) for x, lo, mid, hi in of.points]
+    band = [(x, hi) for x, *_, hi in places] + [(x, lo) for x, lo, *_ in reversed(places)]
+    parts = [path(band, "band"), path([(x, mid) for x, _, mid, _ in places], "curve")]
+    parts.append(line(across.start, up.at(1), across.end, up.at(1), "even"))
+    for flip in of.flips:
+        x = across.at(flip)
+        parts.append(line(x, up.start, x, up.end, "flip"))
+        near = x > (across.start + across.end) / 2
+        told = f"{of.variable} = {flip:g}"
+        parts.append(
+            text(x - 5 if near else x + 5, up.end + 12, told, "mark", "end" if near else "start")
+        )
+    here = next((p for p, (x, *_) in zip(places, of.points, strict=True) if x == of.here), None)
+    now = next((one for one in of.points if one[0] == of.here), None)
+    told = ""
+    if here is not None and now is not None:
+        told = f" At {of.variable} = {of.here:g} it is {ratio(now[2])}, {_interval(now)}."
+        parts.append(dot(here[0], here[2], "here", told))
+    turns = ", ".join(f"{flip:g}" for flip in of.flips)
+    description = (
+        f"Speed-up over {of.variable} from {of.points[0][0]:g} to {of.points[-1][0]:g},"
+        f" {'which turns at ' + turns if turns else 'without a turn'}; above 1x it is faster.{told}"
+    )
+    title = f"Speed-up over {of.variable} on {machine}"
+    axes = _axes(across, up, (of.variable, "speed-up"), (_whole, _times))
+    rows = [[f"{x:g}", ratio(mid), _interval((x, lo, mid, hi))] for x, lo, mid, hi in of.points]
+    legend = (("curve", "predicted"), ("band", "could be"), ("here", "at the size at hand"))
+    svg = drawing(title, description, height, [*axes, *parts])
+    return Plot(title, description, svg, (of.variable, "speed-up", "could be"), rows, legend)
+
+
+def _interval(point: tuple[float, float, float, float]) -> str:
+    low, high = ratio(point[1]), point[3]
+    return f"{low} to {ratio(high)}" if math.isfinite(high) else f"{low} or more"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A name and the parts of its time, each a label and seconds."""
+
+    name: str
+    parts: tuple[tuple[str, float], ...]
+
+    @property
+    def seconds(self) -> float:
+        """All parts together."""
+        return sum(seconds for _, seconds in self.parts)
+
+
+def bars(title: str, of: Sequence[Bar]) -> Plot:
+    """Return times as bars, side by side, each made of the parts that its colours tell."""
+    weights: dict[str, float] = {}
+    for bar in of:
+        for label, seconds in bar.parts:
+            weights[label] = max(weights.get(label, 0.0), seconds)
+    labels = sorted(weights, key=lambda label: -weights[label])
+    colour = {label: f"c{min(place, COLOURS - 1)}" for place, label in enumerate(labels)}
+    across = Scale(0, max(bar.seconds for bar in of) or 1.0, 64, WIDTH - 76, log=False)
+    step, parts = 42, []
+    for place, bar in enumerate(of):
+        y, done = 8 + place * step, 0.0
+        parts.append(text(56, y + 19, bar.name, anchor="end"))
+        for label, seconds in sorted(bar.parts, key=lambda part: labels.index(part[0])):
+            x, end = across.at(done), across.at(done + seconds)
+            about = f"<title>{_shown(f'{bar.name}, {label}: {duration(seconds)}')}</title>"
+            box = f'x="{x:g}" y="{y}" width="{max(end - x, 0):.1f}" height="28"'
+            parts.append(f'<rect {box} class="{colour[label]}">{about}</rect>')
+            done += seconds
+        parts.append(text(across.at(done) + 6, y + 19, duration(bar.seconds), "mark", "start"))
+    told = "; ".join(
+        f"{bar.name} {duration(bar.seconds)}, most of it"
+        f" {max(bar.parts, key=lambda part: part[1])[0] if bar.parts else 'nothing'}"
+        for bar in of
+    )
+    rows = [[label, *(_part(bar, label) for bar in of)] for label in labels]
+    svg = drawing(title, told, 8 + step * len(of), parts)
+    legend = tuple((colour[label], label) for label in labels[:COLOURS])
+    return Plot(title, told, svg, ("part", *(bar.name for bar in of)), rows, legend)
+
+
+def _part(bar: Bar, label: str) -> str:
+    found = dict(bar.parts).get(label)
+    return "-" if found is None else duration(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A predicted time with its interval beside the measured one, in seconds."""
+
+    name: str
+    predicted: tuple[float, float, float]
+    measured: float
+
+    @property
+    def inside(self) -> bool:
+        """Whether the interval holds what was measured."""
+        return self.predicted[0] <= self.measured <= self.predicted[2]
+
+
+def scatter(title: str, of: Sequence[Dot]) -> Plot:
+    """Return predicted over measured times; on the diagonal they are equal."""
+    height = 400
+    times = [time for one in of for time in (*one.predicted, one.measured)]
+    across = log_scale(times, _LEFT, WIDTH - _RIGHT)
+    up = log_scale(times, height - _FOOT, _TOP)
+    ends = across.low, across.high
+    parts = [line(across.at(ends[0]), up.at(ends[0]), across.at(ends[1]), up.at(ends[1]), "even")]
+    for one in of:
+        x, kind = across.at(one.measured), "inside" if one.inside else "outside"
+        low, middle, high = map(up.at, one.predicted)
+        parts.append(line(x, low, x, high, f"{kind} reach"))
+        told = (
+            f"{one.name}: measured {duration(one.measured)}, predicted {duration(one.predicted[1])}"
+        )
+        parts.append(dot(x, middle, kind, told))
+    held = sum(one.inside for one in of)
+    description = (
+        f"{len(of)} predicted times over the measured ones; the interval holds {held} of them."
+    )
+    rows = [
+        [
+            one.name,
+            duration(one.measured),
+            duration(one.predicted[1]),
+            f"{duration(one.predicted[0])} to {duration(one.predicted[2])}",
+            "yes" if one.inside else "no",
+        ]
+        for one in of
+    ]
+    axes = _axes(across, up, ("measured", "predicted"), (_time, _time))
+    svg = drawing(title, description, height, [*axes, *parts])
+    heads = ("variant", "measured", "predicted", "could be", "inside")
+    legend = (("inside", "interval holds what was measured"), ("outside", "it does not"))
+    return Plot(title, description, svg, heads, rows, legend)
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A name with the low end, the middle and the high end of its time, in seconds."""
+
+    name: str
+    low: float
+    middle: float
+    high: float
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME else f"{name[: _NAME - 3]}..."
+
+
+def ranges(title: str, of: Sequence[Reach]) -> Plot:
+    """Return times with their intervals, one below the other."""
+    step = 30
+    bottom = _TOP + step * len(of)
+    ends = [end for one in of for end in (one.low, one.middle, one.high)]
+    across = log_scale(ends, 150, WIDTH - _RIGHT - 18)
+    parts = []
+    for value in across.ticks():
+        parts.append(line(across.at(value), bottom, across.at(value), _TOP - 6, "grid"))
+        parts.append(text(across.at(value), bottom + 17, _time(value)))
+    for place, one in enumerate(of):
+        y = _TOP + step * place + 12
+        parts.append(text(142, y + 4, _cut(one.name), anchor="end"))
+        parts.append(line(across.at(one.low), y, across.at(one.high), y, "inside reach"))
+        parts.append(dot(across.at(one.middle), y, "inside", f"{one.name}: {duration(one.middle)}"))
+    parts.append(text((150 + WIDTH) / 2, bottom + 38, "predicted time", "name"))
+    best = min(of, key=lambda one: one.middle)
+    description = f"{len(of)} predicted times; the least is {best.name}, {duration(best.middle)}."
+    rows = [
+        [one.name, duration(one.middle), f"{duration(one.low)} to {duration(one.high)}"]
+        for one in of
+    ]
+    svg = drawing(title, description, bottom + _FOOT, parts)
+    heads = ("choice", "predicted", "could be")
+    return Plot(title, description, svg, heads, rows, (("inside", "predicted, and could be"),))

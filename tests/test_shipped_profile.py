@@ -1,0 +1,66 @@
+"""The profile that is meant where none is named: every rule finds its prices there."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from advisor.engine import Options, check_source
+from advisor.report.machines import machine_as_json
+from advisor.transform_registry import rules
+from benchmarks.shipped_profiles import CLUSTER, cluster, written
+from costdb.machines import SHIPPED, load_machine
+from tests.decision_corpus import Program, frozen, programs
+from tests.transforms.loops.test_scattered_sums import CASES
+from tests.transforms.loops.test_scattered_sums import program as scattered
+from tests.transforms.spmd_running import HEADER
+from tests.transforms.test_program_shapes import START, STRIDED, mesh
+
+PROFILES = Path(__file__).parents[1] / "machine_profiles"
+SHOWN_ONLY = {
+    "ADV503": scattered(*CASES["whole terms"][:3]),
+    "ADV605": f"# mpirun -n 12 python program.py\n{HEADER}{START}{mesh()}",
+    "ADV609": f"{HEADER}{START}{STRIDED}",
+}
+"""Programs for rules of which no frozen decision tells."""
+
+
+@cache
+def by_code() -> dict[str, Program]:
+    """Return for each rule the shortest program in which it was found to pay on some machine."""
+    known = {one.title: one for one in programs() if not one.choice}
+    found = {code: Program(f"{code}.py", "", {"P": 4}, text) for code, text in SHOWN_ONLY.items()}
+    for title in sorted(frozen().keys() & known.keys(), key=lambda key: -len(known[key].source)):
+        for record in frozen()[title]:
+            found |= {one["code"]: known[title] for one in record.get("findings", ())}
+    return found
+
+
+@pytest.mark.parametrize("code", [rule.code for rule in rules()])
+def test_every_rule_finds_prices_for_what_it_speaks_of(code: str) -> None:
+    program = by_code()[code]
+    options = Options(SHIPPED, program.sizes, (code,), (), None, everything=True)
+    found = check_source(program.name, program.source, options)
+    assert found.coverage.unpriced == ()
+    assert found.coverage.analysed
+
+
+def test_every_number_says_how_it_is_known() -> None:
+    for name in (SHIPPED, CLUSTER):
+        stated = json.loads(machine_as_json(load_machine(name)))["machine"]["quantities"]
+        for one in stated:
+            assert one["low"] <= one["value"] <= one["high"]
+            assert len(one["source"]) > 20
+        told = {one["provenance"] for one in stated}
+        assert told <= {"measured", "published"} | ({"estimated"} if name == CLUSTER else set())
+
+
+def test_the_cluster_is_made_of_the_node() -> None:
+    node, made = (
+        json.loads((PROFILES / f"{n}.json").read_text("utf-8")) for n in (SHIPPED, CLUSTER)
+    )
+    assert cluster(node) == made
+    assert json.loads(written(made)) == made
